@@ -1,0 +1,13 @@
+"""Alembic's entry point. The work is done by the library, so that `alembic`, `initialize()` and others stay in step."""
+
+from __future__ import annotations
+
+from logging.config import fileConfig
+
+from alembic import context
+from firefly_memory.stores.sql.migrate import run_in_alembic
+
+if context.config.config_file_name is not None:
+    fileConfig(context.config.config_file_name, disable_existing_loggers=False)
+
+run_in_alembic(context)

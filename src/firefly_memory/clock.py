@@ -1,0 +1,30 @@
+"""The one source of time. Stores and entries ask ``now()``; tests set it with ``firefly_memory.testing.clock``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+
+def _system_time() -> datetime:
+    return datetime.now(UTC)
+
+
+_source: Callable[[], datetime] = _system_time
+
+
+def now() -> datetime:
+    """The current instant, in UTC."""
+    return _source()
+
+
+@contextmanager
+def reading_from(source: Callable[[], datetime]) -> Iterator[None]:
+    """Inside the ``with`` block, the whole process reads the time from ``source``."""
+    global _source
+    previous, _source = _source, source
+    try:
+        yield
+    finally:
+        _source = previous

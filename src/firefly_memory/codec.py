@@ -1,0 +1,337 @@
+"""Values in, documents out, and back: the only serialiser.
+
+Every JSON value comes back equal (rule R1), also from places that are lossy by nature: JSONB reorders keys, refuses
+U+0000 and turns ``1e22`` into an integer; BSON has no integer beyond 64 bits and keeps ``$`` for itself. What a
+place would lose is written as an *escape*, an object with one key that starts with ``~``; all the rest is written
+naturally, so that SQL, ``jq`` and a human can work with it. A :class:`Form` says what a place would lose.
+
+==================  ==========================================================================================
+``{"~str": t}``     a string, with ``\\``, U+0000 and surrogates in ``t`` written as ``\\\\`` and ``\\uXXXX``
+``{"~float": t}``   a float, as ``repr`` writes it
+``{"~int": t}``     an integer, in hexadecimal
+``{"~dict": p}``    an object whose keys cannot be written, as pairs ``[key, value]``
+``{"~json": t}``    a value nested deeper than the place allows, as JSON text
+``"~order": k``     beside an object's own keys: the order they had, where the place does not keep it
+==================  ==========================================================================================
+
+Python values that JSON does not have are normalised on the way in, the same way for every backend:
+
+==========================================  ==================================================================
+``tuple``, ``deque``                        list
+``set``, ``frozenset``                      list, sorted by the JSON text of its members
+``Enum``                                    its value
+``datetime``, ``date``, ``time``            ISO 8601 text
+``timedelta``                               seconds, a number
+``UUID``, ``Decimal``, ``PurePath``         text
+``bytes``, ``bytearray``, ``memoryview``    base64 text
+dataclass, pydantic model                   object (a model's own ``model_dump(mode="json")``)
+other mappings                              object
+keys: ``int``, ``float``, ``bool``, ``None``  as JSON writes them; ``Enum``, dates, ``UUID`` as above
+==========================================  ==================================================================
+
+NaN, infinities, two keys that become one, nesting beyond :data:`MAX_DEPTH` and any other type are refused with
+:class:`~firefly_memory.errors.InvalidEntryError`, which names the path of the offender.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from math import copysign, isfinite
+from pathlib import PurePath
+from typing import Any
+from uuid import UUID
+
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError, from_json, to_json
+
+from firefly_memory.errors import InvalidEntryError
+
+MAX_DEPTH = 500
+"""Levels of nesting a value may have: what Python itself can compare, copy and print with room to spare."""
+
+_INTEGER_TEXT_LIMIT = 10**4000  # Python and the JSON parser refuse decimal integers of more than 4,300 digits
+_LARGEST_PLAIN_FLOAT = 1e16  # from here on repr() writes an exponent, and JSONB makes an integer of it
+
+_LONGEST_PATH = 200
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_SURROGATES_OR_NUL = re.compile("[\x00\ud800-\udfff]")
+_TO_ESCAPE = re.compile("[\\\\\x00\ud800-\udfff]")
+_ESCAPED = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
+
+
+class DecodeError(ValueError):
+    """A stored document is not one that this codec wrote. Stores turn it into ``CorruptDataError``."""
+
+
+class _Refused(Exception):
+    """Carries the path of an offender outwards while the recursion unwinds."""
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        self.path: list[str] = []
+
+
+@dataclass(frozen=True)
+class Form:
+    """How one kind of place takes a value, and what it would lose if it were not escaped."""
+
+    keeps_key_order: bool = True
+    keeps_nul: bool = True
+    keeps_every_float: bool = True
+    integer_limit: int = _INTEGER_TEXT_LIMIT
+    reserved_key_starts: tuple[str, ...] = ("~",)
+    nul_in_keys: bool = True
+    natural_depth: int = 64  # MongoDB takes 100 levels in a document, the JSON parser 200
+
+    def encode(self, value: Any, path: str = "content") -> Any:
+        """``value`` as JSON text that this place keeps exactly."""
+        if type(value) is dict and not value:
+            return "{}"
+        return to_json(self._document(value, path)).decode()
+
+    def decode(self, stored: Any) -> Any:
+        """The value that :meth:`encode` was given."""
+        if stored == "{}":
+            return {}
+        try:
+            document = from_json(stored, allow_inf_nan=False)
+        except ValueError as exc:
+            raise DecodeError(str(exc)) from exc
+        return _restore(document) if '"~' in stored else document
+
+    def _document(self, value: Any, path: str) -> Any:
+        try:
+            return self._encode(value, 0)
+        except _Refused as refused:
+            where = "".join(reversed(refused.path))
+            if len(where) > _LONGEST_PATH:
+                where = f"{where[: _LONGEST_PATH // 2]} … {where[-_LONGEST_PATH // 2 :]}"
+            raise InvalidEntryError(path + where, refused.problem) from None
+        except RecursionError:
+            raise InvalidEntryError(path, "is nested too deeply for the room left on Python's stack") from None
+
+    def _encode(self, value: Any, depth: int) -> Any:
+        # One function for all kinds: every further frame a level would halve the depth Python's stack allows.
+        # Containers are always copied: what was handed over is the caller's to change (rule R2).
+        kind = type(value)
+        if kind is str:
+            unsafe = _SURROGATES if self.keeps_nul else _SURROGATES_OR_NUL
+            return {"~str": _escaped(value)} if unsafe.search(value) else value
+        if value is None or kind is bool:
+            return value
+        if kind is int:
+            return value if -self.integer_limit <= value < self.integer_limit else {"~int": hex(value)}
+        if kind is float:
+            return self._float(value)
+        if kind is not dict and kind is not list:
+            return self._encode(_normalised(value), depth)
+        if depth >= self.natural_depth:
+            if depth >= MAX_DEPTH:
+                raise _Refused(f"is nested deeper than {MAX_DEPTH} levels, or contains itself")
+            return {"~json": json.dumps(_DEEP._encode(value, depth))}
+        depth += 1
+        if kind is list:
+            items: list[Any] = []
+            try:
+                for item in value:
+                    items.append(self._encode(item, depth))
+            except _Refused as refused:
+                refused.path.append(f"[{len(items)}]")
+                raise
+            return items
+        encoded: dict[str, Any] = {}
+        key: Any = None
+        try:
+            for key, item in value.items():
+                encoded[key if type(key) is str else _normalised_key(key)] = self._encode(item, depth)
+        except _Refused as refused:
+            refused.path.append(f"[{key!r}]")
+            raise
+        if len(encoded) < len(value):
+            raise _Refused("two of its keys are the same once they are written as text")
+        return self._keyed(encoded)
+
+    def _float(self, value: float) -> Any:
+        if not isfinite(value):
+            raise _Refused(f"{value!r} is not a JSON value; store None or text instead")
+        if self.keeps_every_float:
+            return value
+        if abs(value) >= _LARGEST_PLAIN_FLOAT or (value == 0 and copysign(1, value) < 0):
+            return {"~float": repr(value)}
+        return value
+
+    def _keyed(self, encoded: dict[str, Any]) -> dict[str, Any]:
+        """An object whose values are encoded, with its keys and their order made safe as well."""
+        for name in encoded:
+            if not self._key_is_natural(name):
+                return {"~dict": [[self._encode(name, 0), item] for name, item in encoded.items()]}
+        if not self.keeps_key_order and len(encoded) > 1:
+            names = list(encoded)
+            if names != sorted(names, key=_jsonb_order):
+                encoded["~order"] = names
+        return encoded
+
+    def _key_is_natural(self, key: str) -> bool:
+        if key.startswith(self.reserved_key_starts):
+            return False
+        unsafe = _SURROGATES if self.nul_in_keys else _SURROGATES_OR_NUL
+        return not unsafe.search(key)
+
+
+_DEEP = Form(natural_depth=MAX_DEPTH)  # the inside of a ``~json`` escape
+
+TEXT = Form()
+"""JSON text kept as it is: memory, SQLite."""
+
+JSONB = Form(keeps_key_order=False, keeps_nul=False, keeps_every_float=False, nul_in_keys=False)
+"""JSON text for a JSONB column: PostgreSQL."""
+
+
+class _Documents(Form):
+    """Plain dicts, lists and scalars instead of JSON text."""
+
+    def encode(self, value: Any, path: str = "content") -> Any:
+        return self._document(value, path)
+
+    def decode(self, stored: Any) -> Any:
+        return _restore(stored)
+
+
+DOCUMENT = _Documents()
+"""Documents that become part of a larger JSON text: files."""
+
+BSON = _Documents(integer_limit=2**63, reserved_key_starts=("~", "$"), nul_in_keys=False)
+"""Documents: MongoDB."""
+
+PORTABLE = _Documents(
+    keeps_nul=False,
+    keeps_every_float=False,
+    integer_limit=2**63,
+    reserved_key_starts=("~", "$"),
+    nul_in_keys=False,
+)
+"""Documents that survive whatever a backend of a user's own does with them, key order excepted."""
+
+
+def _restore(document: Any) -> Any:
+    kind = type(document)
+    if kind is str or kind is int or kind is float or document is None or kind is bool:
+        return document
+    if kind is list:
+        items: list[Any] = []
+        for item in document:
+            items.append(_restore(item))
+        return items
+    if kind is dict:
+        names: Iterable[str] = document
+        if "~order" in document:
+            names = _in_order(document, document.pop("~order"))
+        elif len(document) == 1:
+            ((key, inner),) = document.items()
+            if key[:1] == "~":
+                return _unescaped(key, inner)
+        restored: dict[str, Any] = {}
+        for name in names:
+            restored[name] = _restore(document[name])
+        return restored
+    if isinstance(document, int):  # BSON's 64-bit integers
+        return int(document)
+    raise DecodeError(f"a value of type {_type_name(document)} is not one this library wrote")
+
+
+def _in_order(document: dict[str, Any], order: Any) -> list[str]:
+    """The keys in their own order. Keys that somebody added or removed by hand since are respected."""
+    known = [name for name in order if name in document]
+    return known if len(known) == len(document) else known + [name for name in document if name not in order]
+
+
+def _unescaped(key: str, inner: Any) -> Any:
+    try:
+        match key:
+            case "~str":
+                return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else "\\", inner)
+            case "~float":
+                return float(inner)
+            case "~int":
+                return int(inner, 16)
+            case "~dict":
+                return {_restore(name): _restore(item) for name, item in inner}
+            case "~json":
+                return _restore(json.loads(inner))
+    except (TypeError, ValueError) as exc:
+        raise DecodeError(f"bad escape {key!r}: {exc}") from exc
+    raise DecodeError(f"unknown escape {key!r}")
+
+
+def _escaped(text: str) -> str:
+    return _TO_ESCAPE.sub(lambda found: "\\\\" if found[0] == "\\" else f"\\u{ord(found[0]):04x}", text)
+
+
+def _jsonb_order(key: str) -> tuple[int, bytes]:
+    encoded = key.encode()
+    return len(encoded), encoded
+
+
+def _normalised(value: Any) -> Any:
+    """A value of a type that JSON does not have, one step closer to one that it has."""
+    if isinstance(value, Enum):
+        return value.value
+    for kind, normalise in _NORMALISED:
+        if isinstance(value, kind):
+            return normalise(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    raise _Refused(f"values of type {_type_name(value)} cannot be stored; convert it to a JSON value first")
+
+
+def _normalised_key(key: Any) -> str:
+    if isinstance(key, Enum):
+        key = key.value
+    if isinstance(key, str):
+        return str.__str__(key)
+    if key is None or isinstance(key, int) or (isinstance(key, float) and isfinite(key)):
+        return json.dumps(key)
+    if isinstance(key, (date, time, UUID, Decimal, PurePath)):
+        return str(_normalised(key))
+    raise _Refused(f"keys of type {_type_name(key)} cannot be stored; use text")
+
+
+def _type_name(value: Any) -> str:
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
+def _dumped(model: BaseModel) -> Any:
+    try:
+        return model.model_dump(mode="json")
+    except PydanticSerializationError as exc:
+        raise _Refused(f"the model {_type_name(model)} cannot be written as JSON ({exc})") from exc
+
+
+def _sorted_members(members: set[Any] | frozenset[Any]) -> list[Any]:
+    return sorted(members, key=lambda member: json.dumps(_DEEP._encode(member, 0)))
+
+
+# First match wins: datetime is a date, and the subclasses of JSON's own types come last.
+_NORMALISED: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
+    ((datetime, date, time), lambda value: value.isoformat()),
+    (timedelta, lambda value: value.total_seconds()),
+    ((UUID, Decimal, PurePath), str),
+    ((bytes, bytearray, memoryview), lambda value: base64.b64encode(value).decode("ascii")),
+    (BaseModel, _dumped),
+    (str, str.__str__),
+    (int, int.__int__),
+    (float, float.__float__),
+    (Mapping, dict),
+    ((list, tuple, deque), list),
+    ((set, frozenset), _sorted_members),
+)

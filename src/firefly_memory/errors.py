@@ -1,0 +1,132 @@
+"""Every error this library raises.
+
+Each class composes its message from its arguments, so that a message is worded once and an
+exception survives pickling. The driver's own error is always in ``__cause__``.
+"""
+
+from __future__ import annotations
+
+
+class FireflyMemoryError(Exception):
+    """The root: ``except FireflyMemoryError`` catches whatever this library raises on purpose."""
+
+
+class ConfigurationError(FireflyMemoryError, ValueError):
+    """A URL, option or environment variable cannot be used as it is."""
+
+
+class MissingDependencyError(FireflyMemoryError, ImportError):
+    """An optional package is needed; the message names the extra that brings it."""
+
+    def __init__(self, purpose: str, package: str, extra: str) -> None:
+        super().__init__(purpose, package, extra)
+        self.purpose = purpose
+        self.package = package
+        self.extra = extra
+
+    def __str__(self) -> str:
+        return (
+            f"{self.purpose} needs the package {self.package!r}, which is not installed; "
+            f"run: pip install 'firefly-memory[{self.extra}]'"
+        )
+
+
+class InvalidEntryError(FireflyMemoryError, ValueError):
+    """A value, id, key or namespace was refused; nothing was written.
+
+    ``path`` says where the offender is, for example ``content['rows'][3]['price']``.
+    """
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(path, problem)
+        self.path = path
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}"
+
+
+class ConflictError(FireflyMemoryError):
+    """An expected owner, revision or uniqueness did not hold; nothing was written."""
+
+
+class EntryOwnershipError(ConflictError):
+    """The ``entry_id`` belongs to an entry of another namespace (rule R3)."""
+
+    def __init__(self, entry_id: str, namespace: str) -> None:
+        super().__init__(entry_id, namespace)
+        self.entry_id = entry_id
+        self.namespace = namespace
+
+    def __str__(self) -> str:
+        return (
+            f"entry_id {self.entry_id!r} already belongs to an entry outside namespace {self.namespace!r}; "
+            "save under another entry_id, or delete the other entry first"
+        )
+
+
+class NotSupportedError(FireflyMemoryError, NotImplementedError):
+    """This backend, or this way of opening it, cannot do what was asked."""
+
+
+class DatabaseStoreError(FireflyMemoryError):
+    """A store could not do its work.
+
+    ``operation`` is what was attempted, ``retryable`` whether the same call may succeed later.
+    """
+
+    def __init__(self, operation: str, reason: str, retryable: bool = False) -> None:
+        super().__init__(operation, reason, retryable)
+        self.operation = operation
+        self.reason = reason
+        self.retryable = retryable
+
+    def __str__(self) -> str:
+        return f"{self.operation} failed: {self.reason}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.operation, self.reason, self.retryable)
+
+
+class DatabaseConnectionError(DatabaseStoreError, ConnectionError):
+    """The server or file cannot be reached, or the connection was lost."""
+
+
+class StoreTimeoutError(DatabaseStoreError, TimeoutError):
+    """The store did not answer, or no connection or lock was free, within the time-out."""
+
+
+class StoreClosedError(DatabaseStoreError):
+    """The store was used after ``close()``."""
+
+    def __init__(self, operation: str) -> None:
+        super().__init__(operation, "the store has been closed; open a new one")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.operation,)
+
+
+class SchemaMismatchError(DatabaseStoreError):
+    """The database's schema is not the one this version of the library needs."""
+
+    def __init__(self, operation: str, found: str | None, expected: str, command: str) -> None:
+        self.found = found
+        self.expected = expected
+        self.command = command
+        state = "is missing" if found is None else f"is at revision {found}"
+        super().__init__(operation, f"the schema {state}, this version needs revision {expected}; run: {command}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.operation, self.found, self.expected, self.command)
+
+
+class CorruptDataError(DatabaseStoreError):
+    """Stored data cannot be read back. It stays where it is; ``where`` says where that is."""
+
+    def __init__(self, operation: str, where: str, problem: str) -> None:
+        self.where = where
+        self.problem = problem
+        super().__init__(operation, f"{where} is damaged ({problem}); it has been left as it is")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.operation, self.where, self.problem)

@@ -1,0 +1,88 @@
+"""Ids, namespaces and keys: checked at the door, and made fit for places that cannot take every character.
+
+PostgreSQL has no U+0000 in text and nobody has surrogates, so those are written as escapes that start with U+0010
+(which is itself doubled). All other text is stored as it is. The escape keeps different names different and
+prefixes prefixes; every backend stores the same form, so that all sort alike.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+
+from firefly_memory.errors import InvalidEntryError
+from firefly_memory.forks import renew_after_fork
+
+MAX_LENGTH = 512
+
+_TO_ESCAPE = re.compile("[\x00\x10\ud800-\udfff]")
+_ESCAPED = re.compile("\x10([\x100]|d[89a-f][0-9a-f]{2})")
+
+
+def stored_name(what: str, name: str) -> str:
+    """``name`` as the backends keep it, or :class:`InvalidEntryError` saying what is wrong with ``what``."""
+    if not isinstance(name, str):
+        raise InvalidEntryError(what, f"must be text, not {type(name).__name__}")
+    if not name:
+        raise InvalidEntryError(what, "must not be empty")
+    if len(name) > MAX_LENGTH:
+        raise InvalidEntryError(what, f"is {len(name)} characters long; at most {MAX_LENGTH} are allowed")
+    return stored_text(name)
+
+
+def stored_text(text: str) -> str:
+    """The stored form of any text, such as a prefix to search for."""
+    if type(text) is not str:
+        text = str.__str__(text)
+    return _TO_ESCAPE.sub(_escape, text) if _TO_ESCAPE.search(text) else text
+
+
+def original_name(stored: str) -> str:
+    """The name that :func:`stored_name` was given."""
+    return _ESCAPED.sub(_unescape, stored) if "\x10" in stored else stored
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found[0]
+    if character == "\x00":
+        return "\x100"
+    return "\x10\x10" if character == "\x10" else f"\x10{ord(character):x}"
+
+
+def _unescape(found: re.Match[str]) -> str:
+    code = found[1]
+    if code == "\x10":
+        return "\x10"
+    return "\x00" if code == "0" else chr(int(code, 16))
+
+
+class _Uuid7:
+    """Version 7 UUIDs (RFC 9562) that grow with every call: milliseconds, a 42-bit counter, 32 random bits."""
+
+    def __init__(self) -> None:
+        self._start_afresh()
+        renew_after_fork(self, _Uuid7._start_afresh)
+
+    def _start_afresh(self) -> None:
+        self._lock = threading.Lock()
+        self._last = (0, 0)
+
+    def __call__(self) -> str:
+        random = os.urandom(10)
+        milliseconds = time.time_ns() // 1_000_000
+        with self._lock:
+            last_milliseconds, counter = self._last
+            if milliseconds > last_milliseconds:
+                counter = int.from_bytes(random[:6]) & 0x1FF_FFFF_FFFF
+            else:
+                milliseconds, counter = last_milliseconds, counter + 1
+            self._last = (milliseconds, counter)
+        bits = milliseconds << 80 | 0x7 << 76 | (counter >> 30) << 64 | 0b10 << 62 | (counter & 0x3FFF_FFFF) << 32
+        digits = f"{bits | int.from_bytes(random[6:]):032x}"
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+new_entry_id = _Uuid7()
+"""A new id that sorts after every id this process made before."""

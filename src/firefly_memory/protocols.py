@@ -1,0 +1,189 @@
+"""The contract: what a store is, and the twelve rules that every store keeps.
+
+The conformance suite in :mod:`firefly_memory.testing` tests each rule by its number. A backend of your own needs the
+five methods of :class:`MemoryStore`; wherever a store is taken, :func:`firefly_memory.adapt` gives it the rest.
+
+The rules
+=========
+
+R1, the same value back
+    ``load`` gives back an equal value for every JSON value: any unicode, U+0000 and surrogates included, in text and
+    in keys; any key; integers of any size; floats bit for bit; objects in their own key order; ``None``; nesting up
+    to 500 levels. Other Python values are normalised in one documented way (:mod:`firefly_memory.codec`). What cannot
+    be kept is refused with ``InvalidEntryError``, which names its path, before anything is written.
+R2, yours
+    A value that you saved or got back is yours: changing it afterwards changes nothing in the store.
+R3, upsert
+    Saving an ``entry_id`` again replaces the entry; it keeps its ``created_at`` and so its place in the order. An
+    ``entry_id`` that lives in another namespace is refused with ``EntryOwnershipError`` (a ``ConflictError``) and
+    that entry is neither changed nor moved. A store without ``Capability.UNIQUE_IDS`` keeps both entries instead.
+R4, order
+    ``load`` is oldest first by ``created_at``; ties by ``entry_id``, compared by code point. The default
+    ``entry_id`` grows with every entry a process makes.
+R5, by key
+    ``load_by_key`` returns the newest live entry with that key (the last one in the order of R4), or ``None``.
+R6, expiry
+    From ``expires_at`` on, an entry is as good as deleted: no call returns or counts it, its ``entry_id`` is free,
+    and saving under that id makes a new entry. ``cleanup_expired`` deletes such entries for good, in batches, and
+    returns how many; nothing else about a store depends on whether it ran. The reading process's clock decides.
+    Instants have a time zone and are compared in UTC.
+R7, isolation
+    No namespace sees, changes or deletes another's entries. Namespaces and keys are compared character by
+    character: no wildcards, no paths, no case folding, no normalisation.
+R8, atomic
+    One call is all or nothing, ``save_many`` included. A crash or a cancelled task leaves the old state or the new.
+    A store without ``Capability.ATOMIC_BATCHES`` promises this for each entry only.
+R9, acknowledged is durable
+    When a call returns, killing the process or the server does not undo it (stores with ``Capability.DURABLE``).
+R10, concurrent
+    Threads, tasks and, with ``Capability.SHARED``, processes that write at once lose nothing.
+R11, bounded
+    No call reads or writes more than it returns, ``FileStore`` excepted, whose unit is the file. Lists are paged by
+    position, so that entries that come or go meanwhile neither repeat nor hide others.
+R12, clear
+    Trouble is one typed error (:mod:`firefly_memory.errors`) that says what to do. Nothing is silently reset,
+    dropped, truncated or retried for ever. No password appears in a message, log or ``repr``.
+
+Ids, namespaces and keys are any non-empty text of up to 512 characters; anything else is refused at the door with
+``InvalidEntryError``.
+
+Two colours
+===========
+
+Every operation exists twice: ``store.save(…)`` and ``await store.async_save(…)``. The three names that were
+coroutines from the start, ``initialize``, ``close`` and ``cleanup_expired``, are coroutines on every store, and their
+blocking twins end in ``_sync``. Code that must serve both is written once, as a coroutine over a :class:`StoreView`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol, overload, runtime_checkable
+
+from firefly_memory.entries import MemoryEntry
+
+
+class Capability(Enum):
+    """A promise that not every kind of store can make. ``store.capabilities`` says which ones a store makes."""
+
+    UNIQUE_IDS = "an entry_id lives in one namespace at a time"
+    ATOMIC_BATCHES = "calls that touch several entries are all or nothing"
+    LISTING = "namespaces() and cleanup_expired() work; without it they raise NotSupportedError"
+    DURABLE = "entries outlive the process"
+    SHARED = "several processes may use the same data at once"
+
+
+@runtime_checkable
+class MemoryStore(Protocol):
+    """What a backend has to offer: the five methods every store has."""
+
+    def save(self, namespace: str, entry: MemoryEntry) -> None:
+        """Save ``entry``, replacing the one with its ``entry_id``."""
+
+    def load(self, namespace: str) -> list[MemoryEntry]:
+        """All live entries of ``namespace``, oldest first. An unknown namespace is empty."""
+
+    def load_by_key(self, namespace: str, key: str) -> MemoryEntry | None:
+        """The newest live entry with ``key``, or ``None``."""
+
+    def delete(self, namespace: str, entry_id: str) -> None:
+        """Delete one entry. Deleting what is not there changes nothing."""
+
+    def clear(self, namespace: str) -> None:
+        """Delete every entry of ``namespace``."""
+
+
+@runtime_checkable
+class AsyncMemoryStore(Protocol):
+    """The asynchronous twins. A backend that has these too is awaited; one without them runs in a worker thread."""
+
+    async def async_save(self, namespace: str, entry: MemoryEntry) -> None: ...
+
+    async def async_load(self, namespace: str) -> list[MemoryEntry]: ...
+
+    async def async_load_by_key(self, namespace: str, key: str) -> MemoryEntry | None: ...
+
+    async def async_delete(self, namespace: str, entry_id: str) -> None: ...
+
+    async def async_clear(self, namespace: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Sequence[MemoryEntry]):
+    """Some entries of a namespace, and in ``next`` where to go on: ``load_page(…, after=page.next)``."""
+
+    entries: tuple[MemoryEntry, ...]
+    next: str | None
+    """``None`` on the last page."""
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[MemoryEntry]:
+        return iter(self.entries)
+
+    @overload
+    def __getitem__(self, index: int) -> MemoryEntry: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[MemoryEntry]: ...
+
+    def __getitem__(self, index: int | slice) -> MemoryEntry | Sequence[MemoryEntry]:
+        return self.entries[index]
+
+
+class StoreView(Protocol):
+    """Every operation of a store, as coroutines: what code above the stores is written against.
+
+    ``store.suspending`` awaits; the methods of ``store.blocking`` finish without ever suspending, so that
+    :func:`firefly_memory.colours.finish` can run a coroutine made of them without an event loop.
+    """
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """The promises this store makes beyond those that every store makes."""
+
+    async def initialize(self, *, migrate: bool | None = None) -> None:
+        """Connect, and bring the schema up to date. Idempotent, and done on first use when skipped.
+
+        With ``migrate=False`` the schema is only checked: ``SchemaMismatchError`` names the command to run.
+        ``None`` means what the store was opened with (``True`` unless said otherwise).
+        """
+
+    async def close(self) -> None:
+        """Give back what the store opened. Every later call raises ``StoreClosedError``; closing twice is fine."""
+
+    async def save(self, namespace: str, entry: MemoryEntry) -> None:
+        """Save ``entry``, replacing the one with its ``entry_id``."""
+
+    async def save_many(self, namespace: str, entries: Iterable[MemoryEntry]) -> None:
+        """Save all ``entries`` or none. Of two with the same ``entry_id``, the later one wins."""
+
+    async def load(self, namespace: str) -> list[MemoryEntry]:
+        """All live entries of ``namespace``, oldest first. An unknown namespace is empty."""
+
+    async def load_page(self, namespace: str, limit: int = 100, after: str | None = None) -> Page:
+        """Up to ``limit`` live entries, oldest first, from the start or from ``after``, an earlier page's ``next``."""
+
+    async def load_by_key(self, namespace: str, key: str) -> MemoryEntry | None:
+        """The newest live entry with ``key``, or ``None``."""
+
+    async def delete(self, namespace: str, entry_id: str) -> None:
+        """Delete one entry. Deleting what is not there changes nothing."""
+
+    async def delete_many(self, namespace: str, entry_ids: Iterable[str]) -> int:
+        """Delete all these entries or none, and return how many of them were there."""
+
+    async def clear(self, namespace: str) -> None:
+        """Delete every entry of ``namespace``."""
+
+    async def count(self, namespace: str) -> int:
+        """How many live entries ``namespace`` has."""
+
+    async def namespaces(self, prefix: str = "", limit: int = 100, after: str | None = None) -> list[str]:
+        """Up to ``limit`` namespaces with live entries that start with ``prefix``, in order, those after ``after``."""
+
+    async def cleanup_expired(self) -> int:
+        """Delete expired entries of all namespaces, in batches, and return how many they were."""

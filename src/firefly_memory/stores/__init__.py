@@ -1,0 +1,1 @@
+"""The stores: one file, or one package, per kind of place."""

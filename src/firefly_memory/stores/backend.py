@@ -1,0 +1,57 @@
+"""What one kind of place has to offer so that :class:`~firefly_memory.stores.view.RecordView` makes a store of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Protocol
+
+from firefly_memory.codec import Form
+from firefly_memory.protocols import Capability
+from firefly_memory.stores.records import Position, Record
+
+
+class Backend(Protocol):
+    """One colour of one place. Names are in their stored form, records encoded by ``form``, ``now`` is in UTC.
+
+    "Live" is an entry without ``expires_at``, or with one after ``now``; the others count as not there (rule R6).
+    """
+
+    @property
+    def form(self) -> Form: ...
+
+    @property
+    def capabilities(self) -> frozenset[Capability]: ...
+
+    async def initialize(self, migrate: bool | None) -> None: ...
+
+    async def close(self) -> None: ...
+
+    async def save(self, record: Record, now: datetime) -> None:
+        """Insert, or replace all but ``created_at``; ``EntryOwnershipError`` if another namespace has the id."""
+
+    async def save_many(self, records: list[Record], now: datetime) -> None:
+        """:meth:`save` for each of ``records``, whose ids are all different; all or nothing."""
+
+    async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
+        """The first ``limit`` live records after a position, in order."""
+
+    async def newest(self, namespace: str, key: str, now: datetime) -> Record | None:
+        """The last live record with ``key``, in order."""
+
+    async def delete(self, namespace: str, entry_id: str, now: datetime) -> None:
+        """Delete one record."""
+
+    async def delete_many(self, namespace: str, entry_ids: list[str], now: datetime) -> int:
+        """Delete live records by id; how many there were."""
+
+    async def clear(self, namespace: str) -> None:
+        """Delete all records of a namespace, live or not."""
+
+    async def count(self, namespace: str, now: datetime) -> int:
+        """How many live records a namespace has."""
+
+    async def namespaces(self, prefix: str, limit: int, after: str, now: datetime) -> list[str]:
+        """The first ``limit`` namespaces after ``after`` that start with ``prefix`` and have live records."""
+
+    async def purge(self, limit: int, now: datetime) -> int:
+        """Delete up to ``limit`` records that are not live; how many there were."""

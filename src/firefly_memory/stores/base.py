@@ -1,0 +1,165 @@
+"""What every store has in common: each operation in both colours, over its two views."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self
+from warnings import warn
+
+from firefly_memory.colours import finish
+from firefly_memory.entries import MemoryEntry
+from firefly_memory.protocols import Capability, Page, StoreView
+
+
+def _documented(store: type[EntryStore]) -> type[EntryStore]:
+    """Give each method of a pair the docstring of the view's method: the contract is worded once."""
+    for name, method in vars(StoreView).items():
+        for twin in (name, f"async_{name}", f"{name}_sync"):
+            if twin in vars(store) and not name.startswith("_"):
+                vars(store)[twin].__doc__ = method.__doc__
+    return store
+
+
+@_documented
+class EntryStore(ABC):
+    """A store. :class:`~firefly_memory.protocols.StoreView` says what each operation does, the module around it
+    which rules all of them keep."""
+
+    @property
+    @abstractmethod
+    def blocking(self) -> StoreView:
+        """The operations as coroutines that never suspend."""
+
+    @property
+    @abstractmethod
+    def suspending(self) -> StoreView:
+        """The operations as coroutines for an event loop."""
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """The promises this store makes beyond those that every store makes."""
+        return self.blocking.capabilities
+
+    def save(self, namespace: str, entry: MemoryEntry) -> None:
+        finish(self.blocking.save(namespace, entry))
+
+    async def async_save(self, namespace: str, entry: MemoryEntry) -> None:
+        await self.suspending.save(namespace, entry)
+
+    def save_many(self, namespace: str, entries: Iterable[MemoryEntry]) -> None:
+        finish(self.blocking.save_many(namespace, entries))
+
+    async def async_save_many(self, namespace: str, entries: Iterable[MemoryEntry]) -> None:
+        await self.suspending.save_many(namespace, entries)
+
+    def load(self, namespace: str) -> list[MemoryEntry]:
+        return finish(self.blocking.load(namespace))
+
+    async def async_load(self, namespace: str) -> list[MemoryEntry]:
+        return await self.suspending.load(namespace)
+
+    def load_page(self, namespace: str, limit: int = 100, after: str | None = None) -> Page:
+        return finish(self.blocking.load_page(namespace, limit, after))
+
+    async def async_load_page(self, namespace: str, limit: int = 100, after: str | None = None) -> Page:
+        return await self.suspending.load_page(namespace, limit, after)
+
+    def load_by_key(self, namespace: str, key: str) -> MemoryEntry | None:
+        return finish(self.blocking.load_by_key(namespace, key))
+
+    async def async_load_by_key(self, namespace: str, key: str) -> MemoryEntry | None:
+        return await self.suspending.load_by_key(namespace, key)
+
+    def delete(self, namespace: str, entry_id: str) -> None:
+        finish(self.blocking.delete(namespace, entry_id))
+
+    async def async_delete(self, namespace: str, entry_id: str) -> None:
+        await self.suspending.delete(namespace, entry_id)
+
+    def delete_many(self, namespace: str, entry_ids: Iterable[str]) -> int:
+        return finish(self.blocking.delete_many(namespace, entry_ids))
+
+    async def async_delete_many(self, namespace: str, entry_ids: Iterable[str]) -> int:
+        return await self.suspending.delete_many(namespace, entry_ids)
+
+    def clear(self, namespace: str) -> None:
+        finish(self.blocking.clear(namespace))
+
+    async def async_clear(self, namespace: str) -> None:
+        await self.suspending.clear(namespace)
+
+    def count(self, namespace: str) -> int:
+        return finish(self.blocking.count(namespace))
+
+    async def async_count(self, namespace: str) -> int:
+        return await self.suspending.count(namespace)
+
+    def namespaces(self, prefix: str = "", limit: int = 100, after: str | None = None) -> list[str]:
+        return finish(self.blocking.namespaces(prefix, limit, after))
+
+    async def async_namespaces(self, prefix: str = "", limit: int = 100, after: str | None = None) -> list[str]:
+        return await self.suspending.namespaces(prefix, limit, after)
+
+    def cleanup_expired_sync(self) -> int:
+        return finish(self.blocking.cleanup_expired())
+
+    async def cleanup_expired(self) -> int:
+        return await self.suspending.cleanup_expired()
+
+    def initialize_sync(self, *, migrate: bool | None = None) -> None:
+        finish(self.blocking.initialize(migrate=migrate))
+
+    async def initialize(self, *, migrate: bool | None = None) -> None:
+        await self.suspending.initialize(migrate=migrate)
+
+    def close_sync(self) -> None:
+        finish(self.blocking.close())
+
+    async def close(self) -> None:
+        await self.suspending.close()
+
+    def __enter__(self) -> Self:
+        self.initialize_sync()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close_sync()
+
+    async def __aenter__(self) -> Self:
+        await self.initialize()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # The names of the library's first documents.
+
+    async def save_async(self, namespace: str, entry: MemoryEntry) -> None:
+        """Deprecated: :meth:`async_save`."""
+        _renamed("save_async", "async_save")
+        await self.async_save(namespace, entry)
+
+    async def load_async(self, namespace: str) -> list[MemoryEntry]:
+        """Deprecated: :meth:`async_load`."""
+        _renamed("load_async", "async_load")
+        return await self.async_load(namespace)
+
+    async def delete_async(self, namespace: str, entry_id: str) -> None:
+        """Deprecated: :meth:`async_delete`."""
+        _renamed("delete_async", "async_delete")
+        await self.async_delete(namespace, entry_id)
+
+    async def clear_async(self, namespace: str) -> None:
+        """Deprecated: :meth:`async_clear`."""
+        _renamed("clear_async", "async_clear")
+        await self.async_clear(namespace)
+
+
+def _renamed(old: str, new: str) -> None:
+    warn(f"{old}() is now called {new}()", DeprecationWarning, stacklevel=3)

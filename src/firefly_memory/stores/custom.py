@@ -1,0 +1,171 @@
+"""A backend of a user's own, which has only the five methods, as a full store."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import NoReturn
+
+from firefly_memory.codec import PORTABLE
+from firefly_memory.entries import MemoryEntry, restored_entry
+from firefly_memory.errors import CorruptDataError, NotSupportedError, StoreClosedError
+from firefly_memory.protocols import AsyncMemoryStore, Capability, MemoryStore, StoreView
+from firefly_memory.stores.base import EntryStore
+from firefly_memory.stores.records import Position, Record
+from firefly_memory.stores.shelf import Shelf, is_live
+from firefly_memory.stores.threads import ThreadedView
+from firefly_memory.stores.view import RecordView
+
+
+def adapt(store: MemoryStore, capabilities: Collection[Capability] = ()) -> EntryStore:
+    """``store`` with every operation in both colours.
+
+    Ours are returned as they are. A backend with the five methods of ``MemoryStore`` gets the rest: values are made
+    safe for it, expired entries are hidden, order and pages are made from what it loads. What it cannot know it
+    refuses (``Capability.LISTING``). ``capabilities`` are the promises its author makes for it.
+    """
+    return store if isinstance(store, EntryStore) else CustomStore(store, capabilities)
+
+
+class CustomStore(EntryStore):
+    """What :func:`adapt` makes of a backend with the five methods."""
+
+    def __init__(self, store: MemoryStore, capabilities: Collection[Capability] = ()) -> None:
+        self._store = store
+        promised = frozenset(capabilities) - {Capability.LISTING}
+        self._blocking = RecordView(_CustomBackend(_Blocking(store), promised))
+        self._suspending: StoreView = ThreadedView(self._blocking)
+        if isinstance(store, AsyncMemoryStore):
+            self._suspending = RecordView(_CustomBackend(store, promised))
+
+    @property
+    def blocking(self) -> StoreView:
+        return self._blocking
+
+    @property
+    def suspending(self) -> StoreView:
+        return self._suspending
+
+    def __repr__(self) -> str:
+        return f"CustomStore({self._store!r})"
+
+
+class _Blocking:
+    """The five methods as coroutines that never suspend."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+
+    async def async_save(self, namespace: str, entry: MemoryEntry) -> None:
+        self._store.save(namespace, entry)
+
+    async def async_load(self, namespace: str) -> list[MemoryEntry]:
+        return self._store.load(namespace)
+
+    async def async_load_by_key(self, namespace: str, key: str) -> MemoryEntry | None:
+        return self._store.load_by_key(namespace, key)
+
+    async def async_delete(self, namespace: str, entry_id: str) -> None:
+        self._store.delete(namespace, entry_id)
+
+    async def async_clear(self, namespace: str) -> None:
+        self._store.clear(namespace)
+
+
+class _CustomBackend:
+    form = PORTABLE
+
+    def __init__(self, store: AsyncMemoryStore, capabilities: frozenset[Capability]) -> None:
+        self._store = store
+        self.capabilities = capabilities
+        self._closed = False
+
+    async def initialize(self, migrate: bool | None) -> None:
+        self._check_open("initialize")
+
+    async def close(self) -> None:
+        self._closed = True  # the backend itself is its owner's to close
+
+    async def save(self, record: Record, now: datetime) -> None:
+        self._check_open("save")
+        await self._store.async_save(record.namespace, _entry(record))
+
+    async def save_many(self, records: list[Record], now: datetime) -> None:
+        for record in records:
+            await self.save(record, now)
+
+    async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
+        self._check_open("load")
+        return (await self._shelf(namespace)).scan(limit, after, now)
+
+    async def newest(self, namespace: str, key: str, now: datetime) -> Record | None:
+        self._check_open("load_by_key")
+        entry = await self._store.async_load_by_key(namespace, key)
+        record = None if entry is None else _record(namespace, entry)
+        return record if record is not None and is_live(record, now) else None
+
+    async def delete(self, namespace: str, entry_id: str, now: datetime) -> None:
+        self._check_open("delete")
+        await self._store.async_delete(namespace, entry_id)
+
+    async def delete_many(self, namespace: str, entry_ids: list[str], now: datetime) -> int:
+        self._check_open("delete_many")
+        found = (await self._shelf(namespace)).delete(entry_ids, now)
+        for record in found:
+            await self._store.async_delete(namespace, record.entry_id)
+        return len(found)
+
+    async def clear(self, namespace: str) -> None:
+        self._check_open("clear")
+        await self._store.async_clear(namespace)
+
+    async def count(self, namespace: str, now: datetime) -> int:
+        self._check_open("count")
+        return (await self._shelf(namespace)).count(now)
+
+    async def namespaces(self, prefix: str, limit: int, after: str, now: datetime) -> list[str]:
+        self._refuse("namespaces")
+
+    async def purge(self, limit: int, now: datetime) -> int:
+        self._refuse("cleanup_expired")
+
+    async def _shelf(self, namespace: str) -> Shelf:
+        return Shelf([_record(namespace, entry) for entry in await self._store.async_load(namespace)])
+
+    def _check_open(self, operation: str) -> None:
+        if self._closed:
+            raise StoreClosedError(operation)
+
+    def _refuse(self, operation: str) -> NoReturn:
+        self._check_open(operation)
+        raise NotSupportedError(f"{operation}() needs to list namespaces, which a store with the five methods cannot")
+
+
+def _entry(record: Record) -> MemoryEntry:
+    """An entry for the backend: names and values in their stored form, which any backend can keep."""
+    return restored_entry(
+        record.entry_id,
+        record.scope,
+        record.key,
+        record.content,
+        record.metadata,
+        record.created_at,
+        record.expires_at,
+        record.importance,
+    )
+
+
+def _record(namespace: str, entry: MemoryEntry) -> Record:
+    if not isinstance(entry, MemoryEntry):
+        raise CorruptDataError("load", f"namespace {namespace!r}", f"the backend returned {type(entry).__name__}")
+    return Record(
+        entry.entry_id,
+        namespace,
+        entry.scope.value,
+        entry.key,
+        entry.content,
+        entry.metadata,
+        entry.created_at,
+        entry.expires_at,
+        entry.importance,
+    )

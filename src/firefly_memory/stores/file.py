@@ -1,0 +1,261 @@
+"""``FileStore``: one human-readable JSON file per namespace.
+
+A file is never changed in place: the new text is written beside it, flushed to disk and renamed over it, so that a
+crash, a full disk or a cancelled task leaves the old file or the new one. Writers of all threads and processes take
+a lock first; readers need none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from pydantic_core import from_json, to_json
+
+from firefly_memory.codec import DOCUMENT, Form
+from firefly_memory.errors import ConfigurationError, CorruptDataError, SchemaMismatchError, StoreClosedError
+from firefly_memory.protocols import Capability, StoreView
+from firefly_memory.stores.base import EntryStore
+from firefly_memory.stores.file_system import (
+    exclusive_lock,
+    make_directory,
+    remove_durably,
+    translated,
+    write_durably,
+)
+from firefly_memory.stores.records import Position, Record
+from firefly_memory.stores.shelf import Shelf
+from firefly_memory.stores.threads import ThreadedView
+from firefly_memory.stores.view import RecordView
+
+FORMAT = "firefly-memory/1"
+
+_LOCKS = 64  # lock files; namespaces share them by hash, so that they need not be deleted, which cannot be done safely
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-_.")  # no capitals: some file systems fold case
+_LONGEST_NAME = 200  # most file systems allow 255 bytes
+
+
+class FileStore(EntryStore):
+    """Entries in JSON files below ``base_dir``, which is created when it is first written to.
+
+    Every write rewrites the file of its namespace: meant for small amounts that people want to read or edit.
+    ``timeout`` is how long a writer waits for another one, in seconds.
+    """
+
+    def __init__(self, base_dir: str | os.PathLike[str] = ".firefly_memory", *, timeout: float = 30.0) -> None:
+        if not os.fspath(base_dir):
+            raise ConfigurationError("base_dir must name a directory; use '.' for the current one")
+        self._directory = Path(base_dir)
+        self._blocking = RecordView(_FileBackend(_Files(self._directory, timeout)))
+        self._suspending = ThreadedView(self._blocking)
+
+    @property
+    def blocking(self) -> StoreView:
+        return self._blocking
+
+    @property
+    def suspending(self) -> StoreView:
+        return self._suspending
+
+    def __repr__(self) -> str:
+        return f"FileStore({str(self._directory)!r})"
+
+
+class _Files:
+    """The directory: which file is whose, and how one is read and replaced."""
+
+    def __init__(self, directory: Path, timeout: float) -> None:
+        self.directory = directory
+        self.timeout = timeout
+
+    def path(self, namespace: str) -> Path:
+        name = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02x}" for byte in namespace.encode())
+        if name.startswith("."):
+            name = "%2e" + name[1:]
+        if len(name) > _LONGEST_NAME:
+            digest = hashlib.sha256(namespace.encode()).hexdigest()
+            name = f"{name[: _LONGEST_NAME - 65]}~{digest}"
+        return self.directory / f"{name}.json"
+
+    def namespaces(self) -> list[str]:
+        """Every namespace that has a file, in order."""
+        try:
+            names = [entry.name for entry in os.scandir(self.directory) if entry.name.endswith(".json")]
+        except FileNotFoundError:
+            return []
+        return sorted(
+            self._document(self.directory / name)["namespace"] if "~" in name else unquote(name[: -len(".json")])
+            for name in names
+        )
+
+    def read(self, namespace: str) -> Shelf:
+        path = self.path(namespace)
+        try:
+            document = self._document(path)
+        except FileNotFoundError:
+            return Shelf()
+        try:
+            if document["namespace"] != namespace:
+                raise ValueError(f"it belongs to namespace {document['namespace']!r}")
+            return Shelf(_all_different(_record(namespace, item) for item in document["entries"]))
+        except (KeyError, TypeError, ValueError) as exc:
+            raise CorruptDataError("load", f"file {path}", f"{type(exc).__name__}: {exc}") from exc
+
+    def write(self, namespace: str, shelf: Shelf) -> None:
+        path = self.path(namespace)
+        if len(shelf) == 0:
+            remove_durably(path)
+            return
+        document = {"format": FORMAT, "namespace": namespace, "entries": [_listed(record) for record in shelf]}
+        write_durably(path, to_json(document, indent=2) + b"\n")
+
+    @contextmanager
+    def locked(self, namespace: str) -> Iterator[None]:
+        bucket = zlib.crc32(namespace.encode()) % _LOCKS
+        with exclusive_lock(self.directory / ".locks" / f"{bucket:02}.lock", self.timeout):
+            yield
+
+    def _document(self, path: Path) -> Any:
+        text = path.read_bytes()
+        try:
+            document = from_json(text, allow_inf_nan=False)
+            form = document["format"]
+        except (ValueError, TypeError, KeyError) as exc:
+            raise CorruptDataError("load", f"file {path}", f"{type(exc).__name__}: {exc}") from exc
+        if form != FORMAT:
+            raise SchemaMismatchError(f"reading {path}", str(form), FORMAT, "pip install --upgrade firefly-memory")
+        return document
+
+
+class _FileBackend:
+    form: Form = DOCUMENT
+    capabilities = frozenset({Capability.ATOMIC_BATCHES, Capability.LISTING, Capability.DURABLE, Capability.SHARED})
+
+    def __init__(self, files: _Files) -> None:
+        self._files = files
+        self._closed = False
+
+    async def initialize(self, migrate: bool | None) -> None:
+        with self._working("initialize"):
+            make_directory(self._files.directory)
+
+    async def close(self) -> None:
+        self._closed = True
+
+    async def save(self, record: Record, now: datetime) -> None:
+        await self.save_many([record], now)
+
+    async def save_many(self, records: list[Record], now: datetime) -> None:
+        namespace = records[0].namespace
+        with self._working("save"), self._files.locked(namespace):
+            shelf = self._files.read(namespace)
+            for record in records:
+                shelf.put(record, now)
+            self._files.write(namespace, shelf)
+
+    async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
+        with self._working("load"):
+            return self._files.read(namespace).scan(limit, after, now)
+
+    async def newest(self, namespace: str, key: str, now: datetime) -> Record | None:
+        with self._working("load_by_key"):
+            return self._files.read(namespace).newest(key, now)
+
+    async def delete(self, namespace: str, entry_id: str, now: datetime) -> None:
+        await self.delete_many(namespace, [entry_id], now)
+
+    async def delete_many(self, namespace: str, entry_ids: list[str], now: datetime) -> int:
+        with self._working("delete"):
+            if not self._files.path(namespace).exists():
+                return 0
+            with self._files.locked(namespace):
+                shelf = self._files.read(namespace)
+                deleted = shelf.delete(entry_ids, now)
+                if deleted:
+                    self._files.write(namespace, shelf)
+                return len(deleted)
+
+    async def clear(self, namespace: str) -> None:
+        with self._working("clear"):
+            if self._files.path(namespace).exists():
+                with self._files.locked(namespace):
+                    self._files.read(namespace)  # a damaged file is not ours to throw away
+                    self._files.write(namespace, Shelf())
+
+    async def count(self, namespace: str, now: datetime) -> int:
+        with self._working("count"):
+            return self._files.read(namespace).count(now)
+
+    async def namespaces(self, prefix: str, limit: int, after: str, now: datetime) -> list[str]:
+        with self._working("namespaces"):
+            fitting = (name for name in self._files.namespaces() if name > after and name.startswith(prefix))
+            live = (name for name in fitting if self._files.read(name).has_live(now))
+            return list(islice(live, limit))
+
+    async def purge(self, limit: int, now: datetime) -> int:
+        deleted = 0
+        with self._working("cleanup_expired"):
+            for namespace in self._files.namespaces():
+                if not self._files.read(namespace).expired(1, now):
+                    continue
+                with self._files.locked(namespace):
+                    shelf = self._files.read(namespace)
+                    for record in shelf.expired(limit - deleted, now):
+                        shelf.remove(record.entry_id)
+                        deleted += 1
+                    self._files.write(namespace, shelf)
+                if deleted == limit:
+                    break
+        return deleted
+
+    @contextmanager
+    def _working(self, operation: str) -> Iterator[None]:
+        if self._closed:
+            raise StoreClosedError(operation)
+        with translated(operation, self._files.directory):
+            yield
+
+
+def _listed(record: Record) -> dict[str, Any]:
+    """A record as an item of a file."""
+    item = record._asdict()
+    del item["namespace"]
+    item["created_at"] = record.created_at.isoformat()
+    item["expires_at"] = None if record.expires_at is None else record.expires_at.isoformat()
+    return item
+
+
+def _record(namespace: str, item: dict[str, Any]) -> Record:
+    """The record that an item of a file stands for; ``TypeError`` for fields that are missing or unknown."""
+    return Record(
+        **item
+        | {
+            "namespace": namespace,
+            "created_at": _instant(item["created_at"]),
+            "expires_at": None if item["expires_at"] is None else _instant(item["expires_at"]),
+        }
+    )
+
+
+def _instant(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone")
+    return moment.astimezone(UTC)
+
+
+def _all_different(records: Iterable[Record]) -> Iterator[Record]:
+    seen: set[str] = set()
+    for record in records:
+        if record.entry_id in seen:
+            raise ValueError(f"entry_id {record.entry_id!r} occurs twice")
+        seen.add(record.entry_id)
+        yield record

@@ -1,0 +1,157 @@
+"""``InMemoryStore``: for tests and short-lived sessions. Keeps encoded records, so that it is no kinder than a database."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterable
+from datetime import datetime
+
+from firefly_memory.codec import TEXT, Form
+from firefly_memory.errors import EntryOwnershipError, StoreClosedError
+from firefly_memory.forks import guarded_lock
+from firefly_memory.names import original_name
+from firefly_memory.protocols import Capability, StoreView
+from firefly_memory.stores.base import EntryStore
+from firefly_memory.stores.records import Position, Record
+from firefly_memory.stores.shelf import Shelf, is_live
+from firefly_memory.stores.view import RecordView
+
+
+class InMemoryStore(EntryStore):
+    """Entries in a dict, gone with the process. After a ``fork()`` the child has a copy of its own."""
+
+    def __init__(self) -> None:
+        self._view = RecordView(_MemoryBackend())
+
+    @property
+    def blocking(self) -> StoreView:
+        return self._view
+
+    @property
+    def suspending(self) -> StoreView:
+        return self._view  # nothing here ever waits
+
+    def __repr__(self) -> str:
+        return "InMemoryStore()"
+
+
+class _MemoryBackend:
+    form: Form = TEXT
+    capabilities = frozenset({Capability.UNIQUE_IDS, Capability.ATOMIC_BATCHES, Capability.LISTING})
+
+    def __init__(self) -> None:
+        self._shelves: dict[str, Shelf] = {}
+        self._names: list[str] = []  # the keys of _shelves, sorted
+        self._namespace_of: dict[str, str] = {}
+        self._closed = False
+        self._lock = guarded_lock()
+
+    async def initialize(self, migrate: bool | None) -> None:
+        self._check_open("initialize")
+
+    async def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._shelves.clear()
+            self._names.clear()
+            self._namespace_of.clear()
+
+    async def save(self, record: Record, now: datetime) -> None:
+        await self.save_many([record], now)
+
+    async def save_many(self, records: list[Record], now: datetime) -> None:
+        with self._lock:
+            self._check_open("save")
+            for record in records:
+                self._check_owner(record, now)
+            for record in records:
+                shelf = self._shelves.get(record.namespace)
+                if shelf is None:
+                    shelf = self._shelves[record.namespace] = Shelf()
+                    insort(self._names, record.namespace)
+                self._namespace_of[record.entry_id] = record.namespace
+                shelf.put(record, now)
+
+    async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
+        with self._lock:
+            self._check_open("load")
+            shelf = self._shelves.get(namespace)
+            return [] if shelf is None else shelf.scan(limit, after, now)
+
+    async def newest(self, namespace: str, key: str, now: datetime) -> Record | None:
+        with self._lock:
+            self._check_open("load_by_key")
+            shelf = self._shelves.get(namespace)
+            return None if shelf is None else shelf.newest(key, now)
+
+    async def delete(self, namespace: str, entry_id: str, now: datetime) -> None:
+        await self.delete_many(namespace, [entry_id], now)
+
+    async def delete_many(self, namespace: str, entry_ids: list[str], now: datetime) -> int:
+        with self._lock:
+            self._check_open("delete")
+            shelf = self._shelves.get(namespace)
+            deleted = [] if shelf is None else shelf.delete(entry_ids, now)
+            self._forget(deleted)
+            return len(deleted)
+
+    async def clear(self, namespace: str) -> None:
+        with self._lock:
+            self._check_open("clear")
+            shelf = self._shelves.get(namespace)
+            if shelf is not None:
+                for record in shelf:
+                    del self._namespace_of[record.entry_id]
+                self._drop_shelf(namespace)
+
+    async def count(self, namespace: str, now: datetime) -> int:
+        with self._lock:
+            self._check_open("count")
+            shelf = self._shelves.get(namespace)
+            return 0 if shelf is None else shelf.count(now)
+
+    async def namespaces(self, prefix: str, limit: int, after: str, now: datetime) -> list[str]:
+        found: list[str] = []
+        with self._lock:
+            self._check_open("namespaces")
+            start = max(bisect_right(self._names, after), bisect_left(self._names, prefix))
+            for name in self._names[start:]:
+                if len(found) == limit or not name.startswith(prefix):
+                    break
+                if self._shelves[name].has_live(now):
+                    found.append(name)
+        return found
+
+    async def purge(self, limit: int, now: datetime) -> int:
+        with self._lock:
+            self._check_open("cleanup_expired")
+            deleted: list[Record] = []
+            for shelf in self._shelves.values():
+                deleted += shelf.expired(limit - len(deleted), now)
+            for record in deleted:
+                self._shelves[record.namespace].remove(record.entry_id)
+            self._forget(deleted)
+            return len(deleted)
+
+    def _check_open(self, operation: str) -> None:
+        if self._closed:
+            raise StoreClosedError(operation)
+
+    def _check_owner(self, record: Record, now: datetime) -> None:
+        owner = self._namespace_of.get(record.entry_id)
+        if owner is None or owner == record.namespace:
+            return
+        if is_live(self._shelves[owner][record.entry_id], now):
+            raise EntryOwnershipError(original_name(record.entry_id), original_name(record.namespace))
+        self._forget([self._shelves[owner].remove(record.entry_id)])
+
+    def _forget(self, records: Iterable[Record]) -> None:
+        """Drop what is left of removed records outside their shelf."""
+        for record in records:
+            del self._namespace_of[record.entry_id]
+            if record.namespace in self._shelves and not len(self._shelves[record.namespace]):
+                self._drop_shelf(record.namespace)
+
+    def _drop_shelf(self, namespace: str) -> None:
+        del self._shelves[namespace]
+        del self._names[bisect_left(self._names, namespace)]

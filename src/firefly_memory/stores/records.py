@@ -1,0 +1,91 @@
+"""What crosses the border between the public stores and their backends: entries, encoded and checked."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from firefly_memory.codec import DecodeError, Form
+from firefly_memory.entries import MemoryEntry, MemoryScope, in_utc, restored_entry
+from firefly_memory.errors import CorruptDataError, InvalidEntryError
+from firefly_memory.names import original_name, stored_name
+
+
+class Position(NamedTuple):
+    """A place in the order of a namespace (rule R4)."""
+
+    created_at: datetime
+    entry_id: str
+
+
+class Record(NamedTuple):
+    """A row, document or list item: the columns of ``memory_entries``, in their order."""
+
+    entry_id: str
+    namespace: str
+    scope: str
+    key: str | None
+    content: Any
+    metadata: Any
+    created_at: datetime
+    expires_at: datetime | None
+    importance: float
+
+    @property
+    def position(self) -> Position:
+        return Position(self.created_at, self.entry_id)
+
+
+def to_record(form: Form, namespace: str, entry: MemoryEntry) -> Record:
+    """``entry`` as the backend keeps it. ``namespace`` has already been through the door."""
+    if not isinstance(entry, MemoryEntry):
+        raise InvalidEntryError("entry", f"must be a MemoryEntry, not {type(entry).__name__}")
+    metadata = entry.metadata
+    if not isinstance(metadata, dict):
+        raise InvalidEntryError("metadata", f"must be a dict, not {type(metadata).__name__}")
+    importance = entry.importance
+    # The model checks this too, but model_construct() and __dict__ go around it.
+    if not isinstance(importance, (int, float)) or not 0.0 <= importance <= 1.0:
+        raise InvalidEntryError("importance", f"must be a number from 0.0 to 1.0, not {importance!r}")
+    try:
+        scope = MemoryScope(entry.scope)
+    except ValueError:
+        raise InvalidEntryError("scope", f"{entry.scope!r} is not a MemoryScope") from None
+    return Record(
+        entry_id=stored_name("entry_id", entry.entry_id),
+        namespace=namespace,
+        scope=scope.value,
+        key=None if entry.key is None else stored_name("key", entry.key),
+        content=form.encode(entry.content, "content"),
+        metadata=form.encode(metadata, "metadata"),
+        created_at=_instant("created_at", entry.created_at),
+        expires_at=None if entry.expires_at is None else _instant("expires_at", entry.expires_at),
+        importance=float(importance),
+    )
+
+
+def to_entry(form: Form, record: Record) -> MemoryEntry:
+    """The entry that ``record`` was made from, or :class:`CorruptDataError` if somebody damaged it since."""
+    try:
+        return restored_entry(
+            original_name(record.entry_id),
+            record.scope,
+            None if record.key is None else original_name(record.key),
+            form.decode(record.content),
+            form.decode(record.metadata),
+            record.created_at,
+            record.expires_at,
+            record.importance,
+        )
+    except (DecodeError, KeyError, TypeError, ValueError) as exc:
+        where = f"entry {record.entry_id!r} in namespace {record.namespace!r}"
+        raise CorruptDataError("load", where, f"{type(exc).__name__}: {exc}") from exc
+
+
+def _instant(what: str, moment: datetime) -> datetime:
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
+        raise InvalidEntryError(what, f"must be a datetime with a time zone, not {moment!r}")
+    try:
+        return moment if moment.tzinfo is UTC else in_utc(moment)
+    except ValueError as exc:
+        raise InvalidEntryError(what, str(exc)) from exc

@@ -1,0 +1,1 @@
+"""SQLite and PostgreSQL: one schema, one set of statements and operations, two ways to connect."""

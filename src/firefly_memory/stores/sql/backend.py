@@ -1,0 +1,52 @@
+"""The hooks of a store, in SQL: each runs one operation wherever its runner runs things."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from firefly_memory.codec import Form
+from firefly_memory.protocols import Capability
+from firefly_memory.stores.records import Position, Record
+from firefly_memory.stores.sql import operations
+from firefly_memory.stores.sql.runners import Runner
+
+CAPABILITIES = frozenset(Capability)
+
+
+class SQLBackend:
+    """A :class:`~firefly_memory.stores.backend.Backend` over a runner."""
+
+    def __init__(self, runner: Runner, form: Form, capabilities: frozenset[Capability] = CAPABILITIES) -> None:
+        self.form = form
+        self.capabilities = capabilities
+        self.initialize = runner.initialize
+        self.close = runner.close
+        self.save = runner.save
+        self._run = runner.run
+
+    async def save_many(self, records: list[Record], now: datetime) -> None:
+        await self._run(operations.save_many, records, now)
+
+    async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
+        return await self._run(operations.scan, namespace, limit, after, now)
+
+    async def newest(self, namespace: str, key: str, now: datetime) -> Record | None:
+        return await self._run(operations.newest, namespace, key, now)
+
+    async def delete(self, namespace: str, entry_id: str, now: datetime) -> None:
+        await self._run(operations.delete, namespace, entry_id, now)
+
+    async def delete_many(self, namespace: str, entry_ids: list[str], now: datetime) -> int:
+        return await self._run(operations.delete_many, namespace, entry_ids, now)
+
+    async def clear(self, namespace: str) -> None:
+        await self._run(operations.clear, namespace)
+
+    async def count(self, namespace: str, now: datetime) -> int:
+        return await self._run(operations.count, namespace, now)
+
+    async def namespaces(self, prefix: str, limit: int, after: str, now: datetime) -> list[str]:
+        return await self._run(operations.namespaces, prefix, limit, after, now)
+
+    async def purge(self, limit: int, now: datetime) -> int:
+        return await self._run(operations.purge, limit, now)

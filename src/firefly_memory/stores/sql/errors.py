@@ -1,0 +1,126 @@
+"""Driver errors, translated: one table per driver, one context manager."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy import exc as errors
+
+from firefly_memory.errors import (
+    CorruptDataError,
+    DatabaseConnectionError,
+    DatabaseStoreError,
+    FireflyMemoryError,
+    InvalidEntryError,
+    SchemaMismatchError,
+    StoreTimeoutError,
+)
+from firefly_memory.schema import HEAD
+
+UPGRADE_COMMAND = "alembic upgrade head"
+
+_UNDEFINED_TABLE = {"42P01", "3F000"}
+
+# SQLSTATE, or its first two characters: what it means, and whether the same call may succeed later.
+_POSTGRESQL: dict[str, tuple[type[DatabaseStoreError], str, bool]] = {
+    "08": (DatabaseConnectionError, "the connection to the server was lost", True),
+    "57P": (DatabaseConnectionError, "the server is shutting down or starting up", True),
+    "28": (DatabaseConnectionError, "the server refused the login; check user, password and pg_hba.conf", False),
+    "3D000": (DatabaseConnectionError, "the database does not exist", False),
+    "53300": (DatabaseConnectionError, "the server has no free connection slot; lower pool_size", True),
+    "53": (DatabaseStoreError, "the server is out of disk space, memory or another resource", True),
+    "57014": (StoreTimeoutError, "the statement was cancelled or took longer than the server allows", True),
+    "55P03": (StoreTimeoutError, "another transaction holds the row", True),
+    "40": (DatabaseStoreError, "the transaction collided with another one", True),
+    "42501": (DatabaseStoreError, "the role lacks a privilege", False),
+    "25006": (DatabaseStoreError, "the server is read-only, such as a standby", True),
+    "25P02": (DatabaseStoreError, "the surrounding transaction has already failed; roll it back", False),
+}
+
+_SQLITE: dict[int, tuple[type[DatabaseStoreError], str, bool]] = {
+    sqlite3.SQLITE_BUSY: (StoreTimeoutError, "another process kept the file locked", True),
+    sqlite3.SQLITE_LOCKED: (StoreTimeoutError, "another connection kept the file locked", True),
+    sqlite3.SQLITE_FULL: (DatabaseStoreError, "there is no space left on the device", True),
+    sqlite3.SQLITE_READONLY: (DatabaseConnectionError, "the file or its directory is read-only", False),
+    sqlite3.SQLITE_CANTOPEN: (DatabaseConnectionError, "the file cannot be opened; check its directory", False),
+    sqlite3.SQLITE_PERM: (DatabaseConnectionError, "permission denied", False),
+    sqlite3.SQLITE_IOERR: (DatabaseStoreError, "the disk reports an error", True),
+    sqlite3.SQLITE_TOOBIG: (DatabaseStoreError, "the value is larger than SQLite allows", False),
+}
+_SQLITE_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+@contextmanager
+def translated(operation: str, place: str) -> Iterator[None]:
+    """Turn whatever a driver or SQLAlchemy raises in the block into an error of ours, with its cause."""
+    try:
+        yield
+    except FireflyMemoryError:
+        raise
+    except Exception as exc:
+        cause = driver_error(exc)
+        error = translate(cause, operation, place)
+        if error is None:
+            raise
+        raise error from cause
+
+
+def driver_error(exc: Exception) -> Exception:
+    """What the driver raised, without the layers that SQLAlchemy put around it."""
+    while isinstance(exc, (errors.DBAPIError, errors.EmulatedDBAPIException)):
+        inner = exc.orig
+        if not isinstance(inner, Exception):
+            break
+        exc = inner
+    return exc
+
+
+def translate(exc: Exception, operation: str, place: str) -> FireflyMemoryError | None:
+    """Our error for a driver's ``exc``; ``None`` for what is no trouble with the database, such as a bug."""
+    if isinstance(exc, errors.TimeoutError):
+        return StoreTimeoutError(operation, "no pooled connection became free in time; raise pool_size", True)
+    if isinstance(exc, sqlite3.Error):
+        return _from_sqlite(exc, operation, place)
+    sqlstate: Any = getattr(exc, "sqlstate", None)
+    if isinstance(sqlstate, str):
+        return _from_postgresql(sqlstate, exc, operation)
+    if isinstance(exc, TimeoutError) or type(exc).__name__ == "_WaitTimeout":  # psycopg's, which it keeps private
+        return StoreTimeoutError(operation, "the server did not answer in time", True)
+    if isinstance(exc, (OSError, errors.SQLAlchemyError)) or _is_from_driver(exc):
+        return DatabaseConnectionError(operation, _one_line(exc), True)
+    return None
+
+
+def _from_postgresql(sqlstate: str, error: Exception, operation: str) -> FireflyMemoryError:
+    if sqlstate in _UNDEFINED_TABLE:
+        return SchemaMismatchError(operation, None, HEAD, UPGRADE_COMMAND)
+    if sqlstate == "54000":
+        return InvalidEntryError("namespace, key and entry_id", "are together too long for an index of PostgreSQL")
+    for length in (5, 3, 2):
+        if sqlstate[:length] in _POSTGRESQL:
+            kind, reason, retryable = _POSTGRESQL[sqlstate[:length]]
+            return kind(operation, f"{reason} ({_one_line(error)})", retryable)
+    return DatabaseStoreError(operation, _one_line(error))
+
+
+def _from_sqlite(error: sqlite3.Error, operation: str, place: str) -> FireflyMemoryError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary code
+    if code in _SQLITE_DAMAGE:
+        return CorruptDataError(operation, place, _one_line(error))
+    if "no such table" in str(error):
+        return SchemaMismatchError(operation, None, HEAD, UPGRADE_COMMAND)
+    kind, reason, retryable = _SQLITE.get(code, (DatabaseStoreError, "SQLite refused", False))
+    return kind(operation, f"{place}: {reason} ({_one_line(error)})", retryable)
+
+
+def _is_from_driver(error: Exception) -> bool:
+    """Errors of asyncpg and psycopg without an SQLSTATE come from the client side: the connection is gone."""
+    return any(kind.__module__.partition(".")[0] in {"asyncpg", "psycopg"} for kind in type(error).__mro__)
+
+
+def _one_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

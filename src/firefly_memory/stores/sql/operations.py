@@ -1,0 +1,93 @@
+"""What a store does in SQL, each operation one plain function over a session of either colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from firefly_memory.errors import EntryOwnershipError
+from firefly_memory.names import original_name
+from firefly_memory.stores.records import Position, Record
+from firefly_memory.stores.sql.session import Session
+from firefly_memory.stores.sql.statements import Statements
+
+SQLSession = Session[Statements]
+
+
+def save(session: SQLSession, record: Record, now: datetime) -> None:
+    statements = session.statements
+    with session.writing():
+        if session.execute(statements.upsert, {**statements.values(record), "now": statements.instant(now)}) == 0:
+            raise not_the_owner(record)
+
+
+def save_many(session: SQLSession, records: Sequence[Record], now: datetime) -> None:
+    with session.transaction():
+        refused = session.statements.write_all(session, records, now)
+        if refused:
+            raise not_the_owner(refused[0])
+
+
+def save_group(session: SQLSession, records: Sequence[Record], now: datetime) -> list[Record]:
+    """Save records of different callers; returns those that were refused. Durable when it returns."""
+    return session.statements.write_group(session, records, now)
+
+
+def scan(
+    session: SQLSession, namespace: str, limit: int | None, after: Position | None, now: datetime
+) -> list[Record]:
+    statements = session.statements
+    values: dict[str, Any] = {"namespace": namespace, "now": statements.instant(now), "limit": limit}
+    statement = statements.load if limit is None else statements.first_page
+    if after is not None:
+        values |= {"created_at": statements.instant(after.created_at), "entry_id": after.entry_id}
+        statement = statements.next_page
+    return [statements.record(row) for row in session.fetch(statement, values)]
+
+
+def newest(session: SQLSession, namespace: str, key: str, now: datetime) -> Record | None:
+    statements = session.statements
+    rows = session.fetch(statements.newest, {"namespace": namespace, "key": key, "now": statements.instant(now)})
+    return statements.record(rows[0]) if rows else None
+
+
+def delete(session: SQLSession, namespace: str, entry_id: str, now: datetime) -> None:
+    statements = session.statements
+    values = {"namespace": namespace, "entry_id": entry_id, "now": statements.instant(now)}
+    with session.writing():
+        session.execute(statements.delete, values)
+
+
+def delete_many(session: SQLSession, namespace: str, entry_ids: Sequence[str], now: datetime) -> int:
+    statements = session.statements
+    values = {"namespace": namespace, "entry_ids": statements.texts(entry_ids), "now": statements.instant(now)}
+    with session.writing():
+        return session.execute(statements.delete_many, values)
+
+
+def clear(session: SQLSession, namespace: str) -> None:
+    with session.writing():
+        session.execute(session.statements.clear, {"namespace": namespace})
+
+
+def count(session: SQLSession, namespace: str, now: datetime) -> int:
+    statements = session.statements
+    rows = session.fetch(statements.count, {"namespace": namespace, "now": statements.instant(now)})
+    return int(rows[0][0])
+
+
+def namespaces(session: SQLSession, prefix: str, limit: int, after: str, now: datetime) -> list[str]:
+    statements = session.statements
+    values = {"prefix": prefix, "limit": limit, "after": after, "now": statements.instant(now)}
+    return [row[0] for row in session.fetch(statements.namespaces, values)]
+
+
+def purge(session: SQLSession, limit: int, now: datetime) -> int:
+    statements = session.statements
+    with session.writing():
+        return session.execute(statements.purge, {"limit": limit, "now": statements.instant(now)})
+
+
+def not_the_owner(record: Record) -> EntryOwnershipError:
+    return EntryOwnershipError(original_name(record.entry_id), original_name(record.namespace))

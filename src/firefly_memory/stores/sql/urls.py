@@ -1,0 +1,167 @@
+"""PostgreSQL URLs as people write them, in the words of the driver that will use them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlencode
+
+from sqlalchemy import URL
+
+from firefly_memory.errors import ConfigurationError
+
+_SCHEMES = {
+    "postgres": None,
+    "postgresql": None,
+    "postgres+asyncpg": "asyncpg",
+    "postgresql+asyncpg": "asyncpg",
+    "postgresql+psycopg": "psycopg",
+    "postgresql+psycopg_async": "psycopg",
+    "postgresql+psycopg2": "psycopg",
+}
+
+_SHAPE = re.compile(r"(?P<scheme>[^:/?#]+)://(?P<server>[^/?]*)(?:/(?P<database>[^?]*))?(?:\?(?P<query>.*))?", re.DOTALL)
+
+# What asyncpg reads from a URL, and what it may pass on to the server, which knows these as settings.
+_ASYNCPG_READS = {
+    "host", "port", "user", "password", "dbname", "passfile", "service", "sslmode", "sslcert", "sslkey",
+    "sslrootcert", "sslnegotiation", "sslcrl", "sslpassword", "ssl_min_protocol_version",
+    "ssl_max_protocol_version", "target_session_attrs", "krbsrvname", "gsslib", "connect_timeout",
+    "application_name", "options", "client_encoding",
+}  # fmt: skip
+
+# Harmless to leave out where the driver does not know them: they keep idle connections alive.
+_KEEPALIVES = {"keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"}
+
+_DEFAULT_PORT = 5432
+
+# Errors show no part of a URL: with a stray "/" or "@" in it, the password may be what was taken for the port.
+_LOOKS_LIKE = (
+    "it should look like postgresql://user:password@host:5432/name, "
+    "with special characters in the password percent-encoded"
+)
+
+# Keywords of SQLAlchemy's and asyncpg's own URLs that mean something libpq calls otherwise.
+_SSL_WORDS = {"true": "require", "1": "require", "false": "disable", "0": "disable"}
+
+
+@dataclass(frozen=True)
+class PostgreSQLUrl:
+    """Connection parameters under libpq's names. Never shows the password."""
+
+    parameters: dict[str, str]
+    driver: str | None
+    """The driver that the URL names, if it names one."""
+
+    @property
+    def only_libpq_understands(self) -> set[str]:
+        """Parameters that asyncpg does not know: with them, psycopg serves both colours."""
+        return set(self.parameters) - _ASYNCPG_READS - _KEEPALIVES
+
+    def for_psycopg(self) -> dict[str, str]:
+        return dict(self.parameters)
+
+    def for_asyncpg(self) -> dict[str, Any]:
+        named = {"host", "port", "user", "password", "dbname", "connect_timeout"} | _KEEPALIVES
+        query = {name: value for name, value in self.parameters.items() if name not in named}
+        arguments: dict[str, Any] = {"dsn": f"postgresql://?{urlencode(query)}"} if query else {}
+        for name, argument in (("user", "user"), ("password", "password"), ("dbname", "database")):
+            if name in self.parameters:
+                arguments[argument] = self.parameters[name]
+        if "host" in self.parameters:
+            arguments["host"] = self.parameters["host"].split(",")
+        if "port" in self.parameters:
+            ports = [int(port or _DEFAULT_PORT) for port in self.parameters["port"].split(",")]
+            arguments["port"] = ports[0] if len(ports) == 1 else ports
+        return arguments
+
+    @property
+    def connect_timeout(self) -> float | None:
+        return float(self.parameters["connect_timeout"]) if "connect_timeout" in self.parameters else None
+
+    def __repr__(self) -> str:
+        shown = self.parameters
+        user = f"{shown['user']}{':***' if 'password' in shown else ''}@" if "user" in shown else ""
+        port = f":{shown['port']}" if "port" in shown else ""
+        return f"postgresql://{user}{shown.get('host', '')}{port}/{shown.get('dbname', '')}"
+
+    __str__ = __repr__
+
+
+def postgresql_url(url: str | URL) -> PostgreSQLUrl:
+    """Read ``url``: any of the usual schemes, several hosts, unix sockets, libpq's and SQLAlchemy's parameters."""
+    if isinstance(url, URL):
+        url = url.render_as_string(hide_password=False)
+    found = _SHAPE.fullmatch(url) if isinstance(url, str) else None
+    if found is None:
+        raise ConfigurationError(f"this is not a PostgreSQL URL; {_LOOKS_LIKE}")
+    scheme = found["scheme"].lower()
+    if scheme not in _SCHEMES:
+        raise ConfigurationError(f"the URL scheme {scheme!r} is not PostgreSQL's; use postgresql://")
+    parameters: dict[str, str] = {}
+    credentials, _, servers = found["server"].rpartition("@")
+    user, _, password = credentials.partition(":")
+    hosts, ports = _hosts_and_ports(servers)
+    parts = {
+        "host": hosts,
+        "port": ports,
+        "user": unquote(user),
+        "password": unquote(password),
+        "dbname": unquote(found["database"] or ""),
+    }
+    parameters.update({name: value for name, value in parts.items() if value})
+    try:
+        query = parse_qsl(found["query"] or "", keep_blank_values=True, strict_parsing=bool(found["query"]))
+    except ValueError:
+        raise ConfigurationError("the part of the PostgreSQL URL after '?' is not name=value&name=value") from None
+    _add_query(parameters, query)
+    if not all(re.fullmatch(r"\d{0,5}", port) for port in parameters.get("port", "").split(",")):
+        raise ConfigurationError(f"the port of the PostgreSQL URL is not a number; {_LOOKS_LIKE}")
+    return PostgreSQLUrl(parameters, _SCHEMES[scheme])
+
+
+def _hosts_and_ports(servers: str) -> tuple[str, str]:
+    hosts: list[str] = []
+    ports: list[str] = []
+    for server in servers.split(","):
+        found = re.fullmatch(r"(?P<host>\[[^\]]*\]|[^:]*)(?::(?P<port>.*))?", server)
+        if found is None:
+            raise ConfigurationError(f"a host of the PostgreSQL URL cannot be read; {_LOOKS_LIKE}")
+        hosts.append(unquote(found["host"].strip("[]")))
+        ports.append(found["port"] or "")
+    return ",".join(hosts), ",".join(ports) if any(ports) else ""
+
+
+def _add_query(parameters: dict[str, str], query: list[tuple[str, str]]) -> None:
+    servers: list[str] = []
+    for name, value in query:
+        if name == "host" and ":" in value and not value.startswith("/"):  # SQLAlchemy: host=a:1&host=b:2
+            servers.append(value)
+        elif name == "ssl":  # asyncpg's word
+            parameters["sslmode"] = _SSL_WORDS.get(value.lower(), value)
+        elif name == "database":
+            parameters["dbname"] = value
+        elif name == "timeout":
+            parameters["connect_timeout"] = value
+        else:
+            parameters[name] = value
+    if servers:
+        parameters["host"], ports = _hosts_and_ports(",".join(servers))
+        if ports:
+            parameters["port"] = ports
+
+
+def is_sqlite_url(url: str) -> bool:
+    return url.lower().startswith(("sqlite:", "sqlite+"))
+
+
+def sqlite_path(url: str) -> str:
+    """The path in an URL such as ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or ``sqlite://`` (in memory)."""
+    found = re.fullmatch(r"sqlite(?:\+aiosqlite|\+pysqlite)?://(?:/(?P<path>[^?]*))?", url)
+    if found is None:
+        raise ConfigurationError(
+            f"{url!r} is not an SQLite URL this library reads; use sqlite:///relative.db, sqlite:////absolute.db "
+            "or sqlite:///:memory:"
+        )
+    return unquote(found["path"] or "") or ":memory:"

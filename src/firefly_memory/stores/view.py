@@ -1,0 +1,128 @@
+"""The operations of a store, written once over any backend of either colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from firefly_memory import clock
+from firefly_memory.entries import MemoryEntry
+from firefly_memory.errors import InvalidEntryError
+from firefly_memory.names import original_name, stored_name, stored_text
+from firefly_memory.protocols import Capability, Page
+from firefly_memory.stores.backend import Backend
+from firefly_memory.stores.records import Position, Record, to_entry, to_record
+
+CLEANUP_BATCH = 5_000
+"""Entries that one statement of ``cleanup_expired`` deletes: short locks, and still few round trips."""
+
+
+class RecordView:
+    """A :class:`~firefly_memory.protocols.StoreView`: checks at the door, encodes, pages, decodes."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return self._backend.capabilities
+
+    async def initialize(self, *, migrate: bool | None = None) -> None:
+        await self._backend.initialize(migrate)
+
+    async def close(self) -> None:
+        await self._backend.close()
+
+    async def save(self, namespace: str, entry: MemoryEntry) -> None:
+        record = to_record(self._backend.form, stored_name("namespace", namespace), entry)
+        await self._backend.save(record, clock.now())
+
+    async def save_many(self, namespace: str, entries: Iterable[MemoryEntry]) -> None:
+        namespace = stored_name("namespace", namespace)
+        form = self._backend.form
+        records: dict[str, Record] = {}
+        for entry in entries:
+            record = to_record(form, namespace, entry)
+            earlier = records.get(record.entry_id)
+            if earlier is not None:  # as if saved one after the other: the first made it, the last wins
+                record = record._replace(created_at=earlier.created_at)
+            records[record.entry_id] = record
+        if records:
+            await self._backend.save_many(list(records.values()), clock.now())
+
+    async def load(self, namespace: str) -> list[MemoryEntry]:
+        records = await self._backend.scan(stored_name("namespace", namespace), None, None, clock.now())
+        form = self._backend.form
+        return [to_entry(form, record) for record in records]
+
+    async def load_page(self, namespace: str, limit: int = 100, after: str | None = None) -> Page:
+        namespace = stored_name("namespace", namespace)
+        position = None if after is None else _position(after)
+        limit = _checked_limit(limit)
+        if limit == 0:
+            return Page((), after)
+        records = await self._backend.scan(namespace, limit + 1, position, clock.now())
+        form = self._backend.form
+        more = len(records) > limit
+        return Page(
+            tuple([to_entry(form, record) for record in records[:limit]]),
+            _token(records[limit - 1].position) if more else None,
+        )
+
+    async def load_by_key(self, namespace: str, key: str) -> MemoryEntry | None:
+        record = await self._backend.newest(stored_name("namespace", namespace), stored_name("key", key), clock.now())
+        return None if record is None else to_entry(self._backend.form, record)
+
+    async def delete(self, namespace: str, entry_id: str) -> None:
+        await self._backend.delete(stored_name("namespace", namespace), stored_name("entry_id", entry_id), clock.now())
+
+    async def delete_many(self, namespace: str, entry_ids: Iterable[str]) -> int:
+        namespace = stored_name("namespace", namespace)
+        if isinstance(entry_ids, str):
+            raise InvalidEntryError("entry_ids", "must be several ids, not one text; use delete() for one")
+        stored = dict.fromkeys(stored_name("entry_id", entry_id) for entry_id in entry_ids)
+        return await self._backend.delete_many(namespace, list(stored), clock.now()) if stored else 0
+
+    async def clear(self, namespace: str) -> None:
+        await self._backend.clear(stored_name("namespace", namespace))
+
+    async def count(self, namespace: str) -> int:
+        return await self._backend.count(stored_name("namespace", namespace), clock.now())
+
+    async def namespaces(self, prefix: str = "", limit: int = 100, after: str | None = None) -> list[str]:
+        limit = _checked_limit(limit)
+        if limit == 0:
+            return []
+        start = "" if after is None else stored_text(after)
+        found = await self._backend.namespaces(stored_text(prefix), limit, start, clock.now())
+        return [original_name(namespace) for namespace in found]
+
+    async def cleanup_expired(self) -> int:
+        now = clock.now()
+        total = 0
+        while True:
+            deleted = await self._backend.purge(CLEANUP_BATCH, now)
+            total += deleted
+            if deleted < CLEANUP_BATCH:
+                return total
+
+
+def _checked_limit(limit: int) -> int:
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+        raise InvalidEntryError("limit", f"must be a whole number from 0 up, not {limit!r}")
+    return limit
+
+
+def _token(position: Position) -> str:
+    return f"{position.created_at.isoformat()}/{original_name(position.entry_id)}"
+
+
+def _position(token: str) -> Position:
+    moment, separator, entry_id = token.partition("/") if isinstance(token, str) else ("", "", "")
+    try:
+        created_at = datetime.fromisoformat(moment)
+    except ValueError:
+        separator = ""
+    if not separator or created_at.tzinfo is None:
+        raise InvalidEntryError("after", f"{token!r} is not the next of a page of load_page()")
+    return Position(created_at.astimezone(UTC), stored_text(entry_id))
