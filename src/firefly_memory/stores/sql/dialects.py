@@ -66,9 +66,7 @@ class PostgreSQLStatements(Statements):
     def _upsert_arrays(self, patience: Any) -> Any:
         columns = list(self._entries.columns)
         arrays = [
-            bindparam(
-                column.name, type_=ARRAY(Text if column.name in ("content", "metadata") else column.type)
-            )
+            bindparam(column.name, type_=ARRAY(Text if column.name in ("content", "metadata") else column.type))
             for column in columns
         ]
         rows = func.unnest(*arrays).table_valued(*[column.name for column in columns]).render_derived(name="rows")

@@ -216,9 +216,7 @@ def _run_on_url(context: Any, url: str, schema_name: str) -> None:
         engine.dispose()
 
 
-def _run(
-    context: Any, connection: Connection, schema_name: str | None, *, create_schema: bool
-) -> None:
+def _run(context: Any, connection: Connection, schema_name: str | None, *, create_schema: bool) -> None:
     if create_schema and schema_name is not None and not inspect(connection).has_schema(schema_name):
         connection.execute(CreateSchema(schema_name, if_not_exists=True))
     _configure(context, schema_name, connection=connection)

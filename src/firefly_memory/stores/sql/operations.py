@@ -34,9 +34,7 @@ def save_group(session: SQLSession, records: Sequence[Record], now: datetime) ->
     return session.statements.write_group(session, records, now)
 
 
-def scan(
-    session: SQLSession, namespace: str, limit: int | None, after: Position | None, now: datetime
-) -> list[Record]:
+def scan(session: SQLSession, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
     statements = session.statements
     values: dict[str, Any] = {"namespace": namespace, "now": statements.instant(now), "limit": limit}
     statement = statements.load if limit is None else statements.first_page

@@ -120,9 +120,7 @@ class SQLiteStore(SQLStore):
             self._capabilities = self._capabilities - {Capability.DURABLE, Capability.SHARED}
         self._shown = repr(name)
         super().__init__(
-            SQLiteDatabase(
-                name, timeout=timeout, synchronous=synchronous.upper(), pool_size=pool_size, migrate=migrate
-            )
+            SQLiteDatabase(name, timeout=timeout, synchronous=synchronous.upper(), pool_size=pool_size, migrate=migrate)
         )
 
     def __repr__(self) -> str:

@@ -21,7 +21,9 @@ _SCHEMES = {
     "postgresql+psycopg2": "psycopg",
 }
 
-_SHAPE = re.compile(r"(?P<scheme>[^:/?#]+)://(?P<server>[^/?]*)(?:/(?P<database>[^?]*))?(?:\?(?P<query>.*))?", re.DOTALL)
+_SHAPE = re.compile(
+    r"(?P<scheme>[^:/?#]+)://(?P<server>[^/?]*)(?:/(?P<database>[^?]*))?(?:\?(?P<query>.*))?", re.DOTALL
+)
 
 # What asyncpg reads from a URL, and what it may pass on to the server, which knows these as settings.
 _ASYNCPG_READS = {

@@ -1,0 +1,53 @@
+"""``connect(url)``: a store by its URL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from firefly_memory.errors import ConfigurationError
+from firefly_memory.stores.base import EntryStore
+
+_EXAMPLES = "sqlite:///memory.db, postgresql://host/name, mongodb://host/, file:directory or memory:"
+
+
+def connect(url: str, **options: Any) -> EntryStore:
+    """Open the store that ``url`` names; ``options`` are those of its class.
+
+    ==========================================  ======================
+    ``sqlite:///memory.db``                     :class:`SQLiteStore`
+    ``postgresql://…``, ``postgres://…``        :class:`PostgreSQLStore`
+    ``mongodb://…``, ``mongodb+srv://…``        :class:`MongoDBStore`
+    ``file:directory``, ``file:///directory``   :class:`FileStore`
+    ``memory:``                                 :class:`InMemoryStore`
+    ==========================================  ======================
+    """
+    # Each store is imported when it is wanted: the others' drivers may not be installed.
+    if not isinstance(url, str) and not hasattr(url, "render_as_string"):
+        raise ConfigurationError(f"connect() needs a URL such as {_EXAMPLES}, not {type(url).__name__}")
+    text = url if isinstance(url, str) else url.render_as_string(hide_password=False)
+    scheme, colon, rest = text.partition(":")
+    match scheme.lower().partition("+")[0] if colon else "":
+        case "sqlite":
+            from firefly_memory.stores.sql.store import SQLiteStore
+            from firefly_memory.stores.sql.urls import sqlite_path
+
+            return SQLiteStore(sqlite_path(text), **options)
+        case "postgresql" | "postgres":
+            from firefly_memory.stores.sql.store import PostgreSQLStore
+
+            return PostgreSQLStore(text, **options)
+        case "mongodb":
+            from firefly_memory.stores.mongodb.store import MongoDBStore
+
+            return MongoDBStore(text, **options)
+        case "file":
+            from firefly_memory.stores.file import FileStore
+
+            return FileStore(rest.removeprefix("//") or ".firefly_memory", **options)
+        case "memory":
+            from firefly_memory.stores.memory import InMemoryStore
+
+            return InMemoryStore(**options)
+    # Not the URL itself: it may hold a password.
+    shown = f"the scheme {scheme!r}" if colon and len(scheme) < 20 else "no scheme"
+    raise ConfigurationError(f"no store has a URL with {shown}; use {_EXAMPLES}")

@@ -1,0 +1,23 @@
+"""``PostgreSQLStore`` and ``MongoDBStore`` under their documented import path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from firefly_memory.errors import DatabaseConnectionError, DatabaseStoreError
+from firefly_memory.lazy import lazily
+
+if TYPE_CHECKING:
+    from firefly_memory.stores.mongodb.store import MongoDBStore
+    from firefly_memory.stores.sql.store import PostgreSQLStore
+
+__all__ = ["DatabaseConnectionError", "DatabaseStoreError", "MongoDBStore", "PostgreSQLStore"]
+
+_WHERE = {
+    "MongoDBStore": "firefly_memory.stores.mongodb.store",
+    "PostgreSQLStore": "firefly_memory.stores.sql.store",
+}
+
+
+def __getattr__(name: str) -> Any:
+    return lazily(name, _WHERE, globals())

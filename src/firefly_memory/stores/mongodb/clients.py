@@ -1,0 +1,213 @@
+"""Clients of both colours: our own, made where they are needed, or one that the caller passed in."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any
+from urllib.parse import urlsplit
+
+from bson.codec_options import CodecOptions
+from pymongo import AsyncMongoClient, MongoClient, ReadPreference, WriteConcern
+from pymongo.errors import ConfigurationError as PyMongoConfigurationError
+from pymongo.errors import InvalidName, InvalidURI
+
+from firefly_memory.errors import ConfigurationError, NotSupportedError, StoreClosedError
+from firefly_memory.forks import renew_after_fork
+from firefly_memory.stores.loops import PerLoop, abandon
+
+DURABLE = WriteConcern("majority", j=True)
+
+# Dates come back in UTC, writes are acknowledged when they are durable, reads see what was written: whichever client
+# is used, and whatever its own options are.
+_COLLECTION_OPTIONS: dict[str, Any] = {
+    "codec_options": CodecOptions(tz_aware=True, tzinfo=UTC),
+    "write_concern": DURABLE,
+    "read_preference": ReadPreference.PRIMARY,
+}
+
+Settle = Callable[[Any], Awaitable[Any]]
+
+
+async def passed_on(result: Any) -> Any:
+    """What a blocking client returned: it is there already."""
+    return result
+
+
+async def awaited(result: Awaitable[Any]) -> Any:
+    """What an asynchronous client returned."""
+    return await result
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A client, the collection of the entries, and how to get at what a call returns."""
+
+    client: Any
+    entries: Any
+    settle: Settle
+
+
+class MongoDatabase(ABC):
+    """Where the entries are, and what is known of the place."""
+
+    def __init__(self, place: str, database: str, collection: str, *, timeout: float, migrate: bool) -> None:
+        if not timeout > 0:
+            raise ConfigurationError(f"timeout must be a number of seconds above 0, not {timeout!r}")
+        self.place = place
+        self.database = database
+        self.collection = collection
+        self.timeout = timeout
+        self.migrate = migrate
+        self.indexes_are_there = False
+        self.has_transactions: bool | None = None
+        """``None`` until a server was asked: replica sets and sharded clusters have them, a lone ``mongod`` has not."""
+        self._closed = False
+
+    @abstractmethod
+    def blocking(self) -> Connection: ...
+
+    @abstractmethod
+    def suspending(self) -> Connection: ...
+
+    async def close_blocking(self) -> None:
+        self._closed = True
+
+    async def close_suspending(self) -> None:
+        self._closed = True
+
+    def check_open(self, operation: str) -> None:
+        if self._closed:
+            raise StoreClosedError(operation)
+
+    def connection(self, client: Any, settle: Settle) -> Connection:
+        try:
+            database = client.get_database(self.database)
+            return Connection(client, database.get_collection(self.collection, **_COLLECTION_OPTIONS), settle)
+        except InvalidName as exc:
+            raise ConfigurationError(f"database or collection: {exc}") from exc
+
+
+class OwnClients(MongoDatabase):
+    """Clients made from a URL: a blocking one, and an asynchronous one for each event loop."""
+
+    def __init__(
+        self, url: str, database: str, collection: str, *, pool_size: int, timeout: float, migrate: bool
+    ) -> None:
+        if pool_size < 1:
+            raise ConfigurationError(f"pool_size must be at least 1, not {pool_size!r}")
+        milliseconds = int(timeout * 1000)
+        self._arguments: dict[str, Any] = {
+            "host": url,
+            "maxPoolSize": pool_size,
+            "timeoutMS": milliseconds,
+            "serverSelectionTimeoutMS": milliseconds,
+            "connectTimeoutMS": milliseconds,
+            "appname": "firefly-memory",
+        }
+        super().__init__(_masked(url), database, collection, timeout=timeout, migrate=migrate)
+        try:
+            unused: MongoClient[Any] = MongoClient(**self._arguments, connect=False)
+        except (InvalidURI, PyMongoConfigurationError, ValueError, TypeError) as exc:
+            # PyMongo's words, but not its traceback: what it could not read may hold the password.
+            raise ConfigurationError(
+                f"this is not a MongoDB URL that PyMongo can use: {_first_sentence(exc)}"
+            ) from None
+        self.connection(unused, passed_on)
+        unused.close()
+        self._start_afresh()
+        self._per_loop = PerLoop(self._open_suspending, _close_client)
+        renew_after_fork(self, OwnClients._leave_to_parent)
+
+    def _start_afresh(self) -> None:
+        self._lock = threading.Lock()
+        self._blocking: Connection | None = None
+
+    def _leave_to_parent(self) -> None:
+        abandon(self._blocking)
+        self._start_afresh()
+
+    def blocking(self) -> Connection:
+        connection = self._blocking
+        if connection is None:
+            with self._lock:
+                self.check_open("use")
+                if self._blocking is None:
+                    self._blocking = self.connection(MongoClient(**self._arguments), passed_on)
+                connection = self._blocking
+        return connection
+
+    def suspending(self) -> Connection:
+        return self._per_loop.get()
+
+    def _open_suspending(self) -> Connection:
+        return self.connection(AsyncMongoClient(**self._arguments), awaited)
+
+    async def close_blocking(self) -> None:
+        self._close()
+        self._per_loop.close_elsewhere()
+
+    async def close_suspending(self) -> None:
+        self._close()
+        await self._per_loop.close()
+
+    def _close(self) -> None:
+        with self._lock:
+            self._closed = True
+            connection, self._blocking = self._blocking, None
+        if connection is not None:
+            connection.client.close()
+
+
+class PassedClient(MongoDatabase):
+    """A client of the caller's, never closed by us: PyMongo's of either colour, or Motor's."""
+
+    def __init__(self, client: Any, database: str, collection: str, *, timeout: float, migrate: bool) -> None:
+        super().__init__("the passed client's server", database, collection, timeout=timeout, migrate=migrate)
+        self.blocks_only = isinstance(client, MongoClient)
+        self._suspending: Connection | None = None
+        self._blocking: Connection | None = None
+        if isinstance(client, MongoClient):
+            self._blocking = self.connection(client, passed_on)
+        elif isinstance(client, AsyncMongoClient):
+            self._suspending = self.connection(client, awaited)
+        elif type(client).__module__.startswith("motor."):
+            self._suspending = self.connection(client, awaited)
+            self._blocking = self.connection(client.delegate, passed_on)  # the PyMongo client Motor works with
+        else:
+            raise ConfigurationError(
+                f"client must be PyMongo's MongoClient or AsyncMongoClient, or Motor's AsyncIOMotorClient, "
+                f"not {type(client).__name__}"
+            )
+
+    def blocking(self) -> Connection:
+        if self._blocking is None:
+            raise NotSupportedError(
+                "blocking methods cannot use an AsyncMongoClient; await the asynchronous ones, or give the store a "
+                "URL instead"
+            )
+        return self._blocking
+
+    def suspending(self) -> Connection:
+        assert self._suspending is not None, "a blocking client is used from threads"
+        return self._suspending
+
+
+async def _close_client(connection: Connection) -> None:
+    await connection.client.close()
+
+
+def _masked(url: str) -> str:
+    if not isinstance(url, str):
+        raise ConfigurationError(f"a MongoDB URL is text, not {type(url).__name__}")
+    parts = urlsplit(url)
+    credentials, at, servers = parts.netloc.rpartition("@")
+    user = credentials.partition(":")[0]
+    return f"{parts.scheme}://{user + ':***@' if at else ''}{servers}{parts.path}"
+
+
+def _first_sentence(exc: Exception) -> str:
+    return str(exc).partition(". ")[0]

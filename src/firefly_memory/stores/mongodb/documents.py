@@ -1,0 +1,117 @@
+"""Records as documents, and the filters that find them.
+
+The document has the documented fields. MongoDB's dates end at the millisecond, so ``_id`` holds the record's exact
+place in the order as text, ``<created_at>/<entry_id>``, and serves as the key that pages and the newest entry of a key
+are found by. ``expires_at_us`` is there only where an expiry has microseconds beyond its date.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pymongo import ASCENDING, IndexModel
+
+from firefly_memory.errors import CorruptDataError
+from firefly_memory.stores.records import Position, Record
+
+Document = dict[str, Any]
+
+INDEXES = (
+    IndexModel([("namespace", ASCENDING)]),
+    IndexModel([("namespace", ASCENDING), ("key", ASCENDING)], partialFilterExpression={"key": {"$exists": True}}),
+    IndexModel([("expires_at", ASCENDING)], partialFilterExpression={"expires_at": {"$exists": True}}),
+    IndexModel([("entry_id", ASCENDING)], unique=True),
+    # Beyond the documents, for rule R11: a page of a namespace, and the newest entry of a key, each from one place.
+    IndexModel([("namespace", ASCENDING), ("_id", ASCENDING)]),
+    IndexModel(
+        [("namespace", ASCENDING), ("key", ASCENDING), ("_id", ASCENDING)],
+        partialFilterExpression={"key": {"$exists": True}},
+    ),
+)
+
+
+def place(position: Position) -> str:
+    """The ``_id`` of the record at ``position``: sorts as rule R4 says."""
+    return f"{position.created_at.isoformat(timespec='microseconds')}/{position.entry_id}"
+
+
+def upsert(record: Record) -> Document:
+    """The update that makes or replaces a record; what it leaves alone stays as it was first."""
+    date, microseconds = _split(record.expires_at)
+    fields: Document = {
+        "scope": record.scope,
+        "key": record.key,
+        "content": record.content,
+        "metadata": record.metadata,
+        "expires_at": date,
+        "importance": record.importance,
+    }
+    update: Document = {
+        "$set": fields,
+        "$setOnInsert": {"_id": place(record.position), "created_at": _split(record.created_at)[0]},
+    }
+    if microseconds:
+        fields["expires_at_us"] = microseconds
+    else:
+        update["$unset"] = {"expires_at_us": ""}
+    return update
+
+
+def record(document: Document) -> Record:
+    """The record a document stands for."""
+    try:
+        return Record(
+            document["entry_id"],
+            document["namespace"],
+            document["scope"],
+            document["key"],
+            document["content"],
+            document["metadata"],
+            _created_at(document),
+            _joined(document["expires_at"], document.get("expires_at_us", 0)),
+            document["importance"],
+        )
+    except (KeyError, TypeError, AttributeError, ValueError) as exc:
+        where = f"document {document.get('_id')!r} in namespace {document.get('namespace')!r}"
+        raise CorruptDataError("load", where, f"{type(exc).__name__}: {exc}") from exc
+
+
+def live(now: datetime) -> Document:
+    date, microseconds = _split(now)
+    return {
+        "$or": [
+            {"expires_at": None},
+            {"expires_at": {"$gt": date}},
+            {"expires_at": date, "expires_at_us": {"$gt": microseconds}},
+        ]
+    }
+
+
+def expired(now: datetime) -> Document:
+    date, microseconds = _split(now)
+    return {
+        "$or": [
+            {"expires_at": {"$lt": date}},
+            {"expires_at": date, "expires_at_us": {"$not": {"$gt": microseconds}}},
+        ]
+    }
+
+
+def _split(moment: datetime | None) -> tuple[Any, int]:
+    """A date as MongoDB keeps it, and the microseconds it would lose."""
+    if moment is None:
+        return None, 0
+    microseconds = moment.microsecond % 1000
+    return moment - timedelta(microseconds=microseconds), microseconds
+
+
+def _joined(date: datetime | None, microseconds: int) -> datetime | None:
+    return None if date is None else date + timedelta(microseconds=microseconds)
+
+
+def _created_at(document: Document) -> datetime:
+    date: datetime = document["created_at"]
+    exact = datetime.fromisoformat(document["_id"].partition("/")[0]).astimezone(UTC)
+    # Somebody may have changed the date by hand; then it is what counts.
+    return exact if _split(exact)[0] == date else date.astimezone(UTC)

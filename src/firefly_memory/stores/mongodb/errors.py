@@ -1,0 +1,67 @@
+"""PyMongo's errors, translated: one table, one context manager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bson.errors import BSONError, InvalidBSON
+from pymongo import errors
+
+from firefly_memory.errors import (
+    CorruptDataError,
+    DatabaseConnectionError,
+    DatabaseStoreError,
+    FireflyMemoryError,
+    InvalidEntryError,
+    StoreTimeoutError,
+)
+
+_TOO_LARGE = {10334, 17419, 17420}  # BSONObjectTooLarge and what updates report instead
+
+# Server error code: what it means, and whether the same call may succeed later.
+_CODES: dict[int, tuple[type[DatabaseStoreError], str, bool]] = {
+    13: (DatabaseStoreError, "the user lacks a privilege", False),
+    18: (DatabaseConnectionError, "the server refused the login; check user, password and authSource", False),
+    50: (StoreTimeoutError, "the operation took longer than allowed", True),
+    85: (DatabaseStoreError, "an index with other options is in the way", False),
+    86: (DatabaseStoreError, "an index of the same name but other keys is in the way", False),
+    14031: (DatabaseStoreError, "the server is out of disk space", True),
+}
+
+
+@contextmanager
+def translated(operation: str, place: str) -> Iterator[None]:
+    """Turn whatever PyMongo raises in the block into an error of ours, with its cause."""
+    try:
+        yield
+    except FireflyMemoryError:
+        raise
+    except (errors.PyMongoError, BSONError, OverflowError) as exc:
+        raise translate(exc, operation, place) from exc
+
+
+def translate(exc: Exception, operation: str, place: str) -> FireflyMemoryError:
+    code = getattr(exc, "code", None)
+    if isinstance(exc, errors.DocumentTooLarge) or code in _TOO_LARGE:
+        return InvalidEntryError("entry", f"is larger than the 16 MB MongoDB allows for a document ({_one_line(exc)})")
+    if isinstance(exc, InvalidBSON):
+        return CorruptDataError(operation, place, _one_line(exc))
+    if isinstance(exc, (BSONError, OverflowError)):
+        return InvalidEntryError("entry", f"cannot be written as BSON ({_one_line(exc)})")
+    if code in _CODES:
+        kind, reason, retryable = _CODES[code]
+        return kind(operation, f"{reason} ({_one_line(exc)})", retryable)
+    if isinstance(exc, errors.ServerSelectionTimeoutError):
+        return DatabaseConnectionError(operation, f"no server of {place} answered ({_one_line(exc)})", True)
+    if isinstance(exc, errors.PyMongoError) and exc.timeout:
+        return StoreTimeoutError(operation, f"{place} did not answer in time", True)
+    if isinstance(exc, errors.ConnectionFailure):
+        return DatabaseConnectionError(operation, f"the connection to {place} was lost ({_one_line(exc)})", True)
+    retryable = isinstance(exc, errors.PyMongoError) and exc.has_error_label("RetryableWriteError")
+    return DatabaseStoreError(operation, _one_line(exc), retryable)
+
+
+def _one_line(error: Exception) -> str:
+    text = str(error).partition(", full error:")[0].partition(", Timeout:")[0]
+    return (text.strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,64 @@
+"""``MongoDBStore``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from firefly_memory.errors import ConfigurationError
+from firefly_memory.protocols import StoreView
+from firefly_memory.stores.base import EntryStore
+from firefly_memory.stores.mongodb.backend import GroupingMongoBackend, MongoBackend
+from firefly_memory.stores.mongodb.clients import MongoDatabase, OwnClients, PassedClient
+from firefly_memory.stores.threads import ThreadedView
+from firefly_memory.stores.view import RecordView
+
+
+class MongoDBStore(EntryStore):
+    """Entries in a MongoDB collection.
+
+    Asynchronous methods use PyMongo's asynchronous client, one for each event loop, blocking ones its blocking client,
+    each with up to ``pool_size`` connections. ``timeout`` bounds every operation, in seconds. Writes are acknowledged
+    by a majority and journalled. ``migrate=False`` checks the indexes instead of creating them. ``client`` is a
+    ``MongoClient``, ``AsyncMongoClient`` or Motor client of your own, in place of ``url``: it stays yours.
+
+    Calls that touch several entries are all or nothing on a replica set or sharded cluster. On a standalone server
+    ``save_many`` refuses more than one entry, and the rest is all or nothing entry by entry.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        database: str = "firefly_memory",
+        collection: str = "entries",
+        pool_size: int = 10,
+        timeout: float = 30.0,
+        migrate: bool = True,
+        client: Any = None,
+    ) -> None:
+        if (url is None) == (client is None):
+            raise ConfigurationError("MongoDBStore needs either url or client")
+        self.database: MongoDatabase
+        if url is not None:
+            self.database = OwnClients(url, database, collection, pool_size=pool_size, timeout=timeout, migrate=migrate)
+            self._shown = repr(self.database.place)
+        else:
+            self.database = PassedClient(client, database, collection, timeout=timeout, migrate=migrate)
+            self._shown = f"client=<{type(client).__name__}>"
+        place = self.database
+        self._blocking = RecordView(MongoBackend(place, place.blocking, place.close_blocking))
+        self._suspending: StoreView = RecordView(GroupingMongoBackend(place, place.suspending, place.close_suspending))
+        if isinstance(place, PassedClient) and place.blocks_only:
+            self._suspending = ThreadedView(self._blocking)
+
+    @property
+    def blocking(self) -> StoreView:
+        return self._blocking
+
+    @property
+    def suspending(self) -> StoreView:
+        return self._suspending
+
+    def __repr__(self) -> str:
+        where = f"database={self.database.database!r}, collection={self.database.collection!r}"
+        return f"MongoDBStore({self._shown}, {where})"
