@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any, ClassVar
 
-from sqlalchemy import ARRAY, ColumnElement, Text, any_, bindparam, cast, func, literal_column, select
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    ColumnElement,
+    DateTime,
+    Text,
+    any_,
+    bindparam,
+    case,
+    cast,
+    extract,
+    func,
+    literal_column,
+    select,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from firefly_memory.codec import JSONB, TEXT, Form
-from firefly_memory.errors import CorruptDataError
 from firefly_memory.stores.records import Record
 from firefly_memory.stores.sql.session import Session
 from firefly_memory.stores.sql.statements import Statement, Statements
@@ -21,6 +34,8 @@ GROUP_PATIENCE = "100ms"
 """How long a group of saves waits for a row that somebody has locked, before each save tries for itself."""
 
 _ROWS_PER_STATEMENT = 5_000
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class PostgreSQLStatements(Statements):
@@ -42,11 +57,16 @@ class PostgreSQLStatements(Statements):
     def texts(self, values: Sequence[str]) -> list[str]:
         return list(values)
 
-    def instant(self, moment: datetime) -> datetime:
-        return moment
+    def instant_in(self, text: ColumnElement[str]) -> ColumnElement[Any]:
+        return cast(text, DateTime(timezone=True))
 
-    def record(self, row: Sequence[Any]) -> Record:
-        return Record._make(row)
+    def instant_out(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
+        # Microseconds since 1970. Somebody may have written 'infinity' by hand: no expiry, then.
+        microseconds = cast(extract("epoch", column) * literal_column("1000000"), BigInteger)
+        return case((func.isfinite(column), microseconds))
+
+    def read_instant(self, stored: Any) -> datetime:
+        return _EPOCH + timedelta(microseconds=stored)
 
     def _insert(self) -> postgresql.Insert:
         return postgresql.insert(self._entries)
@@ -65,15 +85,9 @@ class PostgreSQLStatements(Statements):
 
     def _upsert_arrays(self, patience: Any) -> Any:
         columns = list(self._entries.columns)
-        arrays = [
-            bindparam(column.name, type_=ARRAY(Text if column.name in ("content", "metadata") else column.type))
-            for column in columns
-        ]
+        arrays = [bindparam(column.name, type_=ARRAY(self.type_in(column))) for column in columns]
         rows = func.unnest(*arrays).table_valued(*[column.name for column in columns]).render_derived(name="rows")
-        values = [
-            self.document_in(rows.c[column.name]) if column.name in ("content", "metadata") else rows.c[column.name]
-            for column in columns
-        ]
+        values = [self.value_in(column.name, rows.c[column.name]) for column in columns]
         source = select(*values).select_from(rows) if patience is None else select(*values).select_from(rows, patience)
         insert = self._insert().from_select([column.name for column in columns], source)
         return self._or_replace(insert).returning(self._columns.entry_id)
@@ -91,9 +105,8 @@ class PostgreSQLStatements(Statements):
 
     def _arrays(self, records: Sequence[Record], now: datetime) -> dict[str, Any]:
         # By id, so that two processes that write the same rows lock them in the same order.
-        columns = zip(*sorted(records), strict=True)
-        arrays: dict[str, Any] = {name: list(column) for name, column in zip(Record._fields, columns, strict=True)}
-        return arrays | {"now": now}
+        rows = [self.values(record) for record in sorted(records)]
+        return {name: [row[name] for row in rows] for name in Record._fields} | {"now": self.instant(now)}
 
     def _refused(self, records: Sequence[Record], written: Sequence[Sequence[Any]]) -> list[Record]:
         if len(written) == len(records):
@@ -122,25 +135,17 @@ class SQLiteStatements(Statements):
     def texts(self, values: Sequence[str]) -> str:
         return json.dumps(values)
 
-    def instant(self, moment: datetime) -> str:
-        return moment.isoformat(timespec="microseconds")
+    def instant_in(self, text: ColumnElement[str]) -> ColumnElement[Any]:
+        return text
 
-    def record(self, row: Sequence[Any]) -> Record:
-        entry_id, namespace, scope, key, content, metadata, created_at, expires_at, importance = row
-        try:
-            return Record(
-                entry_id,
-                namespace,
-                scope,
-                key,
-                content,
-                metadata,
-                _instant(created_at),
-                None if expires_at is None else _instant(expires_at),
-                importance,
-            )
-        except (TypeError, ValueError) as exc:
-            raise CorruptDataError("load", f"entry {entry_id!r} in namespace {namespace!r}", str(exc)) from exc
+    def instant_out(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
+        return column
+
+    def read_instant(self, stored: Any) -> datetime:
+        moment = datetime.fromisoformat(stored)
+        if moment.tzinfo is None:
+            raise ValueError(f"{stored!r} has no time zone")
+        return moment.astimezone(UTC)
 
     def write_all(self, session: Session[Any], records: Sequence[Record], now: datetime) -> list[Record]:
         rows = [self._row(record, now) for record in records]
@@ -158,10 +163,3 @@ class SQLiteStatements(Statements):
 
     def _insert(self) -> sqlite.Insert:
         return sqlite.insert(self._entries)
-
-
-def _instant(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError(f"{text!r} has no time zone")
-    return moment.astimezone(UTC)

@@ -1,7 +1,8 @@
 """The statements, as values: built with Core from the schema, compiled once per dialect.
 
 Compiled text is sent to the driver as it is. That makes an operation two to three times cheaper than executing the
-Core construct, and independent of how a passed engine treats JSON: documents cross the border as text.
+Core construct. Documents and instants cross the border as text and integers, in types that every driver treats alike:
+drivers and engines differ in how they read JSON, and asyncpg takes the first and last ``datetime`` for infinities.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlalchemy import (
-    BindParameter,
+    Column,
     ColumnElement,
     Dialect,
     Integer,
@@ -30,13 +31,18 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import CompilerElement
+from sqlalchemy.types import TypeEngine
 
 from firefly_memory import schema
 from firefly_memory.codec import Form
+from firefly_memory.errors import CorruptDataError
 from firefly_memory.stores.records import Record
 
 if TYPE_CHECKING:
     from firefly_memory.stores.sql.session import Session
+
+_DOCUMENTS = ("content", "metadata")
+_INSTANTS = ("created_at", "expires_at")
 
 
 class Statement:
@@ -85,19 +91,45 @@ class Statements(ABC):
         """A document column as JSON text."""
 
     @abstractmethod
+    def instant_in(self, text: ColumnElement[str]) -> ColumnElement[Any]:
+        """What :meth:`instant` made, as an instant column takes it."""
+
+    @abstractmethod
+    def instant_out(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
+        """An instant column as :meth:`read_instant` takes it."""
+
+    @abstractmethod
+    def read_instant(self, stored: Any) -> datetime:
+        """The instant, in UTC, that :meth:`instant_out` gave."""
+
+    @abstractmethod
     def is_one_of(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
         """``column`` is among the texts of the parameter ``name``, which :meth:`texts` made."""
 
     @abstractmethod
     def texts(self, values: Sequence[str]) -> Any: ...
 
-    @abstractmethod
-    def instant(self, moment: datetime) -> Any:
+    def instant(self, moment: datetime) -> str:
         """A parameter for an instant."""
+        return moment.isoformat(timespec="microseconds")
 
-    @abstractmethod
     def record(self, row: Sequence[Any]) -> Record:
-        """A row of :meth:`_select`."""
+        """The record that a row of :meth:`_select` stands for."""
+        entry_id, namespace, scope, key, content, metadata, created_at, expires_at, importance = row
+        try:
+            return Record(
+                entry_id,
+                namespace,
+                scope,
+                key,
+                content,
+                metadata,
+                self.read_instant(created_at),
+                None if expires_at is None else self.read_instant(expires_at),
+                importance,
+            )
+        except (OverflowError, TypeError, ValueError) as exc:
+            raise CorruptDataError("load", f"entry {entry_id!r} in namespace {namespace!r}", str(exc)) from exc
 
     @abstractmethod
     def write_all(self, session: Session[Any], records: Sequence[Record], now: datetime) -> list[Record]:
@@ -124,12 +156,26 @@ class Statements(ABC):
     def upsert(self) -> Statement:
         """Insert one row, or replace it; touches no row if a live one of another namespace has the id."""
         row = {
-            column.name: self.document_in(bindparam(column.name, type_=Text))
-            if column.name in ("content", "metadata")
-            else bindparam(column.name, type_=column.type)
+            column.name: self.value_in(column.name, bindparam(column.name, type_=self.type_in(column)))
             for column in self._entries.columns
         }
         return self._compiled(self._or_replace(self._insert().values(row)))
+
+    def type_in(self, column: Column[Any]) -> TypeEngine[Any]:
+        """The type a column's values cross the border in."""
+        return Text() if column.name in _DOCUMENTS or column.name in _INSTANTS else column.type
+
+    def value_in(self, name: str, value: ColumnElement[Any]) -> ColumnElement[Any]:
+        """A value that has crossed the border, as the column ``name`` takes it."""
+        if name in _DOCUMENTS:
+            return self.document_in(value)
+        return self.instant_in(value) if name in _INSTANTS else value
+
+    def value_out(self, column: Column[Any]) -> ColumnElement[Any]:
+        """A column, as its values cross the border."""
+        if column.name in _DOCUMENTS:
+            return self.document_out(column).label(column.name)
+        return self.instant_out(column).label(column.name) if column.name in _INSTANTS else column
 
     def _or_replace(self, insert: Any) -> Any:
         c, new = self._columns, insert.excluded
@@ -156,7 +202,7 @@ class Statements(ABC):
     @cached_property
     def next_page(self) -> Statement:
         c = self._columns
-        after = tuple_(bindparam("created_at", type_=c.created_at.type), bindparam("entry_id", type_=Text))
+        after = tuple_(self.instant_in(bindparam("created_at", type_=Text)), bindparam("entry_id", type_=Text))
         later = tuple_(c.created_at, self.by_code_point(c.entry_id)) > after
         return self._compiled(self._page().where(later).limit(bindparam("limit", type_=Integer)))
 
@@ -227,11 +273,7 @@ class Statements(ABC):
         return Statement(construct, self._dialect)
 
     def _select(self) -> Select[Any]:
-        columns = [
-            self.document_out(column).label(column.name) if column.name in ("content", "metadata") else column
-            for column in self._entries.columns
-        ]
-        return select(*columns)
+        return select(*[self.value_out(column) for column in self._entries.columns])
 
     def _page(self) -> Select[Any]:
         c = self._columns
@@ -242,8 +284,8 @@ class Statements(ABC):
         )
 
     @property
-    def _now(self) -> BindParameter[Any]:
-        return bindparam("now", type_=self._columns.expires_at.type)
+    def _now(self) -> ColumnElement[Any]:
+        return self.instant_in(bindparam("now", type_=Text))
 
     @property
     def _live(self) -> ColumnElement[bool]:

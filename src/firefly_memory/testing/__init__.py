@@ -1,0 +1,29 @@
+"""For authors of backends: the conformance suite, and a clock that stands still.
+
+The whole test module of a backend::
+
+    import pytest
+    from firefly_memory.testing import Colour, checks
+
+    @pytest.mark.parametrize("colour", Colour)
+    @pytest.mark.parametrize("check", checks(capabilities=()), ids=str)
+    def test_conformance(check, colour, tmp_path):
+        check.run(lambda: MyStore(tmp_path), colour)
+
+``checks`` takes the promises the backend makes (:class:`firefly_memory.Capability`); a class with only the five
+methods makes none. Each check is named after the rule of :mod:`firefly_memory.protocols` that it tests.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+with suppress(ImportError):
+    import pytest
+
+    pytest.register_assert_rewrite("firefly_memory.testing.rules")
+
+from firefly_memory.testing.checks import Check, Colour, Subject, checks
+from firefly_memory.testing.clock import StoppedClock, stopped
+
+__all__ = ["Check", "Colour", "StoppedClock", "Subject", "checks", "stopped"]

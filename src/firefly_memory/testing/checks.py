@@ -1,0 +1,151 @@
+"""What a conformance check is, and how one is run on a store of either colour."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+from uuid import uuid4
+
+from firefly_memory.colours import finish
+from firefly_memory.entries import MemoryEntry
+from firefly_memory.errors import NotSupportedError
+from firefly_memory.protocols import Capability, MemoryStore, StoreView
+from firefly_memory.stores.base import EntryStore
+from firefly_memory.stores.custom import adapt
+
+
+class Colour(StrEnum):
+    """Which of the two twins of each operation a check calls."""
+
+    BLOCKING = "blocking"
+    SUSPENDING = "suspending"
+
+
+@dataclass
+class Subject:
+    """The store under test, and what a check needs besides it."""
+
+    store: EntryStore
+    colour: Colour
+    _open: Callable[[], EntryStore]
+    _run: str = field(default_factory=lambda: uuid4().hex[:12])
+    _others: list[EntryStore] = field(default_factory=list)
+    _used: list[str] = field(default_factory=list)
+
+    @property
+    def view(self) -> StoreView:
+        return self._view_of(self.store)
+
+    def namespace(self, name: str = "check") -> str:
+        """A namespace of this run's own, so that a store in use can be tested as well; emptied at the end."""
+        namespace = f"{name}:{self._run}"
+        self._used.append(namespace)
+        return namespace
+
+    def exactly(self, namespace: str) -> str:
+        """``namespace`` as it is, emptied at the end."""
+        self._used.append(namespace)
+        return namespace
+
+    def another(self) -> StoreView:
+        """A second store opened on the same data."""
+        other = self._open()
+        self._others.append(other)
+        return self._view_of(other)
+
+    async def saved(self, namespace: str, *contents: Any, **fields: Any) -> list[MemoryEntry]:
+        """Save one new entry for each of ``contents``, and return the entries."""
+        entries = [MemoryEntry(content=content, **fields) for content in contents]
+        for entry in entries:
+            await self.view.save(namespace, entry)
+        return entries
+
+    async def contents(self, namespace: str) -> list[Any]:
+        return [entry.content for entry in await self.view.load(namespace)]
+
+    async def _finish(self) -> None:
+        for namespace in dict.fromkeys(self._used):
+            with suppress(Exception):  # a check may have closed the store, or failed because of it
+                await self.view.clear(namespace)
+        for store in (*self._others, self.store):
+            await self._view_of(store).close()
+
+    def _view_of(self, store: EntryStore) -> StoreView:
+        return store.blocking if self.colour is Colour.BLOCKING else store.suspending
+
+
+Body = Callable[[Subject], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that a rule says, as a coroutine over a :class:`Subject`. Its ``str`` is rule and sentence."""
+
+    rule: str
+    body: Body
+    needs: frozenset[Capability] = frozenset()
+
+    def __str__(self) -> str:
+        return f"{self.rule}-{self.body.__name__}"
+
+    def run(self, open_store: Callable[[], MemoryStore], colour: Colour | str = Colour.BLOCKING) -> None:
+        """Run on a store that ``open_store`` opens: each call a new one on the same data."""
+
+        def open_adapted() -> EntryStore:
+            return adapt(open_store())
+
+        async def body() -> None:
+            subject = Subject(open_adapted(), Colour(colour), open_adapted)
+            try:
+                await self.body(subject)
+            finally:
+                await subject._finish()  # noqa: SLF001 - the runner is the other half of the subject
+
+        if colour == Colour.BLOCKING:
+            finish(body())
+        else:
+            asyncio.run(body())
+
+
+_checks: list[Check] = []
+
+
+def check(rule: str, *needs: Capability) -> Callable[[Body], Body]:
+    """Register a coroutine as a check of ``rule``, for stores that promise what it ``needs``."""
+
+    def register(body: Body) -> Body:
+        _checks.append(Check(rule, body, frozenset(needs)))
+        return body
+
+    return register
+
+
+def refusal(rule: str, without: Capability, call: Callable[[StoreView], Awaitable[Any]], name: str) -> None:
+    """Register that stores ``without`` a capability refuse a call instead of doing half of it."""
+
+    async def refuses(subject: Subject) -> None:
+        try:
+            await call(subject.view)
+        except NotSupportedError:
+            return
+        raise AssertionError("should have raised NotSupportedError")
+
+    refuses.__name__ = name
+    _refusals.append((without, Check(rule, refuses)))
+
+
+_refusals: list[tuple[Capability, Check]] = []
+
+
+def checks(capabilities: Collection[Capability] = tuple(Capability)) -> list[Check]:
+    """The checks for a store with these ``capabilities``: what it promises, and that it refuses what it does not."""
+    from firefly_memory.testing import rules  # noqa: F401 - registers them
+
+    promised = frozenset(capabilities)
+    kept = [each for each in _checks if each.needs <= promised]
+    refused = [each for without, each in _refusals if without not in promised]
+    return sorted(kept + refused, key=lambda each: (int(each.rule[1:]), str(each)))

@@ -1,0 +1,34 @@
+"""Time for tests: it stands still until it is told to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+from firefly_memory import clock
+
+
+class StoppedClock:
+    """What the library's stores and entries take the time from inside :func:`stopped`."""
+
+    def __init__(self, moment: datetime) -> None:
+        self.moment = moment.astimezone(UTC)
+
+    def now(self) -> datetime:
+        return self.moment
+
+    def advance(self, **by: float) -> None:
+        """Move on: ``advance(seconds=30)``, with the arguments of ``timedelta``; backwards works as well."""
+        self.moment += timedelta(**by)
+
+    def set(self, moment: datetime) -> None:
+        self.moment = moment.astimezone(UTC)
+
+
+@contextmanager
+def stopped(at: datetime | None = None) -> Iterator[StoppedClock]:
+    """Stop the clock of the whole process, at ``at`` or now, for the length of a ``with`` block."""
+    standing = StoppedClock(at or datetime.now(UTC))
+    with clock.reading_from(standing.now):
+        yield standing

@@ -1,0 +1,130 @@
+"""R8, atomic, and R9, acknowledged is durable."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterator
+
+from firefly_memory.entries import MemoryEntry
+from firefly_memory.errors import InvalidEntryError
+from firefly_memory.protocols import Capability
+from firefly_memory.testing.checks import Colour, Subject, check
+
+
+@check("R8")
+async def nothing_of_a_batch_with_a_bad_value_is_saved(subject: Subject) -> None:
+    namespace = subject.namespace()
+    batch = [MemoryEntry(content=1), MemoryEntry(content=2), MemoryEntry(content=math.nan), MemoryEntry(content=4)]
+    try:
+        await subject.view.save_many(namespace, batch)
+    except InvalidEntryError:
+        pass
+    else:
+        raise AssertionError("should have raised InvalidEntryError")
+    assert await subject.contents(namespace) == []
+
+
+@check("R8")
+async def nothing_of_a_batch_that_fails_while_it_is_made_is_saved(subject: Subject) -> None:
+    namespace = subject.namespace()
+
+    def batch() -> Iterator[MemoryEntry]:
+        yield MemoryEntry(content="made")
+        raise LookupError("the rest could not be made")
+
+    try:
+        await subject.view.save_many(namespace, batch())
+    except LookupError:
+        pass
+    else:
+        raise AssertionError("should have raised LookupError")
+    assert await subject.contents(namespace) == []
+
+
+@check("R8")
+async def an_empty_batch_is_fine(subject: Subject) -> None:
+    namespace = subject.namespace()
+    await subject.view.save_many(namespace, [])
+    assert await subject.view.delete_many(namespace, []) == 0
+    assert await subject.contents(namespace) == []
+
+
+@check("R8")
+async def a_large_batch_is_saved_and_deleted_as_a_whole(subject: Subject) -> None:
+    namespace = subject.namespace()
+    entries = [MemoryEntry(content=number, key=f"key {number % 10}") for number in range(1_500)]
+    await subject.view.save_many(namespace, iter(entries))
+    assert await subject.contents(namespace) == list(range(1_500))
+    doomed = [entry.entry_id for entry in entries[::3]]
+    assert await subject.view.delete_many(namespace, iter([*doomed, "not there", doomed[0]])) == 500
+    assert await subject.view.count(namespace) == 1_000
+
+
+@check("R8")
+async def deleting_what_is_not_there_changes_nothing(subject: Subject) -> None:
+    namespace = subject.namespace()
+    entries = await subject.saved(namespace, 1, 2)
+    await subject.view.delete(namespace, "not there")
+    await subject.view.delete(namespace, entries[0].entry_id)
+    await subject.view.delete(namespace, entries[0].entry_id)
+    await subject.view.clear(subject.namespace("empty"))
+    assert await subject.contents(namespace) == [2]
+
+
+@check("R8")
+async def clear_leaves_nothing_and_the_namespace_usable(subject: Subject) -> None:
+    namespace = subject.namespace()
+    await subject.saved(namespace, 1, 2, 3, key="k")
+    await subject.view.clear(namespace)
+    assert await subject.contents(namespace) == []
+    assert await subject.view.load_by_key(namespace, "k") is None
+    await subject.saved(namespace, 4)
+    assert await subject.contents(namespace) == [4]
+
+
+@check("R8")
+async def a_cancelled_save_leaves_the_old_state_or_the_new(subject: Subject) -> None:
+    if subject.colour is Colour.BLOCKING:
+        return  # nothing to cancel there
+    namespace = subject.namespace()
+    states = []
+    for pauses in range(12):
+        await subject.view.clear(namespace)
+        await subject.view.save(namespace, MemoryEntry(entry_id="it", content="old"))
+        batch = [MemoryEntry(entry_id="it", content="new"), MemoryEntry(entry_id="more", content="new")]
+        saving = subject.view.save_many(namespace, batch)
+        if Capability.ATOMIC_BATCHES not in subject.store.capabilities:
+            saving.close()
+            saving = subject.view.save(namespace, batch[0])
+        task = asyncio.create_task(saving)
+        for _ in range(pauses):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        states.append(await subject.contents(namespace))
+        await subject.view.save(namespace, MemoryEntry(entry_id="after", content="works"))
+    assert all(state in (["old"], ["new"], ["new", "new"]) for state in states), states
+
+
+@check("R9", Capability.DURABLE)
+async def another_store_sees_what_was_saved(subject: Subject) -> None:
+    namespace = subject.namespace()
+    other = subject.another()
+    one, two = MemoryEntry(content="one", key="k"), MemoryEntry(content="two")
+    await subject.view.save(namespace, one)
+    assert await other.load(namespace) == [one]
+    await other.save_many(namespace, [two])
+    assert await subject.view.load(namespace) == [one, two]
+    await other.delete(namespace, one.entry_id)
+    assert await subject.view.load_by_key(namespace, "k") is None
+
+
+@check("R9", Capability.DURABLE)
+async def a_closed_store_leaves_everything_behind(subject: Subject) -> None:
+    namespace = subject.namespace()
+    entries = await subject.saved(namespace, {"a": 1}, "two", None)
+    other = subject.another()
+    await subject.view.close()
+    assert await other.load(namespace) == entries
+    await other.clear(namespace)

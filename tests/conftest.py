@@ -1,0 +1,68 @@
+"""Servers for the session, a place for each test, and a look at every pool after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pymongo import monitoring
+from sqlalchemy import event
+from sqlalchemy.pool import Pool
+
+from tests import servers
+from tests.backends import Place
+
+
+class _Connections(monitoring.ConnectionPoolListener):
+    """Counts the connections that are checked out of any pool of this process."""
+
+    def __init__(self) -> None:
+        self.out: set[Any] = set()
+
+    def checked_out(self, dbapi_connection: object, record: object, _: object) -> None:
+        self.out.add(id(record))
+
+    def checked_in(self, dbapi_connection: object, record: object) -> None:
+        self.out.discard(id(record))
+
+    def connection_checked_out(self, event: monitoring.ConnectionCheckedOutEvent) -> None:
+        self.out.add((event.address, event.connection_id))
+
+    def connection_checked_in(self, event: monitoring.ConnectionCheckedInEvent) -> None:
+        self.out.discard((event.address, event.connection_id))
+
+    def connection_closed(self, event: monitoring.ConnectionClosedEvent) -> None:
+        self.out.discard((event.address, event.connection_id))
+
+
+_connections = _Connections()
+event.listen(Pool, "checkout", _connections.checked_out)
+event.listen(Pool, "checkin", _connections.checked_in)
+monitoring.register(_connections)
+
+
+@pytest.fixture(autouse=True)
+def _no_connection_is_left_behind() -> Iterator[None]:
+    yield
+    left, _connections.out = _connections.out, set()
+    assert not left, "connections were not given back"
+
+
+@pytest.fixture(scope="session")
+def servers_of_the_session() -> Iterator[dict[str, Callable[[], str]]]:
+    """Each server is started when its URL is asked for, and lasts until the end."""
+    with ExitStack() as running:
+        yield {
+            "postgresql": cache(lambda: running.enter_context(servers.postgresql())),
+            "mongodb": cache(lambda: running.enter_context(servers.mongodb())),
+        }
+
+
+@pytest.fixture
+def place(tmp_path: Path, servers_of_the_session: dict[str, Callable[[], str]]) -> Iterator[Place]:
+    with ExitStack() as later:
+        yield Place(tmp_path, later=later, **servers_of_the_session)
