@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from firefly_memory.stores.file import FileStore
     from firefly_memory.stores.memory import InMemoryStore
     from firefly_memory.stores.mongodb.store import MongoDBStore
-    from firefly_memory.stores.sql.store import PostgreSQLStore, SQLiteStore
+    from firefly_memory.stores.sql.postgresql.store import PostgreSQLStore
+    from firefly_memory.stores.sql.sqlite.store import SQLiteStore
 
 __version__ = "0.1.0"
 
@@ -92,8 +93,8 @@ _WHERE = {
     "MongoDBStore": "firefly_memory.stores.mongodb.store",
     "NotSupportedError": _ERRORS,
     "Page": _PROTOCOLS,
-    "PostgreSQLStore": "firefly_memory.stores.sql.store",
-    "SQLiteStore": "firefly_memory.stores.sql.store",
+    "PostgreSQLStore": "firefly_memory.stores.sql.postgresql.store",
+    "SQLiteStore": "firefly_memory.stores.sql.sqlite.store",
     "SchemaMismatchError": _ERRORS,
     "StoreClosedError": _ERRORS,
     "StoreTimeoutError": _ERRORS,

@@ -39,7 +39,8 @@ import base64
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -106,7 +107,12 @@ class Form:
             document = from_json(stored, allow_inf_nan=False)
         except ValueError as exc:
             raise DecodeError(str(exc)) from exc
-        return _restore(document) if '"~' in stored else document
+        escapes = stored.count('"~')
+        if (
+            escapes == 1 and type(document) is dict and "~order" in document
+        ):  # by far the most common one: nothing below it needs a look
+            return _in_order(document, document.pop("~order"))
+        return _restore(document) if escapes else document
 
     def _document(self, value: Any, path: str) -> Any:
         try:
@@ -212,7 +218,15 @@ DOCUMENT = _Documents()
 BSON = _Documents(integer_limit=2**63, reserved_key_starts=("~", "$"), nul_in_keys=False)
 """Documents: MongoDB."""
 
-PORTABLE = _Documents(
+
+class _BorrowedDocuments(_Documents):
+    """Documents that are not ours alone once they are written: a copy is read."""
+
+    def decode(self, stored: Any) -> Any:
+        return _restore(deepcopy(stored))
+
+
+PORTABLE = _BorrowedDocuments(
     keeps_nul=False,
     keeps_every_float=False,
     integer_limit=2**63,
@@ -222,36 +236,48 @@ PORTABLE = _Documents(
 """Documents that survive whatever a backend of a user's own does with them, key order excepted."""
 
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
 def _restore(document: Any) -> Any:
+    """Undo the escapes, in place where there is nothing to undo."""
     kind = type(document)
-    if kind is str or kind is int or kind is float or document is None or kind is bool:
+    if kind in _SCALARS:
         return document
-    if kind is list:
-        items: list[Any] = []
-        for item in document:
-            items.append(_restore(item))
-        return items
     if kind is dict:
-        names: Iterable[str] = document
         if "~order" in document:
-            names = _in_order(document, document.pop("~order"))
+            document = _in_order(document, document.pop("~order"))
         elif len(document) == 1:
             ((key, inner),) = document.items()
             if key[:1] == "~":
                 return _unescaped(key, inner)
-        restored: dict[str, Any] = {}
-        for name in names:
-            restored[name] = _restore(document[name])
-        return restored
+        for name, item in document.items():
+            if type(item) not in _SCALARS:
+                document[name] = _restore(item)
+        return document
+    if kind is list:
+        for index, item in enumerate(document):
+            if type(item) not in _SCALARS:
+                document[index] = _restore(item)
+        return document
     if isinstance(document, int):  # BSON's 64-bit integers
         return int(document)
     raise DecodeError(f"a value of type {_type_name(document)} is not one this library wrote")
 
 
-def _in_order(document: dict[str, Any], order: Any) -> list[str]:
-    """The keys in their own order. Keys that somebody added or removed by hand since are respected."""
-    known = [name for name in order if name in document]
-    return known if len(known) == len(document) else known + [name for name in document if name not in order]
+def _in_order(document: dict[str, Any], order: Any) -> dict[str, Any]:
+    """The object with its keys in their own order."""
+    try:
+        ordered = {name: document[name] for name in order}
+    except (KeyError, TypeError):
+        ordered = {}
+    # Somebody may have added or removed keys by hand: then the others keep the order as far as it goes.
+    return ordered if len(ordered) == len(document) else _as_far_as_known(document, order)
+
+
+def _as_far_as_known(document: dict[str, Any], order: Any) -> dict[str, Any]:
+    known = order if isinstance(order, list) else ()
+    return {**{name: document[name] for name in known if isinstance(name, str) and name in document}, **document}
 
 
 def _unescaped(key: str, inner: Any) -> Any:

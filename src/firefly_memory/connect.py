@@ -28,12 +28,12 @@ def connect(url: str, **options: Any) -> EntryStore:
     scheme, colon, rest = text.partition(":")
     match scheme.lower().partition("+")[0] if colon else "":
         case "sqlite":
-            from firefly_memory.stores.sql.store import SQLiteStore
-            from firefly_memory.stores.sql.urls import sqlite_path
+            from firefly_memory.stores.sql.sqlite.database import sqlite_path
+            from firefly_memory.stores.sql.sqlite.store import SQLiteStore
 
             return SQLiteStore(sqlite_path(text), **options)
         case "postgresql" | "postgres":
-            from firefly_memory.stores.sql.store import PostgreSQLStore
+            from firefly_memory.stores.sql.postgresql.store import PostgreSQLStore
 
             return PostgreSQLStore(text, **options)
         case "mongodb":

@@ -9,13 +9,13 @@ from firefly_memory.lazy import lazily
 
 if TYPE_CHECKING:
     from firefly_memory.stores.mongodb.store import MongoDBStore
-    from firefly_memory.stores.sql.store import PostgreSQLStore
+    from firefly_memory.stores.sql.postgresql.store import PostgreSQLStore
 
 __all__ = ["DatabaseConnectionError", "DatabaseStoreError", "MongoDBStore", "PostgreSQLStore"]
 
 _WHERE = {
     "MongoDBStore": "firefly_memory.stores.mongodb.store",
-    "PostgreSQLStore": "firefly_memory.stores.sql.store",
+    "PostgreSQLStore": "firefly_memory.stores.sql.postgresql.store",
 }
 
 

@@ -77,7 +77,7 @@ class MemoryEntry(BaseModel):
 
 
 _SCOPES = {scope.value: scope for scope in MemoryScope}
-_ALL_FIELDS = frozenset(MemoryEntry.model_fields)
+_ALL_FIELDS = set(MemoryEntry.model_fields)  # complete, so that nothing is ever added and all entries can share it
 _set = object.__setattr__
 
 
@@ -95,6 +95,7 @@ def restored_entry(
 
     Validation would dominate large loads. What a damaged row can still get wrong is checked: ``KeyError`` for an
     unknown scope, ``ValueError`` for an importance out of range, ``TypeError`` for anything of the wrong type.
+    Instants are in UTC.
     """
     if not 0.0 <= importance <= 1.0:
         raise ValueError(f"importance is {importance!r}")
@@ -110,12 +111,12 @@ def restored_entry(
             "key": key,
             "content": content,
             "metadata": metadata,
-            "created_at": in_utc(created_at),
-            "expires_at": None if expires_at is None else in_utc(expires_at),
+            "created_at": created_at,
+            "expires_at": expires_at,
             "importance": importance,
         },
     )
-    _set(entry, "__pydantic_fields_set__", set(_ALL_FIELDS))
+    _set(entry, "__pydantic_fields_set__", _ALL_FIELDS)
     _set(entry, "__pydantic_extra__", None)
     _set(entry, "__pydantic_private__", None)
     return entry

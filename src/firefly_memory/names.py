@@ -17,6 +17,9 @@ from firefly_memory.forks import renew_after_fork
 
 MAX_LENGTH = 512
 
+ESCAPE = "\x10"
+"""Starts every escape; a stored name without it is the original."""
+
 _TO_ESCAPE = re.compile("[\x00\x10\ud800-\udfff]")
 _ESCAPED = re.compile("\x10([\x100]|d[89a-f][0-9a-f]{2})")
 
@@ -41,7 +44,7 @@ def stored_text(text: str) -> str:
 
 def original_name(stored: str) -> str:
     """The name that :func:`stored_name` was given."""
-    return _ESCAPED.sub(_unescape, stored) if "\x10" in stored else stored
+    return _ESCAPED.sub(_unescape, stored) if ESCAPE in stored else stored
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -8,11 +8,19 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from sqlalchemy import CheckConstraint, Column, DateTime, Float, Index, MetaData, Table, Text, text
-from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    ColumnElement,
+    DateTime,
+    Float,
+    Index,
+    MetaData,
+    Table,
+    Text,
+    text,
+)
+from sqlalchemy.types import TypeEngine
 
 REVISIONS = ("0001",)
 """Every revision this version of the library knows, oldest first. A test keeps it in step with ``migrations/``."""
@@ -20,94 +28,91 @@ REVISIONS = ("0001",)
 HEAD = REVISIONS[-1]
 """The revision this version of the library needs."""
 
-VERSION_TABLE = "alembic_version"
+VERSION_TABLE = "firefly_memory_version"
+"""Alembic's table, under a name of our own: the application may keep its ``alembic_version`` in the same place."""
 
 POSTGRESQL_SCHEMA = "firefly_memory"
 """The PostgreSQL schema everything lives in unless ``schema_name`` says otherwise. SQLite has none."""
 
 
-class current_instant(FunctionElement[Any]):  # noqa: N801 - SQL functions are written in lower case
-    """The database's own clock, in the form instants are stored in."""
+class _OnSQLite:
+    """SQLite has neither JSON nor instants, but text keeps both. A column declared JSON would get numeric affinity,
+    which turns ``-0.0`` and integers beyond 64 bits into other numbers. ISO 8601 in UTC sorts by time."""
 
-    inherit_cache = True
+    document: TypeEngine[Any] = Text()
+    instant: TypeEngine[Any] = Text()
+    now = "(strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now'))"
+
+    def only(self, condition: ColumnElement[bool]) -> dict[str, Any]:
+        return {"sqlite_where": condition}
+
+    def by_code_point(self, *columns: str) -> dict[str, Any]:
+        return {}  # SQLite's own way
 
 
-@compiles(current_instant)
-def _on_postgresql(element: current_instant, compiler: SQLCompiler, **options: Any) -> str:
-    return "now()"
+class _OnPostgreSQL:
+    """The documented types. Columns have the database's own collation, which differs from server to server; indexes
+    that serve an order are built, and their statements written, by code point, so that order is the same everywhere."""
 
+    instant: TypeEngine[Any] = DateTime(timezone=True)
+    now = "now()"
 
-@compiles(current_instant, "sqlite")
-def _on_sqlite(element: current_instant, compiler: SQLCompiler, **options: Any) -> str:
-    return "(strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now'))"
+    @property
+    def document(self) -> TypeEngine[Any]:
+        from sqlalchemy.dialects.postgresql import JSONB  # slow to load, and not needed for SQLite
 
+        return JSONB()
 
-# SQLite has neither type. Its text keeps JSON to the letter; a column declared JSON would get numeric affinity there,
-# which turns "-0.0" and integers beyond 64 bits into other numbers. ISO 8601 text in UTC sorts by time.
-Document = JSONB().with_variant(Text(), "sqlite")
-Instant = DateTime(timezone=True).with_variant(Text(), "sqlite")
+    def only(self, condition: ColumnElement[bool]) -> dict[str, Any]:
+        return {"postgresql_where": condition}
 
-# Documented columns have the database's own collation, which differs from server to server. Indexes that serve an
-# order are built, and their statements written, by code point, so that the order is the same everywhere.
-_BY_CODE_POINT = 'COLLATE "C"'
-
-metadata = MetaData()
-
-memory_entries = Table(
-    "memory_entries",
-    metadata,
-    Column("entry_id", Text, primary_key=True),
-    Column("namespace", Text, nullable=False),
-    Column("scope", Text, nullable=False),
-    Column("key", Text),
-    Column("content", Document, nullable=False),
-    Column("metadata", Document, nullable=False, server_default="{}"),
-    Column("created_at", Instant, nullable=False, server_default=current_instant()),
-    Column("expires_at", Instant),
-    Column("importance", Float, nullable=False, server_default=text("0.5")),
-    CheckConstraint("importance >= 0.0 AND importance <= 1.0", name="memory_entries_importance_check"),
-)
-
-Index("idx_namespace", memory_entries.c.namespace)
-Index(
-    "idx_namespace_key",
-    memory_entries.c.namespace,
-    memory_entries.c.key,
-    postgresql_where=memory_entries.c.key.is_not(None),
-    sqlite_where=memory_entries.c.key.is_not(None),
-)
-Index(
-    "idx_expires_at",
-    memory_entries.c.expires_at,
-    postgresql_where=memory_entries.c.expires_at.is_not(None),
-    sqlite_where=memory_entries.c.expires_at.is_not(None),
-)
-# Beyond the documents, for rule R11: a page of a namespace, and the newest entry of a key, each read from one place.
-Index(
-    "idx_namespace_order",
-    memory_entries.c.namespace,
-    memory_entries.c.created_at,
-    memory_entries.c.entry_id,
-    postgresql_ops={"namespace": _BY_CODE_POINT, "entry_id": _BY_CODE_POINT},
-)
-Index(
-    "idx_namespace_key_order",
-    memory_entries.c.namespace,
-    memory_entries.c.key,
-    memory_entries.c.created_at,
-    memory_entries.c.entry_id,
-    postgresql_where=memory_entries.c.key.is_not(None),
-    sqlite_where=memory_entries.c.key.is_not(None),
-    postgresql_ops={"namespace": _BY_CODE_POINT, "key": _BY_CODE_POINT, "entry_id": _BY_CODE_POINT},
-)
+    def by_code_point(self, *columns: str) -> dict[str, Any]:
+        return {"postgresql_ops": dict.fromkeys(columns, 'COLLATE "C"')}
 
 
 @cache
-def metadata_in(schema: str | None) -> MetaData:
-    """All tables, in a PostgreSQL schema, or in none (SQLite)."""
-    if schema is None:
-        return metadata
-    copy = MetaData()
-    for table in metadata.sorted_tables:
-        table.to_metadata(copy, schema=schema)
-    return copy
+def metadata(schema_name: str | None) -> MetaData:
+    """All tables: in a PostgreSQL schema, or, for ``None``, on SQLite."""
+    place = _OnSQLite() if schema_name is None else _OnPostgreSQL()
+    tables = MetaData(schema=schema_name)
+    _memory_entries(tables, place)
+    return tables
+
+
+def _memory_entries(tables: MetaData, place: _OnSQLite | _OnPostgreSQL) -> None:
+    entries = Table(
+        "memory_entries",
+        tables,
+        Column("entry_id", Text, primary_key=True),
+        Column("namespace", Text, nullable=False),
+        Column("scope", Text, nullable=False),
+        Column("key", Text),
+        Column("content", place.document, nullable=False),
+        Column("metadata", place.document, nullable=False, server_default="{}"),
+        Column("created_at", place.instant, nullable=False, server_default=text(place.now)),
+        Column("expires_at", place.instant),
+        Column("importance", Float, nullable=False, server_default=text("0.5")),
+        CheckConstraint("importance >= 0.0 AND importance <= 1.0", name="memory_entries_importance_check"),
+    )
+    c = entries.c
+    keyed = place.only(c.key.is_not(None))
+    Index("idx_namespace", c.namespace)
+    Index("idx_namespace_key", c.namespace, c.key, **keyed)
+    Index("idx_expires_at", c.expires_at, **place.only(c.expires_at.is_not(None)))
+    # Beyond the documents, for rule R11: a page of a namespace, and the newest entry of a key, each from one place.
+    Index(
+        "idx_namespace_order",
+        c.namespace,
+        c.created_at,
+        c.entry_id,
+        **place.by_code_point("namespace", "entry_id"),
+    )
+    Index(
+        "idx_namespace_key_order",
+        c.namespace,
+        c.key,
+        c.created_at,
+        c.entry_id,
+        **keyed,
+        **place.by_code_point("namespace", "key", "entry_id"),
+    )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
 from firefly_memory.codec import Form
 from firefly_memory.protocols import Capability
-from firefly_memory.stores.records import Position, Record
+from firefly_memory.stores.records import Position, Purged, ReadInstant, Record, Row
 
 
 class Backend(Protocol):
@@ -18,6 +19,10 @@ class Backend(Protocol):
 
     @property
     def form(self) -> Form: ...
+
+    @property
+    def read_instant(self) -> ReadInstant:
+        """How the instants of the rows this place returns are read."""
 
     @property
     def capabilities(self) -> frozenset[Capability]: ...
@@ -32,10 +37,10 @@ class Backend(Protocol):
     async def save_many(self, records: list[Record], now: datetime) -> None:
         """:meth:`save` for each of ``records``, whose ids are all different; all or nothing."""
 
-    async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
+    async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> Sequence[Row]:
         """The first ``limit`` live records after a position, in order."""
 
-    async def newest(self, namespace: str, key: str, now: datetime) -> Record | None:
+    async def newest(self, namespace: str, key: str, now: datetime) -> Row | None:
         """The last live record with ``key``, in order."""
 
     async def delete(self, namespace: str, entry_id: str, now: datetime) -> None:
@@ -53,5 +58,5 @@ class Backend(Protocol):
     async def namespaces(self, prefix: str, limit: int, after: str, now: datetime) -> list[str]:
         """The first ``limit`` namespaces after ``after`` that start with ``prefix`` and have live records."""
 
-    async def purge(self, limit: int, now: datetime) -> int:
-        """Delete up to ``limit`` records that are not live; how many there were."""
+    async def purge(self, limit: int, now: datetime) -> Purged:
+        """Delete up to ``limit`` records that are not live."""

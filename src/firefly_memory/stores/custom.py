@@ -11,7 +11,7 @@ from firefly_memory.entries import MemoryEntry, restored_entry
 from firefly_memory.errors import CorruptDataError, NotSupportedError, StoreClosedError
 from firefly_memory.protocols import AsyncMemoryStore, Capability, MemoryStore, StoreView
 from firefly_memory.stores.base import EntryStore
-from firefly_memory.stores.records import Position, Record
+from firefly_memory.stores.records import Position, Purged, Record, as_it_is
 from firefly_memory.stores.shelf import Shelf, is_live
 from firefly_memory.stores.threads import ThreadedView
 from firefly_memory.stores.view import RecordView
@@ -74,6 +74,7 @@ class _Blocking:
 
 class _CustomBackend:
     form = PORTABLE
+    read_instant = staticmethod(as_it_is)
 
     def __init__(self, store: AsyncMemoryStore, capabilities: frozenset[Capability]) -> None:
         self._store = store
@@ -126,7 +127,7 @@ class _CustomBackend:
     async def namespaces(self, prefix: str, limit: int, after: str, now: datetime) -> list[str]:
         self._refuse("namespaces")
 
-    async def purge(self, limit: int, now: datetime) -> int:
+    async def purge(self, limit: int, now: datetime) -> Purged:
         self._refuse("cleanup_expired")
 
     async def _shelf(self, namespace: str) -> Shelf:

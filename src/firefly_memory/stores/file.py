@@ -31,7 +31,7 @@ from firefly_memory.stores.file_system import (
     translated,
     write_durably,
 )
-from firefly_memory.stores.records import Position, Record
+from firefly_memory.stores.records import Position, Purged, Record, as_it_is
 from firefly_memory.stores.shelf import Shelf
 from firefly_memory.stores.threads import ThreadedView
 from firefly_memory.stores.view import RecordView
@@ -137,6 +137,7 @@ class _Files:
 
 class _FileBackend:
     form: Form = DOCUMENT
+    read_instant = staticmethod(as_it_is)
     capabilities = frozenset({Capability.ATOMIC_BATCHES, Capability.LISTING, Capability.DURABLE, Capability.SHARED})
 
     def __init__(self, files: _Files) -> None:
@@ -200,7 +201,7 @@ class _FileBackend:
             live = (name for name in fitting if self._files.read(name).has_live(now))
             return list(islice(live, limit))
 
-    async def purge(self, limit: int, now: datetime) -> int:
+    async def purge(self, limit: int, now: datetime) -> Purged:
         deleted = 0
         with self._working("cleanup_expired"):
             for namespace in self._files.namespaces():
@@ -214,7 +215,7 @@ class _FileBackend:
                     self._files.write(namespace, shelf)
                 if deleted == limit:
                     break
-        return deleted
+        return Purged(deleted, more=deleted == limit)
 
     @contextmanager
     def _working(self, operation: str) -> Iterator[None]:

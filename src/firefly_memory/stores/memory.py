@@ -12,7 +12,7 @@ from firefly_memory.forks import guarded_lock
 from firefly_memory.names import original_name
 from firefly_memory.protocols import Capability, StoreView
 from firefly_memory.stores.base import EntryStore
-from firefly_memory.stores.records import Position, Record
+from firefly_memory.stores.records import Position, Purged, Record, as_it_is
 from firefly_memory.stores.shelf import Shelf, is_live
 from firefly_memory.stores.view import RecordView
 
@@ -37,6 +37,7 @@ class InMemoryStore(EntryStore):
 
 class _MemoryBackend:
     form: Form = TEXT
+    read_instant = staticmethod(as_it_is)
     capabilities = frozenset({Capability.UNIQUE_IDS, Capability.ATOMIC_BATCHES, Capability.LISTING})
 
     def __init__(self) -> None:
@@ -122,7 +123,7 @@ class _MemoryBackend:
                     found.append(name)
         return found
 
-    async def purge(self, limit: int, now: datetime) -> int:
+    async def purge(self, limit: int, now: datetime) -> Purged:
         with self._lock:
             self._check_open("cleanup_expired")
             deleted: list[Record] = []
@@ -131,7 +132,7 @@ class _MemoryBackend:
             for record in deleted:
                 self._shelves[record.namespace].remove(record.entry_id)
             self._forget(deleted)
-            return len(deleted)
+            return Purged(len(deleted), more=len(deleted) == limit)
 
     def _check_open(self, operation: str) -> None:
         if self._closed:

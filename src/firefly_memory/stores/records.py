@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from firefly_memory.codec import DecodeError, Form
+from firefly_memory.codec import Form
 from firefly_memory.entries import MemoryEntry, MemoryScope, in_utc, restored_entry
 from firefly_memory.errors import CorruptDataError, InvalidEntryError
-from firefly_memory.names import original_name, stored_name
+from firefly_memory.names import ESCAPE, original_name, stored_name
 
 
 class Position(NamedTuple):
@@ -16,6 +17,14 @@ class Position(NamedTuple):
 
     created_at: datetime
     entry_id: str
+
+
+class Purged(NamedTuple):
+    """What one batch of a clean-up did."""
+
+    deleted: int
+    more: bool
+    """Whether there may be more to delete."""
 
 
 class Record(NamedTuple):
@@ -34,6 +43,18 @@ class Record(NamedTuple):
     @property
     def position(self) -> Position:
         return Position(self.created_at, self.entry_id)
+
+
+Row = Sequence[Any]
+"""The same columns in the same order, as a place gives them: instants may still need reading."""
+
+ReadInstant = Callable[[Any], datetime]
+
+
+def as_it_is(moment: Any) -> datetime:
+    """For places that give instants as they took them."""
+    instant: datetime = moment
+    return instant
 
 
 def to_record(form: Form, namespace: str, entry: MemoryEntry) -> Record:
@@ -64,22 +85,28 @@ def to_record(form: Form, namespace: str, entry: MemoryEntry) -> Record:
     )
 
 
-def to_entry(form: Form, record: Record) -> MemoryEntry:
-    """The entry that ``record`` was made from, or :class:`CorruptDataError` if somebody damaged it since."""
-    try:
-        return restored_entry(
-            original_name(record.entry_id),
-            record.scope,
-            None if record.key is None else original_name(record.key),
-            form.decode(record.content),
-            form.decode(record.metadata),
-            record.created_at,
-            record.expires_at,
-            record.importance,
-        )
-    except (DecodeError, KeyError, TypeError, ValueError) as exc:
-        where = f"entry {record.entry_id!r} in namespace {record.namespace!r}"
-        raise CorruptDataError("load", where, f"{type(exc).__name__}: {exc}") from exc
+def to_entries(form: Form, read_instant: ReadInstant, rows: Iterable[Row]) -> list[MemoryEntry]:
+    """The entries that ``rows`` were made from, or :class:`CorruptDataError` if somebody damaged one since."""
+    entries: list[MemoryEntry] = []
+    decode = form.decode
+    for entry_id, namespace, scope, key, content, metadata, created_at, expires_at, importance in rows:
+        try:
+            entries.append(
+                restored_entry(
+                    original_name(entry_id) if ESCAPE in entry_id else entry_id,
+                    scope,
+                    original_name(key) if key is not None and ESCAPE in key else key,
+                    decode(content),
+                    {} if metadata == "{}" else decode(metadata),
+                    read_instant(created_at),
+                    None if expires_at is None else read_instant(expires_at),
+                    importance,
+                )
+            )
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as exc:
+            where = f"entry {entry_id!r} in namespace {namespace!r}"
+            raise CorruptDataError("load", where, f"{type(exc).__name__}: {exc}") from exc
+    return entries
 
 
 def _instant(what: str, moment: datetime) -> datetime:

@@ -11,9 +11,9 @@ from firefly_memory.errors import InvalidEntryError
 from firefly_memory.names import original_name, stored_name, stored_text
 from firefly_memory.protocols import Capability, Page
 from firefly_memory.stores.backend import Backend
-from firefly_memory.stores.records import Position, Record, to_entry, to_record
+from firefly_memory.stores.records import Position, Record, Row, to_entries, to_record
 
-CLEANUP_BATCH = 5_000
+CLEANUP_BATCH = 10_000
 """Entries that one statement of ``cleanup_expired`` deletes: short locks, and still few round trips."""
 
 
@@ -51,9 +51,7 @@ class RecordView:
             await self._backend.save_many(list(records.values()), clock.now())
 
     async def load(self, namespace: str) -> list[MemoryEntry]:
-        records = await self._backend.scan(stored_name("namespace", namespace), None, None, clock.now())
-        form = self._backend.form
-        return [to_entry(form, record) for record in records]
+        return self._entries(await self._backend.scan(stored_name("namespace", namespace), None, None, clock.now()))
 
     async def load_page(self, namespace: str, limit: int = 100, after: str | None = None) -> Page:
         namespace = stored_name("namespace", namespace)
@@ -61,17 +59,13 @@ class RecordView:
         limit = _checked_limit(limit)
         if limit == 0:
             return Page((), after)
-        records = await self._backend.scan(namespace, limit + 1, position, clock.now())
-        form = self._backend.form
-        more = len(records) > limit
-        return Page(
-            tuple([to_entry(form, record) for record in records[:limit]]),
-            _token(records[limit - 1].position) if more else None,
-        )
+        rows = await self._backend.scan(namespace, limit + 1, position, clock.now())
+        entries = self._entries(rows[:limit])
+        return Page(tuple(entries), _token(entries[-1]) if len(rows) > limit else None)
 
     async def load_by_key(self, namespace: str, key: str) -> MemoryEntry | None:
-        record = await self._backend.newest(stored_name("namespace", namespace), stored_name("key", key), clock.now())
-        return None if record is None else to_entry(self._backend.form, record)
+        row = await self._backend.newest(stored_name("namespace", namespace), stored_name("key", key), clock.now())
+        return None if row is None else self._entries((row,))[0]
 
     async def delete(self, namespace: str, entry_id: str) -> None:
         await self._backend.delete(stored_name("namespace", namespace), stored_name("entry_id", entry_id), clock.now())
@@ -99,12 +93,14 @@ class RecordView:
 
     async def cleanup_expired(self) -> int:
         now = clock.now()
-        total = 0
-        while True:
-            deleted = await self._backend.purge(CLEANUP_BATCH, now)
+        total, more = 0, True
+        while more:
+            deleted, more = await self._backend.purge(CLEANUP_BATCH, now)
             total += deleted
-            if deleted < CLEANUP_BATCH:
-                return total
+        return total
+
+    def _entries(self, rows: Iterable[Row]) -> list[MemoryEntry]:
+        return to_entries(self._backend.form, self._backend.read_instant, rows)
 
 
 def _checked_limit(limit: int) -> int:
@@ -113,8 +109,8 @@ def _checked_limit(limit: int) -> int:
     return limit
 
 
-def _token(position: Position) -> str:
-    return f"{position.created_at.isoformat()}/{original_name(position.entry_id)}"
+def _token(entry: MemoryEntry) -> str:
+    return f"{entry.created_at.isoformat()}/{entry.entry_id}"
 
 
 def _position(token: str) -> Position:

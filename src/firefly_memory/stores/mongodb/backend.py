@@ -27,7 +27,7 @@ from firefly_memory.stores.mongodb import documents
 from firefly_memory.stores.mongodb.clients import DURABLE, Connection, MongoDatabase
 from firefly_memory.stores.mongodb.documents import Document
 from firefly_memory.stores.mongodb.errors import translated
-from firefly_memory.stores.records import Position, Record
+from firefly_memory.stores.records import Position, Purged, Record, as_it_is
 
 T = TypeVar("T")
 
@@ -42,6 +42,7 @@ class MongoBackend:
     """
 
     form: Form = BSON
+    read_instant = staticmethod(as_it_is)
 
     def __init__(
         self, database: MongoDatabase, connect: Callable[[], Connection], close: Callable[[], Coroutine[Any, Any, None]]
@@ -176,14 +177,17 @@ class MongoBackend:
                 beyond = {"$gt": found[-1]}
         return found
 
-    async def purge(self, limit: int, now: datetime) -> int:
+    async def purge(self, limit: int, now: datetime) -> Purged:
         with translated("cleanup_expired", self._database.place):
             connection = await self._connected("cleanup_expired")
-            expired = documents.expired(now)
-            cursor = connection.entries.find(expired, projection={"_id": 1}).limit(limit)
-            doomed = [document["_id"] for document in await connection.settle(cursor.to_list(None))]
-            deleted = await connection.settle(connection.entries.delete_many({"_id": {"$in": doomed}, **expired}))
-            return int(deleted.deleted_count)
+            doomed = documents.expired(now)
+            count = await connection.settle(connection.entries.count_documents(doomed, limit=limit + 1))
+            if count > limit:
+                some = connection.entries.find(doomed, projection={"_id": 1}).limit(limit)
+                ids = [document["_id"] for document in await connection.settle(some.to_list(None))]
+                doomed = {"_id": {"$in": ids}, **doomed}
+            deleted = (await connection.settle(connection.entries.delete_many(doomed))).deleted_count
+            return Purged(int(deleted), more=count > limit)
 
     async def _connected(self, operation: str, migrate: bool | None = None) -> Connection:
         database = self._database

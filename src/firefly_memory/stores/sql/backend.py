@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from firefly_memory.codec import Form
 from firefly_memory.protocols import Capability
-from firefly_memory.stores.records import Position, Record
+from firefly_memory.stores.records import Position, Purged, Record, Row
 from firefly_memory.stores.sql import operations
 from firefly_memory.stores.sql.runners import Runner
-
-CAPABILITIES = frozenset(Capability)
+from firefly_memory.stores.sql.statements import Statements
 
 
 class SQLBackend:
     """A :class:`~firefly_memory.stores.backend.Backend` over a runner."""
 
-    def __init__(self, runner: Runner, form: Form, capabilities: frozenset[Capability] = CAPABILITIES) -> None:
-        self.form = form
+    def __init__(self, runner: Runner, dialect: type[Statements], capabilities: frozenset[Capability]) -> None:
+        self.form = dialect.form
+        self.read_instant = dialect.read_instant
         self.capabilities = capabilities
         self.initialize = runner.initialize
         self.close = runner.close
@@ -27,10 +27,10 @@ class SQLBackend:
     async def save_many(self, records: list[Record], now: datetime) -> None:
         await self._run(operations.save_many, records, now)
 
-    async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
+    async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> Sequence[Row]:
         return await self._run(operations.scan, namespace, limit, after, now)
 
-    async def newest(self, namespace: str, key: str, now: datetime) -> Record | None:
+    async def newest(self, namespace: str, key: str, now: datetime) -> Row | None:
         return await self._run(operations.newest, namespace, key, now)
 
     async def delete(self, namespace: str, entry_id: str, now: datetime) -> None:
@@ -48,5 +48,5 @@ class SQLBackend:
     async def namespaces(self, prefix: str, limit: int, after: str, now: datetime) -> list[str]:
         return await self._run(operations.namespaces, prefix, limit, after, now)
 
-    async def purge(self, limit: int, now: datetime) -> int:
+    async def purge(self, limit: int, now: datetime) -> Purged:
         return await self._run(operations.purge, limit, now)

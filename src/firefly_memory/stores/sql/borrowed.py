@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Dialect, Engine
 
 from firefly_memory.errors import ConfigurationError, StoreClosedError
-from firefly_memory.stores.sql.dialects import PostgreSQLStatements, SQLiteStatements
 from firefly_memory.stores.sql.errors import translated
 from firefly_memory.stores.sql.migrate import checked_schema_name, ensure_schema
 from firefly_memory.stores.sql.pool import Operation
@@ -28,10 +27,10 @@ _ASYNCHRONOUS_ONLY = (
 )
 
 
-def statements_for(dialect: Dialect, schema_name: str | None) -> Statements:
-    if dialect.name == "sqlite":
-        return SQLiteStatements(dialect, None)
-    return PostgreSQLStatements(dialect, schema_name)
+def exactly_one(store: str, **given: Any) -> None:
+    first, second = given
+    if (given[first] is None) == (given[second] is None):
+        raise ConfigurationError(f"{store} needs either {first} or {second}")
 
 
 class BorrowedDatabase:
@@ -40,22 +39,23 @@ class BorrowedDatabase:
     def __init__(
         self,
         engine: Engine | AsyncEngine,
-        *,
-        dialect_name: str,
+        statements: type[Statements],
         schema_name: str | None,
+        *,
         timeout: float,
         migrate: bool,
     ) -> None:
+        if not isinstance(engine, Engine) and not hasattr(engine, "sync_engine"):
+            raise ConfigurationError(f"engine must be a SQLAlchemy Engine or AsyncEngine, not {type(engine).__name__}")
         self.engine: Engine = engine if isinstance(engine, Engine) else engine.sync_engine
-        if self.engine.dialect.name != dialect_name:
-            raise ConfigurationError(f"the engine is for {self.engine.dialect.name}, this store is for {dialect_name}")
+        _check_dialect("engine", self.engine.dialect, statements)
         self.schema_name = None if schema_name is None else checked_schema_name(schema_name)
         self.place = self.engine.url.render_as_string(hide_password=True)
         self.timeout = timeout
         self._migrate = migrate
         self._schema_is_current = False
         self._closed = False
-        self._statements = statements_for(self.engine.dialect, self.schema_name)
+        self._statements = statements(self.engine.dialect, self.schema_name)
         self.blocking: Runner
         self.suspending: Runner
         if isinstance(engine, Engine):
@@ -88,14 +88,15 @@ class BorrowedDatabase:
 class BoundDatabase:
     """One connection of the caller's: everything happens in its transaction, and lasts if the caller commits."""
 
-    def __init__(self, connection: Connection | AsyncConnection, *, dialect_name: str, schema_name: str | None) -> None:
+    def __init__(
+        self, connection: Connection | AsyncConnection, statements: type[Statements], schema_name: str | None
+    ) -> None:
         self._connection = connection if isinstance(connection, Connection) else connection.sync_connection
         if self._connection is None:
             raise ConfigurationError("the connection has not been opened; use it as `async with engine.begin() as …`")
         dialect = self._connection.dialect
-        if dialect.name != dialect_name:
-            raise ConfigurationError(f"the connection is to {dialect.name}, this store is for {dialect_name}")
-        self._statements = _statements_of(dialect, schema_name)
+        _check_dialect("connection", dialect, statements)
+        self._statements = _compiled(statements, dialect, schema_name)
         self.blocking: Runner = CallRunner(self, here)
         self.suspending: Runner = self.blocking
         if not isinstance(connection, Connection):
@@ -117,9 +118,14 @@ class BoundDatabase:
 _bound_statements: WeakKeyDictionary[Dialect, dict[str | None, Statements]] = WeakKeyDictionary()
 
 
-def _statements_of(dialect: Dialect, schema_name: str | None) -> Statements:
+def _compiled(statements: type[Statements], dialect: Dialect, schema_name: str | None) -> Statements:
     """Kept, for compiling takes longer than running, and connections are bound all the time."""
     of_dialect = _bound_statements.setdefault(dialect, {})
     if schema_name not in of_dialect:
-        of_dialect[schema_name] = statements_for(dialect, schema_name)
+        of_dialect[schema_name] = statements(dialect, schema_name)
     return of_dialect[schema_name]
+
+
+def _check_dialect(what: str, dialect: Dialect, statements: type[Statements]) -> None:
+    if dialect.name != statements.dialect_name:
+        raise ConfigurationError(f"the {what} is for {dialect.name}, this store is for {statements.dialect_name}")

@@ -21,9 +21,7 @@ from firefly_memory.errors import (
     SchemaMismatchError,
     StoreTimeoutError,
 )
-from firefly_memory.stores.sql import engines
 from firefly_memory.stores.sql.errors import UPGRADE_COMMAND, driver_error, translated
-from firefly_memory.stores.sql.urls import is_sqlite_url, postgresql_url, sqlite_path
 
 _PATIENCE = 60.0  # seconds that `alembic` waits for a server, or for another migrator
 
@@ -198,13 +196,22 @@ def _target(context: Any) -> tuple[str, str]:
     return str(url), checked_schema_name(str(arguments.get("schema") or settings.postgres_schema))
 
 
+def _is_sqlite(url: str) -> bool:
+    return url.lower().startswith(("sqlite:", "sqlite+"))
+
+
 def _run_on_url(context: Any, url: str, schema_name: str) -> None:
-    if is_sqlite_url(url):
-        engine = engines.sqlite(sqlite_path(url), pool_size=1, timeout=_PATIENCE, synchronous="FULL")
+    if _is_sqlite(url):
+        from firefly_memory.stores.sql.sqlite.database import sqlite_engine, sqlite_path
+
+        engine = sqlite_engine(sqlite_path(url), pool_size=1, timeout=_PATIENCE, synchronous="FULL")
         place, target = url, None
     else:
+        from firefly_memory.stores.sql.postgresql.engines import blocking_engine
+        from firefly_memory.stores.sql.postgresql.urls import postgresql_url
+
         parsed = postgresql_url(url)
-        engine = engines.blocking_postgresql(parsed, pool_size=1, timeout=_PATIENCE)
+        engine = blocking_engine(parsed, pool_size=1, timeout=_PATIENCE)
         place, target = str(parsed), schema_name
     command = getattr(context.config.cmd_opts, "cmd", (None,))[0]
     create_schema = getattr(command, "__name__", "upgrade") in {"upgrade", "stamp"}
@@ -225,7 +232,7 @@ def _run(context: Any, connection: Connection, schema_name: str | None, *, creat
 
 
 def _print_sql(context: Any, url: str, schema_name: str) -> None:
-    on_sqlite = is_sqlite_url(url)
+    on_sqlite = _is_sqlite(url)
     target = None if on_sqlite else schema_name
     _configure(
         context,
@@ -242,7 +249,7 @@ def _print_sql(context: Any, url: str, schema_name: str) -> None:
 
 
 def _configure(context: Any, schema_name: str | None, **options: Any) -> None:
-    ours = {table.name for table in schema.metadata.sorted_tables}
+    ours = {table.name for table in schema.metadata(schema_name).sorted_tables}
 
     def is_ours(name: str | None, kind: str, parents: Any) -> bool:
         if kind == "schema":
@@ -250,7 +257,7 @@ def _configure(context: Any, schema_name: str | None, **options: Any) -> None:
         return kind != "table" or name in ours
 
     context.configure(
-        target_metadata=schema.metadata_in(schema_name),
+        target_metadata=schema.metadata(schema_name),
         version_table=schema.VERSION_TABLE,
         version_table_schema=schema_name,
         include_schemas=schema_name is not None,

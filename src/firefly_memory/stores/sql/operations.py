@@ -8,7 +8,7 @@ from typing import Any
 
 from firefly_memory.errors import EntryOwnershipError
 from firefly_memory.names import original_name
-from firefly_memory.stores.records import Position, Record
+from firefly_memory.stores.records import Position, Purged, Record, Row
 from firefly_memory.stores.sql.session import Session
 from firefly_memory.stores.sql.statements import Statements
 
@@ -34,20 +34,22 @@ def save_group(session: SQLSession, records: Sequence[Record], now: datetime) ->
     return session.statements.write_group(session, records, now)
 
 
-def scan(session: SQLSession, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
+def scan(
+    session: SQLSession, namespace: str, limit: int | None, after: Position | None, now: datetime
+) -> Sequence[Row]:
     statements = session.statements
     values: dict[str, Any] = {"namespace": namespace, "now": statements.instant(now), "limit": limit}
     statement = statements.load if limit is None else statements.first_page
     if after is not None:
         values |= {"created_at": statements.instant(after.created_at), "entry_id": after.entry_id}
         statement = statements.next_page
-    return [statements.record(row) for row in session.fetch(statement, values)]
+    return session.fetch(statement, values)
 
 
-def newest(session: SQLSession, namespace: str, key: str, now: datetime) -> Record | None:
+def newest(session: SQLSession, namespace: str, key: str, now: datetime) -> Row | None:
     statements = session.statements
     rows = session.fetch(statements.newest, {"namespace": namespace, "key": key, "now": statements.instant(now)})
-    return statements.record(rows[0]) if rows else None
+    return rows[0] if rows else None
 
 
 def delete(session: SQLSession, namespace: str, entry_id: str, now: datetime) -> None:
@@ -81,10 +83,9 @@ def namespaces(session: SQLSession, prefix: str, limit: int, after: str, now: da
     return [row[0] for row in session.fetch(statements.namespaces, values)]
 
 
-def purge(session: SQLSession, limit: int, now: datetime) -> int:
-    statements = session.statements
+def purge(session: SQLSession, limit: int, now: datetime) -> Purged:
     with session.writing():
-        return session.execute(statements.purge, {"limit": limit, "now": statements.instant(now)})
+        return session.statements.purge(session, limit, now)
 
 
 def not_the_owner(record: Record) -> EntryOwnershipError:

@@ -23,6 +23,7 @@ from sqlalchemy import (
     bindparam,
     case,
     delete,
+    false,
     func,
     literal_column,
     or_,
@@ -35,8 +36,7 @@ from sqlalchemy.types import TypeEngine
 
 from firefly_memory import schema
 from firefly_memory.codec import Form
-from firefly_memory.errors import CorruptDataError
-from firefly_memory.stores.records import Record
+from firefly_memory.stores.records import Purged, Record
 
 if TYPE_CHECKING:
     from firefly_memory.stores.sql.session import Session
@@ -66,12 +66,13 @@ class Statement:
 class Statements(ABC):
     """What both dialects have in common."""
 
+    dialect_name: ClassVar[str]
     form: ClassVar[Form]
     begin: ClassVar[str]
 
     def __init__(self, dialect: Dialect, schema_name: str | None) -> None:
         self._dialect = dialect
-        self._entries = schema.metadata_in(schema_name).tables[
+        self._entries = schema.metadata(schema_name).tables[
             f"{schema_name}.memory_entries" if schema_name else "memory_entries"
         ]
         self._columns = self._entries.c
@@ -98,13 +99,23 @@ class Statements(ABC):
     def instant_out(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
         """An instant column as :meth:`read_instant` takes it."""
 
+    @staticmethod
     @abstractmethod
-    def read_instant(self, stored: Any) -> datetime:
+    def read_instant(stored: Any) -> datetime:
         """The instant, in UTC, that :meth:`instant_out` gave."""
 
     @abstractmethod
     def is_one_of(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
         """``column`` is among the texts of the parameter ``name``, which :meth:`texts` made."""
+
+    @property
+    @abstractmethod
+    def row_address(self) -> ColumnElement[Any]:
+        """Where the row itself is, for the length of one statement: found without another look at an index."""
+
+    @abstractmethod
+    def is_in(self, column: ColumnElement[Any], rows: Select[Any]) -> ColumnElement[bool]:
+        """``column`` is among the rows that a query finds before anything else is done."""
 
     @abstractmethod
     def texts(self, values: Sequence[str]) -> Any: ...
@@ -112,24 +123,6 @@ class Statements(ABC):
     def instant(self, moment: datetime) -> str:
         """A parameter for an instant."""
         return moment.isoformat(timespec="microseconds")
-
-    def record(self, row: Sequence[Any]) -> Record:
-        """The record that a row of :meth:`_select` stands for."""
-        entry_id, namespace, scope, key, content, metadata, created_at, expires_at, importance = row
-        try:
-            return Record(
-                entry_id,
-                namespace,
-                scope,
-                key,
-                content,
-                metadata,
-                self.read_instant(created_at),
-                None if expires_at is None else self.read_instant(expires_at),
-                importance,
-            )
-        except (OverflowError, TypeError, ValueError) as exc:
-            raise CorruptDataError("load", f"entry {entry_id!r} in namespace {namespace!r}", str(exc)) from exc
 
     @abstractmethod
     def write_all(self, session: Session[Any], records: Sequence[Record], now: datetime) -> list[Record]:
@@ -237,16 +230,18 @@ class Statements(ABC):
         return self._compiled(counted.where(self._in_namespace, self._live))
 
     @cached_property
-    def purge(self) -> Statement:
+    def purge_some(self) -> Statement:
         c = self._columns
-        doomed = (
-            select(c.entry_id)
-            .where(c.expires_at <= self._now)
-            .order_by(c.expires_at)
-            .limit(bindparam("limit", type_=Integer))
-            .with_for_update(skip_locked=True)  # two cleaners share the work
-        )
-        return self._compiled(delete(self._entries).where(c.entry_id.in_(doomed)))
+        some = select(self.row_address).select_from(self._entries).where(c.expires_at <= self._now)
+        doomed = self.is_in(self.row_address, some.order_by(c.expires_at).limit(bindparam("limit", type_=Integer)))
+        # Somebody may put off an expiry meanwhile. Said in a way no index is used for, so that the addresses are.
+        still_expired = (c.expires_at > self._now).is_(false())
+        return self._compiled(delete(self._entries).where(doomed, still_expired))
+
+    def purge(self, session: Session[Any], limit: int, now: datetime) -> Purged:
+        """Delete up to ``limit`` expired rows."""
+        deleted = session.execute(self.purge_some, {"limit": limit, "now": self.instant(now)})
+        return Purged(deleted, more=deleted == limit)
 
     @cached_property
     def namespaces(self) -> Statement:

@@ -152,18 +152,3 @@ def _add_query(parameters: dict[str, str], query: list[tuple[str, str]]) -> None
         parameters["host"], ports = _hosts_and_ports(",".join(servers))
         if ports:
             parameters["port"] = ports
-
-
-def is_sqlite_url(url: str) -> bool:
-    return url.lower().startswith(("sqlite:", "sqlite+"))
-
-
-def sqlite_path(url: str) -> str:
-    """The path in an URL such as ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or ``sqlite://`` (in memory)."""
-    found = re.fullmatch(r"sqlite(?:\+aiosqlite|\+pysqlite)?://(?:/(?P<path>[^?]*))?", url)
-    if found is None:
-        raise ConfigurationError(
-            f"{url!r} is not an SQLite URL this library reads; use sqlite:///relative.db, sqlite:////absolute.db "
-            "or sqlite:///:memory:"
-        )
-    return unquote(found["path"] or "") or ":memory:"

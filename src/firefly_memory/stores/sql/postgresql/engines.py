@@ -1,13 +1,7 @@
-"""Engines of our own: tuned for operations of one statement, one per driver and colour.
-
-Autocommit, nothing sent when a connection goes back to the pool, no ping before each use: every such courtesy is a
-round trip. Operations end what they begin, and a connection that turns out to be dead is replaced (``pool.py``).
-"""
+"""Engines for PostgreSQL, one per driver and colour."""
 
 from __future__ import annotations
 
-import sqlite3
-import time
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -15,24 +9,15 @@ from types import ModuleType
 from typing import Any
 
 from sqlalchemy import Engine, create_engine
-from sqlalchemy.pool import QueuePool
 
 from firefly_memory.errors import MissingDependencyError
-from firefly_memory.stores.sql.urls import PostgreSQLUrl
+from firefly_memory.stores.sql.database import ENGINE_OPTIONS
+from firefly_memory.stores.sql.postgresql.urls import PostgreSQLUrl
 
 APPLICATION_NAME = "firefly-memory"
 
-IN_MEMORY = ":memory:"
 
-_OPTIONS: dict[str, Any] = {
-    "isolation_level": "AUTOCOMMIT",
-    "pool_reset_on_return": None,
-    "skip_autocommit_rollback": True,
-    "max_overflow": 0,
-}
-
-
-def blocking_postgresql(url: PostgreSQLUrl, *, pool_size: int, timeout: float) -> Engine:
+def blocking_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float) -> Engine:
     """psycopg, whatever driver the URL names: asyncpg cannot block."""
     psycopg = _driver("psycopg", "a PostgreSQL store's blocking methods")
     connect = partial(_timed(psycopg.Connection, timeout).connect, **_psycopg_arguments(url, timeout))
@@ -42,11 +27,11 @@ def blocking_postgresql(url: PostgreSQLUrl, *, pool_size: int, timeout: float) -
         pool_size=pool_size,
         pool_timeout=timeout,
         use_native_hstore=False,  # saves a query on each first connection
-        **_OPTIONS,
+        **ENGINE_OPTIONS,
     )
 
 
-def suspending_postgresql(url: PostgreSQLUrl, *, pool_size: int, timeout: float) -> Engine:
+def suspending_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float) -> Engine:
     """An engine for use inside ``greenlet_spawn``: asyncpg, or psycopg where the URL asks for what only it can do."""
     if url.driver == "psycopg" or (url.driver is None and url.only_libpq_understands):
         psycopg = _driver("psycopg", "this PostgreSQL URL")
@@ -76,7 +61,7 @@ def _suspending(driver: str, connect: Callable[[], Any], pool_size: int, timeout
         pool_size=pool_size,
         pool_timeout=timeout,
         **options,
-        **_OPTIONS,
+        **ENGINE_OPTIONS,
     )
     return engine
 
@@ -110,39 +95,3 @@ def _driver(name: str, purpose: str) -> ModuleType:
         return import_module(name)
     except ImportError as exc:
         raise MissingDependencyError(purpose, name, "postgres") from exc
-
-
-def sqlite(path: str, *, pool_size: int, timeout: float, synchronous: str) -> Engine:
-    """SQLite for threads: WAL, so that readers and the writer do not wait for each other; waiting instead of failing."""
-
-    def connect() -> sqlite3.Connection:
-        connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
-        try:
-            if path != IN_MEMORY:
-                _use_wal(connection, timeout)
-            connection.execute(f"PRAGMA synchronous={synchronous}")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    return create_engine(
-        "sqlite://",
-        creator=connect,
-        poolclass=QueuePool,
-        pool_size=1 if path == IN_MEMORY else pool_size,
-        pool_timeout=timeout,
-        **_OPTIONS,
-    )
-
-
-def _use_wal(connection: sqlite3.Connection, timeout: float) -> None:
-    """Switching to WAL needs the file for itself and does not wait for it, so several starters take turns here."""
-    deadline = time.monotonic() + timeout
-    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError as exc:
-            if exc.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
-                raise
-            time.sleep(0.005)

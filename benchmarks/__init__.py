@@ -1,0 +1,1 @@
+"""Our stores against the bare drivers doing the same work: ``make bench`` or ``python -m benchmarks``."""

@@ -1,0 +1,69 @@
+"""Interleaved rounds, medians, ratios. Machines are shared and noisy: only a ratio from one run means anything."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
+
+Work = Callable[[], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of the table. Times are microseconds per operation, medians over the rounds."""
+
+    backend: str
+    operation: str
+    callers: int
+    entries: int
+    ours: float
+    bare: float
+    aim: float
+    limit: float
+
+    @property
+    def ratio(self) -> float:
+        return self.ours / self.bare
+
+    def as_dict(self) -> dict[str, object]:
+        return {**asdict(self), "ratio": round(self.ratio, 3)}
+
+    def __str__(self) -> str:
+        verdict = "aim" if self.ratio <= self.aim else "ok" if self.ratio <= self.limit else "MISSED"
+        return (
+            f"{self.backend:<18} {self.operation:<12} {self.callers:>3} callers {self.entries:>7} entries "
+            f"{self.ours:>10.1f} µs {self.bare:>10.1f} µs  {self.ratio:>6.2f}  (aim {self.aim:g}, at most {self.limit:g}) {verdict}"
+        )
+
+
+async def measure(ours: Work, bare: Work, *, operations: int, callers: int = 1, rounds: int = 9) -> tuple[float, float]:
+    """Microseconds per operation of both, taking turns; the first round only warms up."""
+    times: dict[str, list[float]] = {"ours": [], "bare": []}
+    for number in range(rounds + 1):
+        for name, work in (("ours", ours), ("bare", bare)) if number % 2 else (("bare", bare), ("ours", ours)):
+            gc.collect()
+            gc.disable()
+            started = time.perf_counter()
+            await _run(work, operations, callers)
+            spent = time.perf_counter() - started
+            gc.enable()
+            if number:
+                times[name].append(spent / operations * 1e6)
+    return statistics.median(times["ours"]), statistics.median(times["bare"])
+
+
+async def _run(work: Work, operations: int, callers: int) -> None:
+    if callers == 1:
+        for _ in range(operations):
+            await work()
+        return
+
+    async def caller() -> None:
+        for _ in range(operations // callers):
+            await work()
+
+    await asyncio.gather(*[caller() for _ in range(callers)])

@@ -1,0 +1,1 @@
+"""PostgreSQL: asyncpg for event loops, psycopg for blocking calls."""

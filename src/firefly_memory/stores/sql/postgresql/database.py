@@ -1,0 +1,111 @@
+"""A PostgreSQL server in both colours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
+
+from sqlalchemy import Engine
+from sqlalchemy.util import greenlet_spawn
+
+from firefly_memory.errors import ConfigurationError
+from firefly_memory.stores.loops import PerLoop
+from firefly_memory.stores.records import Record
+from firefly_memory.stores.sql.database import Database
+from firefly_memory.stores.sql.migrate import checked_schema_name
+from firefly_memory.stores.sql.pool import Operation, Pool
+from firefly_memory.stores.sql.postgresql.engines import blocking_engine, suspending_engine
+from firefly_memory.stores.sql.postgresql.statements import PostgreSQLStatements
+from firefly_memory.stores.sql.postgresql.urls import PostgreSQLUrl
+from firefly_memory.stores.sql.runners import CallRunner, group_commit, here
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class PostgreSQLDatabase(Database):
+    """One server. Blocking calls go through psycopg, asynchronous ones through asyncpg, each with a pool of its own."""
+
+    def __init__(
+        self,
+        url: PostgreSQLUrl,
+        *,
+        pool_size: int,
+        pool_min_size: int,
+        timeout: float,
+        schema_name: str,
+        migrate: bool,
+    ) -> None:
+        super().__init__(str(url), checked_schema_name(schema_name), timeout=timeout, migrate=migrate)
+        if pool_size < 1 or pool_min_size < 0:
+            raise ConfigurationError("pool_size must be at least 1 and pool_min_size at least 0")
+        self._url = url
+        self.pool_size = pool_size
+        self.warm_connections = min(pool_min_size, pool_size)
+        self.blocking = CallRunner(self, here)
+        self.suspending = _LoopRunner(self)
+
+    def open_pool(self) -> Pool[Any]:
+        return self._pool_on(blocking_engine)
+
+    def open_suspending_pool(self) -> Pool[Any]:
+        return self._pool_on(suspending_engine)
+
+    def _pool_on(self, make_engine: Callable[..., Engine]) -> Pool[Any]:
+        engine = make_engine(self._url, pool_size=self.pool_size, timeout=self.timeout)
+        return Pool(engine, PostgreSQLStatements(engine.dialect, self.schema_name), self.place)
+
+
+class _Lane:
+    """What one event loop has of a database: a pool, and the saves that are put together."""
+
+    def __init__(self, pool: Pool[Any], connections: int) -> None:
+        self.pool = pool
+        # Waiting here costs a fraction of waiting in the pool. Statements have a time-out, so it cannot be for ever.
+        self._free = asyncio.Semaphore(connections)
+        self.group = group_commit(self)
+        self.preparing = asyncio.Lock()
+
+    async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        async with self._free:
+            return await greenlet_spawn(partial(self.pool.run, operation, *args, **kwargs))
+
+    async def close(self) -> None:
+        await greenlet_spawn(self.pool.dispose)
+
+
+class _LoopRunner:
+    """Runs operations on the pool of the event loop it is called from."""
+
+    def __init__(self, database: PostgreSQLDatabase) -> None:
+        self._database = database
+        self._lanes = PerLoop(lambda: _Lane(database.open_suspending_pool(), database.pool_size), _Lane.close)
+
+    async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        lane = await self._lane(operation.__name__)
+        return await lane.run(operation, *args, **kwargs)
+
+    async def save(self, record: Record, now: datetime) -> None:
+        lane = await self._lane("save")
+        await lane.group.save(record, now)
+
+    async def initialize(self, migrate: bool | None) -> None:
+        lane = await self._lane("initialize", migrate)
+        await greenlet_spawn(lane.pool.warm_up, self._database.warm_connections)
+
+    async def close(self) -> None:
+        self._database.close()
+        await self._lanes.close()
+
+    async def _lane(self, operation: str, migrate: bool | None = None) -> _Lane:
+        database = self._database
+        database.check_open(operation)
+        lane = self._lanes.get()
+        if not database.schema_is_current:
+            async with lane.preparing:
+                if not database.schema_is_current:
+                    await greenlet_spawn(database.check_schema, lane.pool, migrate)
+        return lane

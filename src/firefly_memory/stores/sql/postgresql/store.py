@@ -1,0 +1,66 @@
+"""``PostgreSQLStore``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Engine
+
+from firefly_memory.schema import POSTGRESQL_SCHEMA
+from firefly_memory.stores.sql.borrowed import BorrowedDatabase, exactly_one
+from firefly_memory.stores.sql.migrate import checked_schema_name
+from firefly_memory.stores.sql.postgresql.database import PostgreSQLDatabase
+from firefly_memory.stores.sql.postgresql.statements import PostgreSQLStatements
+from firefly_memory.stores.sql.postgresql.urls import postgresql_url
+from firefly_memory.stores.sql.store import SQLStore
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+
+class PostgreSQLStore(SQLStore):
+    """Entries in a PostgreSQL database, in a schema of their own.
+
+    ``url`` may have any of the usual schemes, several hosts, unix sockets and libpq's parameters. Asynchronous methods
+    use asyncpg, blocking ones psycopg, each with a pool of up to ``pool_size`` connections, of which ``initialize()``
+    opens ``pool_min_size``. ``timeout`` bounds connecting, waiting for a free connection and every statement, in
+    seconds. ``migrate=False`` checks the schema instead of bringing it up to date, for roles without DDL rights.
+    ``engine`` is an ``Engine`` or ``AsyncEngine`` of your own, in place of ``url``: it stays yours.
+    """
+
+    _dialect = PostgreSQLStatements
+
+    def __init__(
+        self,
+        url: str | URL | None = None,
+        *,
+        pool_size: int = 10,
+        pool_min_size: int = 2,
+        timeout: float = 30.0,
+        schema_name: str = POSTGRESQL_SCHEMA,
+        migrate: bool = True,
+        engine: Engine | AsyncEngine | None = None,
+    ) -> None:
+        exactly_one("PostgreSQLStore", url=url, engine=engine)
+        self._schema_name = checked_schema_name(schema_name)
+        if engine is not None:
+            self._shown = f"engine={engine!r}"
+            super().__init__(BorrowedDatabase(engine, self._dialect, schema_name, timeout=timeout, migrate=migrate))
+            return
+        assert url is not None
+        parsed = postgresql_url(url)
+        self._shown = repr(str(parsed))
+        super().__init__(
+            PostgreSQLDatabase(
+                parsed,
+                pool_size=pool_size,
+                pool_min_size=pool_min_size,
+                timeout=timeout,
+                schema_name=schema_name,
+                migrate=migrate,
+            )
+        )
+
+    def __repr__(self) -> str:
+        return f"PostgreSQLStore({self._shown}, schema_name={self._schema_name!r})"

@@ -1,0 +1,1 @@
+"""SQLite: one file, worker threads for the asynchronous colour."""

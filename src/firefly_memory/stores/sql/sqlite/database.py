@@ -1,0 +1,135 @@
+"""An SQLite file in both colours."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.pool import QueuePool
+
+from firefly_memory.errors import ConfigurationError, NotSupportedError
+from firefly_memory.stores.file_system import make_directory, translated
+from firefly_memory.stores.loops import abandon
+from firefly_memory.stores.sql.database import ENGINE_OPTIONS, Database
+from firefly_memory.stores.sql.pool import Pool
+from firefly_memory.stores.sql.runners import CallRunner, GroupingRunner, here
+from firefly_memory.stores.sql.sqlite.statements import SQLiteStatements
+
+T = TypeVar("T")
+
+IN_MEMORY = ":memory:"
+
+
+class SQLiteDatabase(Database):
+    """One file. Its asynchronous colour is worker threads on the same pool, several times faster than a driver that
+    crosses to a thread and back for every step of a statement."""
+
+    def __init__(self, path: str, *, timeout: float, synchronous: str, pool_size: int, migrate: bool) -> None:
+        super().__init__(f"SQLite database {path}", None, timeout=timeout, migrate=migrate)
+        self.path = path
+        self._synchronous = synchronous
+        self._pool_size = pool_size
+        self._gate = threading.Lock()
+        self._orphaned = False
+        self._threads: ThreadPoolExecutor | None = None
+        self._threads_lock = threading.Lock()
+        self.blocking = CallRunner(self, here)
+        self.suspending = GroupingRunner(self, self._in_thread)
+
+    def open_pool(self) -> Pool[Any]:
+        if self.path != IN_MEMORY:
+            directory = Path(self.path).parent
+            with translated("opening", directory):
+                make_directory(directory)
+        engine = sqlite_engine(
+            self.path, pool_size=self._pool_size, timeout=self.timeout, synchronous=self._synchronous
+        )
+        return Pool(engine, SQLiteStatements(engine.dialect, None), self.place, gate=self._gate)
+
+    def start_afresh(self) -> None:
+        super().start_afresh()
+        abandon(self._threads)
+        self._threads = None
+        self._threads_lock = threading.Lock()
+        self._gate = threading.Lock()
+        self._orphaned = self.path == IN_MEMORY
+
+    def check_open(self, operation: str) -> None:
+        super().check_open(operation)
+        if self._orphaned:
+            raise NotSupportedError(
+                f"{operation}(): an in-memory SQLite database stays with the process that opened it; "
+                "use a file, or open a store after fork()"
+            )
+
+    async def _in_thread(self, call: Callable[[], T]) -> T:
+        if self._closed:
+            return call()  # which says so, or has nothing left to do
+        with self._threads_lock:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(min(4, self._pool_size), "firefly-memory-sqlite")
+            threads = self._threads
+        return await asyncio.get_running_loop().run_in_executor(threads, call)
+
+    def close(self) -> None:
+        super().close()
+        with self._threads_lock:
+            threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown(wait=False)
+
+
+def sqlite_engine(path: str, *, pool_size: int, timeout: float, synchronous: str) -> Engine:
+    """SQLite for threads: WAL, so that readers and the writer do not wait for each other; waiting instead of failing."""
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
+        try:
+            if path != IN_MEMORY:
+                _use_wal(connection, timeout)
+            connection.execute(f"PRAGMA synchronous={synchronous}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    return create_engine(
+        "sqlite://",
+        creator=connect,
+        poolclass=QueuePool,
+        pool_size=1 if path == IN_MEMORY else pool_size,
+        pool_timeout=timeout,
+        **ENGINE_OPTIONS,
+    )
+
+
+def _use_wal(connection: sqlite3.Connection, timeout: float) -> None:
+    """Switching to WAL needs the file for itself and does not wait for it, so several starters take turns here."""
+    deadline = time.monotonic() + timeout
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as exc:
+            if exc.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(0.005)
+
+
+def sqlite_path(url: str) -> str:
+    """The path in an URL such as ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or ``sqlite://`` (in memory)."""
+    found = re.fullmatch(r"sqlite(?:\+aiosqlite|\+pysqlite)?://(?:/(?P<path>[^?]*))?", url)
+    if found is None:
+        raise ConfigurationError(
+            f"{url!r} is not an SQLite URL this library reads; use sqlite:///relative.db, sqlite:////absolute.db "
+            "or sqlite:///:memory:"
+        )
+    return unquote(found["path"] or "") or ":memory:"

@@ -1,0 +1,75 @@
+"""The statements as SQLite says them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+from sqlalchemy import ColumnElement, Select, Text, bindparam, func, literal_column, select
+from sqlalchemy.dialects import sqlite
+
+from firefly_memory.codec import TEXT, Form
+from firefly_memory.stores.records import Record
+from firefly_memory.stores.sql.session import Session
+from firefly_memory.stores.sql.statements import Statements
+
+
+class SQLiteStatements(Statements):
+    dialect_name: ClassVar[str] = "sqlite"
+    form: ClassVar[Form] = TEXT
+    begin: ClassVar[str] = "BEGIN IMMEDIATE"
+
+    def by_code_point(self, column: ColumnElement[str]) -> ColumnElement[str]:
+        return column  # SQLite's own way
+
+    def document_in(self, text: ColumnElement[str]) -> ColumnElement[Any]:
+        return text
+
+    def document_out(self, column: ColumnElement[Any]) -> ColumnElement[str]:
+        return column
+
+    def is_one_of(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
+        members = func.json_each(bindparam(name, type_=Text)).table_valued("value")
+        return column.in_(select(members.c.value))
+
+    @property
+    def row_address(self) -> ColumnElement[Any]:
+        return literal_column("rowid")
+
+    def is_in(self, column: ColumnElement[Any], rows: Select[Any]) -> ColumnElement[bool]:
+        return column.in_(rows)
+
+    def texts(self, values: Sequence[str]) -> str:
+        return json.dumps(values)
+
+    def instant_in(self, text: ColumnElement[str]) -> ColumnElement[Any]:
+        return text
+
+    def instant_out(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
+        return column
+
+    @staticmethod
+    def read_instant(stored: Any) -> datetime:
+        moment = datetime.fromisoformat(stored)
+        if moment.tzinfo is None:
+            raise ValueError(f"{stored!r} has no time zone")
+        return moment.astimezone(UTC)
+
+    def write_all(self, session: Session[Any], records: Sequence[Record], now: datetime) -> list[Record]:
+        rows = [self._row(record, now) for record in records]
+        if session.execute_many(self.upsert, rows) == len(rows):
+            return []
+        # The transaction is lost already; find out on whose account.
+        return [record for record, row in zip(records, rows, strict=True) if session.execute(self.upsert, row) == 0]
+
+    def write_group(self, session: Session[Any], records: Sequence[Record], now: datetime) -> list[Record]:
+        with session.transaction():
+            return [record for record in records if session.execute(self.upsert, self._row(record, now)) == 0]
+
+    def _row(self, record: Record, now: datetime) -> dict[str, Any]:
+        return {**self.values(record), "now": self.instant(now)}
+
+    def _insert(self) -> sqlite.Insert:
+        return sqlite.insert(self._entries)
