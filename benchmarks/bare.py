@@ -13,10 +13,10 @@ from uuid import uuid4
 import aiosqlite
 import asyncpg
 import orjson
-import psycopg
 from bson.codec_options import CodecOptions
+from psycopg.types.json import Jsonb, set_json_dumps, set_json_loads
 from psycopg_pool import ConnectionPool
-from pymongo import AsyncMongoClient, DESCENDING, MongoClient, UpdateOne, WriteConcern
+from pymongo import DESCENDING, AsyncMongoClient, MongoClient, UpdateOne, WriteConcern
 
 CONTENT = {"vendor": "Acme Corp", "total": 12.5, "lines": [1, 2, 3], "note": "x" * 100}
 
@@ -54,11 +54,11 @@ def new_id() -> str:
 _SQLITE_UPSERT = f"""INSERT INTO memory_entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (entry_id) DO UPDATE SET scope = excluded.scope, key = excluded.key, content = excluded.content,
     metadata = excluded.metadata, expires_at = excluded.expires_at, importance = excluded.importance
-    WHERE memory_entries.namespace = excluded.namespace"""  # noqa: S608
+    WHERE memory_entries.namespace = excluded.namespace"""
 _SQLITE_NEWEST = f"""SELECT {_COLUMNS} FROM memory_entries WHERE namespace = ? AND key = ?
-    AND (expires_at IS NULL OR expires_at > ?) ORDER BY created_at DESC, entry_id DESC LIMIT 1"""  # noqa: S608
+    AND (expires_at IS NULL OR expires_at > ?) ORDER BY created_at DESC, entry_id DESC LIMIT 1"""
 _SQLITE_LOAD = f"""SELECT {_COLUMNS} FROM memory_entries WHERE namespace = ?
-    AND (expires_at IS NULL OR expires_at > ?) ORDER BY created_at, entry_id"""  # noqa: S608
+    AND (expires_at IS NULL OR expires_at > ?) ORDER BY created_at, entry_id"""
 _SQLITE_CLEANUP = "DELETE FROM memory_entries WHERE expires_at <= ?"
 
 
@@ -144,12 +144,12 @@ _TABLE = "bare.memory_entries"
 _POSTGRESQL_UPSERT = f"""INSERT INTO {_TABLE} ({_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
     ON CONFLICT (entry_id) DO UPDATE SET scope = excluded.scope, key = excluded.key, content = excluded.content,
     metadata = excluded.metadata, expires_at = excluded.expires_at, importance = excluded.importance
-    WHERE memory_entries.namespace = excluded.namespace"""  # noqa: S608
+    WHERE memory_entries.namespace = excluded.namespace"""
 _POSTGRESQL_NEWEST = f"""SELECT {_COLUMNS} FROM {_TABLE} WHERE namespace COLLATE "C" = $1 AND key COLLATE "C" = $2
-    AND (expires_at IS NULL OR expires_at > $3) ORDER BY created_at DESC, entry_id COLLATE "C" DESC LIMIT 1"""  # noqa: S608
+    AND (expires_at IS NULL OR expires_at > $3) ORDER BY created_at DESC, entry_id COLLATE "C" DESC LIMIT 1"""
 _POSTGRESQL_LOAD = f"""SELECT {_COLUMNS} FROM {_TABLE} WHERE namespace COLLATE "C" = $1
-    AND (expires_at IS NULL OR expires_at > $2) ORDER BY created_at, entry_id COLLATE "C" """  # noqa: S608
-_POSTGRESQL_CLEANUP = f"DELETE FROM {_TABLE} WHERE expires_at <= $1"  # noqa: S608
+    AND (expires_at IS NULL OR expires_at > $2) ORDER BY created_at, entry_id COLLATE "C" """
+_POSTGRESQL_CLEANUP = f"DELETE FROM {_TABLE} WHERE expires_at <= $1"
 
 
 def _postgresql_row(namespace: str, key: str | None, expires_at: datetime | None = None) -> tuple[Any, ...]:
@@ -204,13 +204,13 @@ def _numbered(sql: str) -> str:
 
 class BarePsycopg(Bare):
     def __init__(self, url: str) -> None:
-        psycopg.types.json.set_json_dumps(orjson.dumps)
-        psycopg.types.json.set_json_loads(orjson.loads)
+        set_json_dumps(orjson.dumps)
+        set_json_loads(orjson.loads)
         self._pool = ConnectionPool(url, min_size=10, max_size=10, kwargs={"autocommit": True}, open=True)
 
     async def save(self, namespace: str, key: str) -> None:
         row = list(_postgresql_row(namespace, key))
-        row[4], row[5] = psycopg.types.json.Jsonb(row[4]), psycopg.types.json.Jsonb(row[5])
+        row[4], row[5] = Jsonb(row[4]), Jsonb(row[5])
         with self._pool.connection() as connection:
             connection.execute(_numbered(_POSTGRESQL_UPSERT), row)
 
@@ -226,7 +226,7 @@ class BarePsycopg(Bare):
         rows = []
         for number in range(count):
             row = list(_postgresql_row(namespace, f"key {number}", expires_at))
-            row[4], row[5] = psycopg.types.json.Jsonb(row[4]), psycopg.types.json.Jsonb(row[5])
+            row[4], row[5] = Jsonb(row[4]), Jsonb(row[5])
             rows.append(row)
         with self._pool.connection() as connection, connection.transaction(), connection.cursor() as cursor:
             cursor.executemany(_numbered(_POSTGRESQL_UPSERT), rows)

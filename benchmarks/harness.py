@@ -36,7 +36,8 @@ class Result:
         verdict = "aim" if self.ratio <= self.aim else "ok" if self.ratio <= self.limit else "MISSED"
         return (
             f"{self.backend:<18} {self.operation:<12} {self.callers:>3} callers {self.entries:>7} entries "
-            f"{self.ours:>10.1f} µs {self.bare:>10.1f} µs  {self.ratio:>6.2f}  (aim {self.aim:g}, at most {self.limit:g}) {verdict}"
+            f"{self.ours:>10.1f} µs {self.bare:>10.1f} µs  {self.ratio:>6.2f}  "
+            f"(aim {self.aim:g}, at most {self.limit:g}) {verdict}"
         )
 
 

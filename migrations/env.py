@@ -5,6 +5,7 @@ from __future__ import annotations
 from logging.config import fileConfig
 
 from alembic import context
+
 from firefly_memory.stores.sql.migrate import run_in_alembic
 
 if context.config.config_file_name is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from firefly_memory import (
     Capability,
@@ -46,7 +47,7 @@ class Backend:
 def _motor(place: Place) -> MemoryStore:
     from motor.motor_asyncio import AsyncIOMotorClient
 
-    client = AsyncIOMotorClient(place.mongodb())
+    client: Any = AsyncIOMotorClient(place.mongodb())
     place.later.callback(client.close)
     return MongoDBStore(client=client, collection="motor")
 

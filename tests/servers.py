@@ -142,7 +142,7 @@ class EmbeddedPostgreSQL(Server):
         return f"postgresql://postgres{password}@127.0.0.1:{self.port}/postgres"
 
     def command(self) -> list[str]:
-        settings = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "/tmp", **self._settings}  # noqa: S108
+        settings = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "/tmp", **self._settings}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         return [str(self._bin / "postgres"), "-D", str(self.directory / "data"), "-p", str(self.port), *options]
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
-from firefly_memory.stores.sql.migrate import target_schema
 from sqlalchemy.dialects.postgresql import JSONB
+
+from firefly_memory.stores.sql.migrate import target_schema
 
 revision = "0001"
 down_revision = None

@@ -22,7 +22,7 @@ def now() -> datetime:
 @contextmanager
 def reading_from(source: Callable[[], datetime]) -> Iterator[None]:
     """Inside the ``with`` block, the whole process reads the time from ``source``."""
-    global _source
+    global _source  # noqa: PLW0603 - the one source of time of the process
     previous, _source = _source, source
     try:
         yield

@@ -73,7 +73,7 @@ class DecodeError(ValueError):
     """A stored document is not one that this codec wrote. Stores turn it into ``CorruptDataError``."""
 
 
-class _Refused(Exception):
+class _RefusedError(Exception):
     """Carries the path of an offender outwards while the recursion unwinds."""
 
     def __init__(self, problem: str) -> None:
@@ -117,7 +117,7 @@ class Form:
     def _document(self, value: Any, path: str) -> Any:
         try:
             return self._encode(value, 0)
-        except _Refused as refused:
+        except _RefusedError as refused:
             where = "".join(reversed(refused.path))
             if len(where) > _LONGEST_PATH:
                 where = f"{where[: _LONGEST_PATH // 2]} … {where[-_LONGEST_PATH // 2 :]}"
@@ -125,7 +125,7 @@ class Form:
         except RecursionError:
             raise InvalidEntryError(path, "is nested too deeply for the room left on Python's stack") from None
 
-    def _encode(self, value: Any, depth: int) -> Any:
+    def _encode(self, value: Any, depth: int) -> Any:  # noqa: C901, PLR0912
         # One function for all kinds: every further frame a level would halve the depth Python's stack allows.
         # Containers are always copied: what was handed over is the caller's to change (rule R2).
         kind = type(value)
@@ -142,15 +142,15 @@ class Form:
             return self._encode(_normalised(value), depth)
         if depth >= self.natural_depth:
             if depth >= MAX_DEPTH:
-                raise _Refused(f"is nested deeper than {MAX_DEPTH} levels, or contains itself")
+                raise _RefusedError(f"is nested deeper than {MAX_DEPTH} levels, or contains itself")
             return {"~json": json.dumps(_DEEP._encode(value, depth))}
         depth += 1
         if kind is list:
             items: list[Any] = []
             try:
                 for item in value:
-                    items.append(self._encode(item, depth))
-            except _Refused as refused:
+                    items.append(self._encode(item, depth))  # noqa: PERF401 - its length says where it failed
+            except _RefusedError as refused:
                 refused.path.append(f"[{len(items)}]")
                 raise
             return items
@@ -159,16 +159,16 @@ class Form:
         try:
             for key, item in value.items():
                 encoded[key if type(key) is str else _normalised_key(key)] = self._encode(item, depth)
-        except _Refused as refused:
+        except _RefusedError as refused:
             refused.path.append(f"[{key!r}]")
             raise
         if len(encoded) < len(value):
-            raise _Refused("two of its keys are the same once they are written as text")
+            raise _RefusedError("two of its keys are the same once they are written as text")
         return self._keyed(encoded)
 
     def _float(self, value: float) -> Any:
         if not isfinite(value):
-            raise _Refused(f"{value!r} is not a JSON value; store None or text instead")
+            raise _RefusedError(f"{value!r} is not a JSON value; store None or text instead")
         if self.keeps_every_float:
             return value
         if abs(value) >= _LARGEST_PLAIN_FLOAT or (value == 0 and copysign(1, value) < 0):
@@ -239,7 +239,7 @@ PORTABLE = _BorrowedDocuments(
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
-def _restore(document: Any) -> Any:
+def _restore(document: Any) -> Any:  # noqa: C901 - see _encode
     """Undo the escapes, in place where there is nothing to undo."""
     kind = type(document)
     if kind in _SCALARS:
@@ -316,7 +316,7 @@ def _normalised(value: Any) -> Any:
             return normalise(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
-    raise _Refused(f"values of type {_type_name(value)} cannot be stored; convert it to a JSON value first")
+    raise _RefusedError(f"values of type {_type_name(value)} cannot be stored; convert it to a JSON value first")
 
 
 def _normalised_key(key: Any) -> str:
@@ -328,7 +328,7 @@ def _normalised_key(key: Any) -> str:
         return json.dumps(key)
     if isinstance(key, (date, time, UUID, Decimal, PurePath)):
         return str(_normalised(key))
-    raise _Refused(f"keys of type {_type_name(key)} cannot be stored; use text")
+    raise _RefusedError(f"keys of type {_type_name(key)} cannot be stored; use text")
 
 
 def _type_name(value: Any) -> str:
@@ -340,11 +340,11 @@ def _dumped(model: BaseModel) -> Any:
     try:
         return model.model_dump(mode="json")
     except PydanticSerializationError as exc:
-        raise _Refused(f"the model {_type_name(model)} cannot be written as JSON ({exc})") from exc
+        raise _RefusedError(f"the model {_type_name(model)} cannot be written as JSON ({exc})") from exc
 
 
 def _sorted_members(members: set[Any] | frozenset[Any]) -> list[Any]:
-    return sorted(members, key=lambda member: json.dumps(_DEEP._encode(member, 0)))
+    return sorted(members, key=lambda member: json.dumps(_DEEP._encode(member, 0)))  # noqa: SLF001
 
 
 # First match wins: datetime is a date, and the subclasses of JSON's own types come last.

@@ -49,5 +49,5 @@ def connect(url: str, **options: Any) -> EntryStore:
 
             return InMemoryStore(**options)
     # Not the URL itself: it may hold a password.
-    shown = f"the scheme {scheme!r}" if colon and len(scheme) < 20 else "no scheme"
+    shown = f"the scheme {scheme!r}" if colon and scheme.isalnum() else "no scheme"
     raise ConfigurationError(f"no store has a URL with {shown}; use {_EXAMPLES}")

@@ -66,7 +66,7 @@ class MemoryEntry(BaseModel):
     metadata: Annotated[dict[str, Any], PlainValidator(_mapping, json_schema_input_type=dict[str, Any])] = Field(
         default_factory=dict
     )
-    created_at: Instant = Field(default_factory=lambda: clock.now())
+    created_at: Instant = Field(default_factory=clock.now)
     expires_at: Instant | None = None
     importance: float = Field(default=0.5, ge=0.0, le=1.0, allow_inf_nan=False)
 

@@ -6,6 +6,8 @@ exception survives pickling. The driver's own error is always in ``__cause__``.
 
 from __future__ import annotations
 
+from functools import partial
+
 
 class FireflyMemoryError(Exception):
     """The root: ``except FireflyMemoryError`` catches whatever this library raises on purpose."""
@@ -75,8 +77,8 @@ class DatabaseStoreError(FireflyMemoryError):
     ``operation`` is what was attempted, ``retryable`` whether the same call may succeed later.
     """
 
-    def __init__(self, operation: str, reason: str, retryable: bool = False) -> None:
-        super().__init__(operation, reason, retryable)
+    def __init__(self, operation: str, reason: str, *, retryable: bool = False) -> None:
+        super().__init__(operation, reason)
         self.operation = operation
         self.reason = reason
         self.retryable = retryable
@@ -85,7 +87,7 @@ class DatabaseStoreError(FireflyMemoryError):
         return f"{self.operation} failed: {self.reason}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.operation, self.reason, self.retryable)
+        return partial(type(self), retryable=self.retryable), (self.operation, self.reason)
 
 
 class DatabaseConnectionError(DatabaseStoreError, ConnectionError):

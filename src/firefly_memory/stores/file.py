@@ -103,11 +103,13 @@ class _Files:
         except FileNotFoundError:
             return Shelf()
         try:
-            if document["namespace"] != namespace:
-                raise ValueError(f"it belongs to namespace {document['namespace']!r}")
-            return Shelf(_all_different(_record(namespace, item) for item in document["entries"]))
-        except (KeyError, TypeError, ValueError) as exc:
+            owner, items = document["namespace"], document["entries"]
+            shelf = Shelf(_all_different(_record(namespace, item) for item in items))
+        except (AttributeError, KeyError, TypeError, ValueError) as exc:
             raise CorruptDataError("load", f"file {path}", f"{type(exc).__name__}: {exc}") from exc
+        if owner != namespace:
+            raise CorruptDataError("load", f"file {path}", f"it belongs to namespace {owner!r}")
+        return shelf
 
     def write(self, namespace: str, shelf: Shelf) -> None:
         path = self.path(namespace)

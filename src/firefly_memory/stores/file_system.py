@@ -49,7 +49,7 @@ def translated(operation: str, place: Path) -> Iterator[None]:
             raise
         reason = _REASONS.get(exc.errno or 0, exc.strerror or str(exc))
         kind = DatabaseConnectionError if exc.errno in _UNREACHABLE else DatabaseStoreError
-        raise kind(operation, f"{exc.filename or place}: {reason}", exc.errno in _MAY_PASS) from exc
+        raise kind(operation, f"{exc.filename or place}: {reason}", retryable=exc.errno in _MAY_PASS) from exc
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def exclusive_lock(path: Path, timeout: float) -> Iterator[None]:
                     raise
                 if time.monotonic() >= deadline:
                     raise StoreTimeoutError(
-                        "waiting for another writer", f"{path} has been locked for {timeout:g} seconds", True
+                        "waiting for another writer", f"{path} has been locked for {timeout:g} seconds", retryable=True
                     ) from exc
             time.sleep(pause)
             pause = min(pause * 2, 0.01)
@@ -82,11 +82,11 @@ def write_durably(path: Path, data: bytes) -> None:
     """Replace ``path`` by ``data``: after a crash at any point it holds the old data or the new."""
     beside = path.with_name(path.name + ".tmp")
     try:
-        with open(beside, "wb") as file:
+        with beside.open("wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        beside.replace(path)
     except OSError:
         with suppress(OSError):
             beside.unlink()

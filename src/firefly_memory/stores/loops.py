@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -45,11 +46,8 @@ class PerLoop(Generic[T]):
                 await self._close(thing)
 
         generator = until_the_loop_ends()
-        start = generator.__anext__()
-        try:
-            start.send(None)
-        except StopIteration:
-            pass
+        with suppress(StopIteration):
+            generator.__anext__().send(None)
         return generator
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""``InMemoryStore``: for tests and short-lived sessions. Keeps encoded records, so that it is no kinder than a database."""
+"""``InMemoryStore``: for tests and short-lived sessions. Keeps encoded records: no kinder than a database."""
 
 from __future__ import annotations
 

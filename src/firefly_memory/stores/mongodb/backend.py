@@ -310,7 +310,7 @@ def _not_the_owner(record: Record) -> EntryOwnershipError:
 
 def _too_contended(operation: str, record: Record) -> DatabaseStoreError:
     reason = f"other writers kept changing entry {original_name(record.entry_id)!r}"
-    return DatabaseStoreError(operation, reason, True)
+    return DatabaseStoreError(operation, reason, retryable=True)
 
 
 async def _nothing(_: object) -> None:

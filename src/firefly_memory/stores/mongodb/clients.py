@@ -204,7 +204,8 @@ class PassedClient(MongoDatabase):
         return self._blocking
 
     def suspending(self) -> Connection:
-        assert self._suspending is not None, "a blocking client is used from threads"
+        if self._suspending is None:
+            raise NotSupportedError("a MongoClient is used from threads, not from an event loop")
         return self._suspending
 
 

@@ -51,15 +51,17 @@ def translate(exc: Exception, operation: str, place: str) -> FireflyMemoryError:
         return InvalidEntryError("entry", f"cannot be written as BSON ({_one_line(exc)})")
     if code in _CODES:
         kind, reason, retryable = _CODES[code]
-        return kind(operation, f"{reason} ({_one_line(exc)})", retryable)
+        return kind(operation, f"{reason} ({_one_line(exc)})", retryable=retryable)
     if isinstance(exc, errors.ServerSelectionTimeoutError):
-        return DatabaseConnectionError(operation, f"no server of {place} answered ({_one_line(exc)})", True)
+        return DatabaseConnectionError(operation, f"no server of {place} answered ({_one_line(exc)})", retryable=True)
     if isinstance(exc, errors.PyMongoError) and exc.timeout:
-        return StoreTimeoutError(operation, f"{place} did not answer in time", True)
+        return StoreTimeoutError(operation, f"{place} did not answer in time", retryable=True)
     if isinstance(exc, errors.ConnectionFailure):
-        return DatabaseConnectionError(operation, f"the connection to {place} was lost ({_one_line(exc)})", True)
+        return DatabaseConnectionError(
+            operation, f"the connection to {place} was lost ({_one_line(exc)})", retryable=True
+        )
     retryable = isinstance(exc, errors.PyMongoError) and exc.has_error_label("RetryableWriteError")
-    return DatabaseStoreError(operation, _one_line(exc), retryable)
+    return DatabaseStoreError(operation, _one_line(exc), retryable=retryable)
 
 
 def _one_line(error: Exception) -> str:

@@ -81,16 +81,16 @@ def driver_error(exc: Exception) -> Exception:
 def translate(exc: Exception, operation: str, place: str) -> FireflyMemoryError | None:
     """Our error for a driver's ``exc``; ``None`` for what is no trouble with the database, such as a bug."""
     if isinstance(exc, errors.TimeoutError):
-        return StoreTimeoutError(operation, "no pooled connection became free in time; raise pool_size", True)
+        return StoreTimeoutError(operation, "no pooled connection became free in time; raise pool_size", retryable=True)
     if isinstance(exc, sqlite3.Error):
         return _from_sqlite(exc, operation, place)
     sqlstate: Any = getattr(exc, "sqlstate", None)
     if isinstance(sqlstate, str):
         return _from_postgresql(sqlstate, exc, operation)
     if isinstance(exc, TimeoutError) or type(exc).__name__ == "_WaitTimeout":  # psycopg's, which it keeps private
-        return StoreTimeoutError(operation, "the server did not answer in time", True)
+        return StoreTimeoutError(operation, "the server did not answer in time", retryable=True)
     if isinstance(exc, (OSError, errors.SQLAlchemyError)) or _is_from_driver(exc):
-        return DatabaseConnectionError(operation, _one_line(exc), True)
+        return DatabaseConnectionError(operation, _one_line(exc), retryable=True)
     return None
 
 
@@ -102,7 +102,7 @@ def _from_postgresql(sqlstate: str, error: Exception, operation: str) -> Firefly
     for length in (5, 3, 2):
         if sqlstate[:length] in _POSTGRESQL:
             kind, reason, retryable = _POSTGRESQL[sqlstate[:length]]
-            return kind(operation, f"{reason} ({_one_line(error)})", retryable)
+            return kind(operation, f"{reason} ({_one_line(error)})", retryable=retryable)
     return DatabaseStoreError(operation, _one_line(error))
 
 
@@ -113,7 +113,7 @@ def _from_sqlite(error: sqlite3.Error, operation: str, place: str) -> FireflyMem
     if "no such table" in str(error):
         return SchemaMismatchError(operation, None, HEAD, UPGRADE_COMMAND)
     kind, reason, retryable = _SQLITE.get(code, (DatabaseStoreError, "SQLite refused", False))
-    return kind(operation, f"{place}: {reason} ({_one_line(error)})", retryable)
+    return kind(operation, f"{place}: {reason} ({_one_line(error)})", retryable=retryable)
 
 
 def _is_from_driver(error: Exception) -> bool:

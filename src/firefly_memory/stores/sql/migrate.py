@@ -103,7 +103,7 @@ def _acquire(connection: Connection, key: int, timeout: float) -> None:
     pause = 0.01
     while not connection.execute(select(func.pg_try_advisory_lock(key))).scalar_one():
         if time.monotonic() >= deadline:
-            raise StoreTimeoutError("initialize", "another process is still migrating the schema", True)
+            raise StoreTimeoutError("initialize", "another process is still migrating the schema", retryable=True)
         _sleep(connection, pause)
         pause = min(pause * 2, 0.25)
 
@@ -216,9 +216,12 @@ def _run_on_url(context: Any, url: str, schema_name: str) -> None:
     command = getattr(context.config.cmd_opts, "cmd", (None,))[0]
     create_schema = getattr(command, "__name__", "upgrade") in {"upgrade", "stamp"}
     try:
-        with translated("migrating", place), engine.connect() as connection:
-            with migrating(connection, target, _PATIENCE):
-                _run(context, connection, target, create_schema=create_schema)
+        with (
+            translated("migrating", place),
+            engine.connect() as connection,
+            migrating(connection, target, _PATIENCE),
+        ):
+            _run(context, connection, target, create_schema=create_schema)
     finally:
         engine.dispose()
 
@@ -251,7 +254,7 @@ def _print_sql(context: Any, url: str, schema_name: str) -> None:
 def _configure(context: Any, schema_name: str | None, **options: Any) -> None:
     ours = {table.name for table in schema.metadata(schema_name).sorted_tables}
 
-    def is_ours(name: str | None, kind: str, parents: Any) -> bool:
+    def is_ours(name: str | None, kind: str, _: Any) -> bool:
         if kind == "schema":
             return name == schema_name
         return kind != "table" or name in ours

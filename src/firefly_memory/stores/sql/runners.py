@@ -67,7 +67,7 @@ async def in_thread(call: Callable[[], T]) -> T:
 def refused(what: str) -> Through:
     """Nowhere: ``what`` has no such colour."""
 
-    async def refuse(call: Callable[[], T]) -> T:
+    async def refuse(call: Callable[[], T]) -> T:  # noqa: ARG001
         raise NotSupportedError(what)
 
     return refuse

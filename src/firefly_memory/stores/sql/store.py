@@ -59,9 +59,9 @@ class BoundStore(SQLStore):
     """What :meth:`SQLStore.bind` returns."""
 
     def __init__(self, store: SQLStore, database: BoundDatabase) -> None:
-        self._dialect = store._dialect
-        self._schema_name = store._schema_name
-        self._capabilities = store._capabilities
+        self._dialect = store._dialect  # noqa: SLF001 - a sibling
+        self._schema_name = store._schema_name  # noqa: SLF001
+        self._capabilities = store._capabilities  # noqa: SLF001
         self._store = store
         super().__init__(database)
 

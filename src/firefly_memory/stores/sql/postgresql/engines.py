@@ -84,7 +84,7 @@ def _timed(connection_class: Any, statement_timeout: float) -> Any:
 
 def _timed_async(connection_class: Any, statement_timeout: float) -> Any:
     class TimedAsyncConnection(connection_class):  # type: ignore[misc]
-        async def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        async def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:  # noqa: ASYNC109
             return await super().wait(gen, interval, statement_timeout if timeout is None else timeout)
 
     return TimedAsyncConnection

@@ -22,6 +22,7 @@ from sqlalchemy import (
     func,
     literal_column,
     select,
+    true,
 )
 from sqlalchemy.dialects import postgresql
 
@@ -117,7 +118,7 @@ class PostgreSQLStatements(Statements):
     def upsert_group(self) -> Statement:
         """The same, but giving up soon where a row is locked: the callers of a group have nothing to do with it."""
         # Set for the statement's own transaction, in the same round trip; volatile, so evaluated before any row.
-        patience = select(func.set_config("lock_timeout", bindparam("patience", type_=Text), True)).cte("patience")
+        patience = select(func.set_config("lock_timeout", bindparam("patience", type_=Text), true())).cte("patience")
         return self._compiled(self._upsert_arrays(patience))
 
     def _upsert_arrays(self, patience: Any) -> Any:

@@ -89,7 +89,7 @@ class SQLiteDatabase(Database):
 
 
 def sqlite_engine(path: str, *, pool_size: int, timeout: float, synchronous: str) -> Engine:
-    """SQLite for threads: WAL, so that readers and the writer do not wait for each other; waiting instead of failing."""
+    """SQLite for threads: WAL, so that readers and the writer go on together; waiting instead of failing."""
 
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
