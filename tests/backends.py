@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
 from firefly_memory import (
     Capability,
     FileStore,
@@ -18,6 +21,8 @@ from firefly_memory import (
     SQLiteStore,
     adapt,
 )
+from firefly_memory.stores.loops import PerLoop
+from firefly_memory.testing import Colour
 from tests.five_methods import DbmStore
 
 
@@ -39,6 +44,7 @@ class Backend:
     name: str
     open: Callable[[Place], MemoryStore]
     capabilities: frozenset[Capability] = frozenset(Capability)
+    colours: tuple[Colour, ...] = tuple(Colour)
 
     def __str__(self) -> str:
         return self.name
@@ -50,6 +56,19 @@ def _motor(place: Place) -> MemoryStore:
     client: Any = AsyncIOMotorClient(place.mongodb())
     place.later.callback(client.close)
     return MongoDBStore(client=client, collection="motor")
+
+
+def _engine(url: str, place: Place) -> Engine:
+    engine = create_engine(url)
+    place.later.callback(engine.dispose)
+    return engine
+
+
+def _async_engine(url: str) -> AsyncEngine:
+    async def dispose(engine: AsyncEngine) -> None:
+        await engine.dispose()
+
+    return PerLoop(lambda: create_async_engine(url), dispose).get()  # disposed of when the loop of the check ends
 
 
 ALL = frozenset(Capability)
@@ -64,11 +83,30 @@ BACKENDS = [
     Backend("postgresql-psycopg", lambda place: PostgreSQLStore(place.with_driver("psycopg"))),
     Backend("mongodb", lambda place: MongoDBStore(place.mongodb())),
     Backend("mongodb-motor", _motor),
+    # An engine that is the caller's.
+    Backend("sqlite-engine", lambda place: SQLiteStore(engine=_engine(f"sqlite:///{place.directory}/own.db", place))),
+    Backend(
+        "sqlite-aiosqlite",
+        lambda place: SQLiteStore(engine=_async_engine(f"sqlite+aiosqlite:///{place.directory}/own.db")),
+        colours=(Colour.SUSPENDING,),
+    ),
+    Backend(
+        "postgresql-engine",
+        lambda place: PostgreSQLStore(engine=_engine(place.with_driver("psycopg"), place), schema_name="own"),
+    ),
+    Backend(
+        "postgresql-async-engine",
+        lambda place: PostgreSQLStore(engine=_async_engine(place.with_driver("asyncpg")), schema_name="own"),
+        colours=(Colour.SUSPENDING,),
+    ),
     Backend(
         "five-methods",
         lambda place: adapt(DbmStore(place.directory / "five.dbm"), {Capability.DURABLE}),
         frozenset({Capability.DURABLE}),
     ),
 ]
+
+OWN = [backend for backend in BACKENDS if "engine" not in backend.name and backend.colours == tuple(Colour)]
+"""Those whose connections are the store's own, opened by URL or path."""
 
 BY_NAME = {backend.name: backend for backend in BACKENDS}

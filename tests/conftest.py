@@ -38,6 +38,12 @@ class _Connections(monitoring.ConnectionPoolListener):
     def connection_closed(self, event: monitoring.ConnectionClosedEvent) -> None:
         self.out.discard((event.address, event.connection_id))
 
+    def _nothing(self, event: Any) -> None:
+        """The other events, which PyMongo wants a method for as well."""
+
+    pool_created = pool_ready = pool_cleared = pool_closed = _nothing
+    connection_created = connection_ready = connection_check_out_started = connection_check_out_failed = _nothing
+
 
 _connections = _Connections()
 event.listen(Pool, "checkout", _connections.checked_out)

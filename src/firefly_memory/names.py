@@ -13,7 +13,7 @@ import threading
 import time
 
 from firefly_memory.errors import InvalidEntryError
-from firefly_memory.forks import renew_after_fork
+from firefly_memory.forks import ForkAware
 
 MAX_LENGTH = 512
 
@@ -61,14 +61,14 @@ def _unescape(found: re.Match[str]) -> str:
     return "\x00" if code == "0" else chr(int(code, 16))
 
 
-class _Uuid7:
+class _Uuid7(ForkAware):
     """Version 7 UUIDs (RFC 9562) that grow with every call: milliseconds, a 42-bit counter, 32 random bits."""
 
     def __init__(self) -> None:
-        self._start_afresh()
-        renew_after_fork(self, _Uuid7._start_afresh)
+        self.after_fork_in_child()
+        self.watch_forks()
 
-    def _start_afresh(self) -> None:
+    def after_fork_in_child(self) -> None:
         self._lock = threading.Lock()
         self._last = (0, 0)
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from firefly_memory.forks import renew_after_fork
+from firefly_memory.forks import ForkAware
 
 T = TypeVar("T")
 
@@ -16,7 +16,7 @@ _abandoned: list[object] = []
 """What a forked child inherited: kept, for ending it properly would end it for the parent as well."""
 
 
-class PerLoop(Generic[T]):
+class PerLoop(ForkAware, Generic[T]):
     """One thing for each event loop it is used from, made on first use and closed before its loop ends."""
 
     def __init__(self, make: Callable[[], T], close: Callable[[T], Awaitable[None]]) -> None:
@@ -24,7 +24,7 @@ class PerLoop(Generic[T]):
         self._close = close
         self._things: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[T, AsyncGenerator[None, None]]]
         self._things = WeakKeyDictionary()
-        renew_after_fork(self, PerLoop._abandon)
+        self.watch_forks()
 
     def get(self) -> T:
         """The running loop's own."""
@@ -64,7 +64,7 @@ class PerLoop(Generic[T]):
             if loop is not here and loop.is_running():
                 loop.call_soon_threadsafe(_close_soon, loop, generator)
 
-    def _abandon(self) -> None:
+    def after_fork_in_child(self) -> None:
         _abandoned.append(self._things)
         self._things = WeakKeyDictionary()
 

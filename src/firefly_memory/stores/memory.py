@@ -8,7 +8,7 @@ from datetime import datetime
 
 from firefly_memory.codec import TEXT, Form
 from firefly_memory.errors import EntryOwnershipError, StoreClosedError
-from firefly_memory.forks import guarded_lock
+from firefly_memory.forks import ForkSafeLock
 from firefly_memory.names import original_name
 from firefly_memory.protocols import Capability, StoreView
 from firefly_memory.stores.base import EntryStore
@@ -45,7 +45,7 @@ class _MemoryBackend:
         self._names: list[str] = []  # the keys of _shelves, sorted
         self._namespace_of: dict[str, str] = {}
         self._closed = False
-        self._lock = guarded_lock()
+        self._lock = ForkSafeLock()
 
     async def initialize(self, migrate: bool | None) -> None:
         self._check_open("initialize")

@@ -17,7 +17,7 @@ from pymongo.errors import ConfigurationError as PyMongoConfigurationError
 from pymongo.errors import InvalidName, InvalidURI
 
 from firefly_memory.errors import ConfigurationError, NotSupportedError, StoreClosedError
-from firefly_memory.forks import renew_after_fork
+from firefly_memory.forks import ForkAware
 from firefly_memory.stores.loops import PerLoop, abandon
 
 DURABLE = WriteConcern("majority", j=True)
@@ -103,7 +103,7 @@ class MongoDatabase(ABC):
             raise ConfigurationError(f"database or collection: {exc}") from exc
 
 
-class OwnClients(MongoDatabase):
+class OwnClients(MongoDatabase, ForkAware):
     """Clients made from a URL: a blocking one, and an asynchronous one for each event loop."""
 
     def __init__(
@@ -132,13 +132,13 @@ class OwnClients(MongoDatabase):
         unused.close()
         self._start_afresh()
         self._per_loop = PerLoop(self._open_suspending, _close_client)
-        renew_after_fork(self, OwnClients._leave_to_parent)
+        self.watch_forks()
 
     def _start_afresh(self) -> None:
         self._lock = threading.Lock()
         self._blocking: Connection | None = None
 
-    def _leave_to_parent(self) -> None:
+    def after_fork_in_child(self) -> None:
         abandon(self._blocking)
         self._start_afresh()
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ParamSpec, TypeVar
 
 from firefly_memory.errors import ConfigurationError, StoreClosedError
-from firefly_memory.forks import renew_after_fork
+from firefly_memory.forks import ForkAware
 from firefly_memory.stores.loops import abandon
 from firefly_memory.stores.sql.migrate import ensure_schema
 from firefly_memory.stores.sql.pool import Operation, Pool
@@ -30,7 +30,7 @@ ENGINE_OPTIONS: dict[str, Any] = {
 }
 
 
-class Database(ABC):
+class Database(ForkAware, ABC):
     """What both kinds share: the blocking pool, and whether the schema has been looked at."""
 
     def __init__(self, place: str, schema_name: str | None, *, timeout: float, migrate: bool) -> None:
@@ -45,14 +45,14 @@ class Database(ABC):
         self._lock = threading.Lock()
         self.schema_is_current = False
         self.warm_connections = 0
-        renew_after_fork(self, lambda database: database.start_afresh())
+        self.watch_forks()
 
     @abstractmethod
     def open_pool(self) -> Pool[Any]:
         """A new pool for blocking calls."""
 
-    def start_afresh(self) -> None:
-        """In a forked child: open everything anew when it is needed."""
+    def after_fork_in_child(self) -> None:
+        # Everything is opened anew when it is needed.
         abandon(self._pool)
         self._pool = None
         self._lock = threading.Lock()
@@ -85,6 +85,9 @@ class Database(ABC):
         self.schema_is_current = True
 
     def close(self) -> None:
+        self.close_blocking()
+
+    def close_blocking(self) -> None:
         with self._lock:
             self._closed = True
             pool, self._pool = self._pool, None

@@ -140,4 +140,4 @@ class BoundSession(Session[S]):
         if connection.dialect.name == "sqlite":
             driver_connection = connection.connection.driver_connection
             if not getattr(driver_connection, "in_transaction", True):
-                connection.exec_driver_sql("BEGIN")
+                connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -51,6 +51,10 @@ class PostgreSQLDatabase(Database):
     def open_pool(self) -> Pool[Any]:
         return self._pool_on(blocking_engine)
 
+    def close(self) -> None:
+        self.close_blocking()
+        self.suspending.close_elsewhere()
+
     def open_suspending_pool(self) -> Pool[Any]:
         return self._pool_on(suspending_engine)
 
@@ -97,8 +101,11 @@ class _LoopRunner:
         await greenlet_spawn(lane.pool.warm_up, self._database.warm_connections)
 
     async def close(self) -> None:
-        self._database.close()
+        self._database.close_blocking()
         await self._lanes.close()
+
+    def close_elsewhere(self) -> None:
+        self._lanes.close_elsewhere()
 
     async def _lane(self, operation: str, migrate: bool | None = None) -> _Lane:
         database = self._database

@@ -10,20 +10,22 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 from urllib.parse import unquote
 
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import QueuePool
 
 from firefly_memory.errors import ConfigurationError, NotSupportedError
+from firefly_memory.forks import ForkBarrier
 from firefly_memory.stores.file_system import make_directory, translated
 from firefly_memory.stores.loops import abandon
 from firefly_memory.stores.sql.database import ENGINE_OPTIONS, Database
-from firefly_memory.stores.sql.pool import Pool
+from firefly_memory.stores.sql.pool import Operation, Pool
 from firefly_memory.stores.sql.runners import CallRunner, GroupingRunner, here
 from firefly_memory.stores.sql.sqlite.statements import SQLiteStatements
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 IN_MEMORY = ":memory:"
@@ -39,6 +41,7 @@ class SQLiteDatabase(Database):
         self._synchronous = synchronous
         self._pool_size = pool_size
         self._gate = threading.Lock()
+        self._barrier = ForkBarrier()
         self._orphaned = False
         self._threads: ThreadPoolExecutor | None = None
         self._threads_lock = threading.Lock()
@@ -55,12 +58,31 @@ class SQLiteDatabase(Database):
         )
         return Pool(engine, SQLiteStatements(engine.dialect, None), self.place, gate=self._gate)
 
-    def start_afresh(self) -> None:
-        super().start_afresh()
+    def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._barrier:
+            return super().run(operation, *args, **kwargs)
+
+    def initialize(self, migrate: bool | None) -> None:
+        with self._barrier:
+            super().initialize(migrate)
+
+    def before_fork(self) -> None:
+        # SQLite keeps what it knows of a file's locks in the process: a child that inherits an open file would take
+        # its parent's locks for its own. So the file is closed while the process forks, and opened again afterwards.
+        self._barrier.shut()
+        if self._pool is not None and self.path != IN_MEMORY:
+            self._pool.engine.dispose()
+
+    def after_fork_in_parent(self) -> None:
+        self._barrier.open()
+
+    def after_fork_in_child(self) -> None:
+        super().after_fork_in_child()
         abandon(self._threads)
         self._threads = None
         self._threads_lock = threading.Lock()
         self._gate = threading.Lock()
+        self._barrier = ForkBarrier()
         self._orphaned = self.path == IN_MEMORY
 
     def check_open(self, operation: str) -> None:

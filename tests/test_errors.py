@@ -1,0 +1,66 @@
+"""Every error composes its message, keeps its parts and survives pickling."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from firefly_memory import errors
+
+ERRORS = [
+    errors.ConfigurationError("no such thing"),
+    errors.MissingDependencyError("PostgreSQL", "asyncpg", "postgres"),
+    errors.InvalidEntryError("content['a']", "is bad"),
+    errors.ConflictError("expected 3"),
+    errors.EntryOwnershipError("id", "namespace"),
+    errors.NotSupportedError("not here"),
+    errors.DatabaseStoreError("save", "it broke", retryable=True),
+    errors.DatabaseConnectionError("save", "it is gone", retryable=True),
+    errors.StoreTimeoutError("save", "it took too long", retryable=True),
+    errors.StoreClosedError("load"),
+    errors.SchemaMismatchError("initialize", None, "0001", "alembic upgrade head"),
+    errors.SchemaMismatchError("initialize", "0000", "0001", "alembic upgrade head"),
+    errors.CorruptDataError("load", "file x", "not JSON"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_errors_survive_pickling(error: errors.FireflyMemoryError) -> None:
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert str(copy) == str(error)
+    assert vars(copy) == vars(error)
+
+
+def test_every_error_is_tested_here() -> None:
+    classes = {each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, Exception)}
+    assert classes - {errors.FireflyMemoryError} == {type(error) for error in ERRORS}
+
+
+def test_messages_say_what_to_do() -> None:
+    assert "pip install 'firefly-memory[postgres]'" in str(ERRORS[1])
+    assert str(ERRORS[2]) == "content['a']: is bad"
+    assert str(ERRORS[6]) == "save failed: it broke"
+    assert "is missing" in str(ERRORS[10])
+    assert "run: alembic upgrade head" in str(ERRORS[10])
+    assert "is at revision 0000" in str(ERRORS[11])
+    assert "left as it is" in str(ERRORS[12])
+
+
+@pytest.mark.parametrize(
+    ("kind", "also"),
+    [
+        (errors.ConfigurationError, ValueError),
+        (errors.MissingDependencyError, ImportError),
+        (errors.InvalidEntryError, ValueError),
+        (errors.NotSupportedError, NotImplementedError),
+        (errors.DatabaseConnectionError, ConnectionError),
+        (errors.StoreTimeoutError, TimeoutError),
+        (errors.EntryOwnershipError, errors.ConflictError),
+        (errors.CorruptDataError, errors.DatabaseStoreError),
+    ],
+)
+def test_errors_are_also_what_python_calls_them(kind: type[Exception], also: type[Exception]) -> None:
+    assert issubclass(kind, (also,))
+    assert issubclass(kind, errors.FireflyMemoryError)

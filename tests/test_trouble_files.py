@@ -1,0 +1,369 @@
+"""R12 for the stores that are files: what goes wrong on a disk ends in one clear error, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from firefly_memory import (
+    ConfigurationError,
+    CorruptDataError,
+    DatabaseConnectionError,
+    DatabaseStoreError,
+    EntryStore,
+    FileStore,
+    MemoryEntry,
+    SchemaMismatchError,
+    SQLiteStore,
+    StoreTimeoutError,
+)
+from tests.small_disk import run_on
+
+# Full and read-only disks
+
+
+@pytest.mark.parametrize("work", ["fill_file_store", "fill_sqlite"])
+def test_a_full_disk_is_one_clear_error_and_loses_nothing(work: str, tmp_path: Path) -> None:
+    report = run_on(tmp_path / "disk", work)
+    assert report["error"].startswith("DatabaseStoreError: save failed: ")
+    assert report["retryable"]
+    assert any(words in report["error"] for words in ("no space left", "larger than this system", "disk reports"))
+    assert (report["lost"], report["old"]) == (0, "old")
+    assert report["after"] == ["old", "after"]
+
+
+def test_a_read_only_disk_is_one_clear_error(tmp_path: Path) -> None:
+    report = run_on(tmp_path / "disk", "read_only")
+    assert report["FileStore"].startswith("DatabaseConnectionError: save failed: ")
+    assert "read-only" in report["FileStore"]
+    assert report["FileStore reads"] == ["written before"]
+    assert report["SQLiteStore"].startswith("DatabaseConnectionError: ")
+    assert "memory.db" in report["SQLiteStore"]
+    assert "read-only" in report["SQLiteStore"] or "cannot be opened" in report["SQLiteStore"]
+
+
+@pytest.mark.parametrize("make", [lambda path: FileStore(path), lambda path: SQLiteStore(path / "memory.db")])
+def test_a_file_where_the_directory_should_be_is_said_so(make: object, tmp_path: Path) -> None:
+    assert callable(make)
+    (tmp_path / "taken").write_text("a file")
+    store = make(tmp_path / "taken")
+    with pytest.raises(DatabaseConnectionError, match="taken: a file stands where the directory should be"):
+        store.save("n", MemoryEntry())
+    with pytest.raises(DatabaseConnectionError, match="taken"):
+        store.initialize_sync()
+    assert (tmp_path / "taken").read_text() == "a file"
+
+
+# Files
+
+
+def only_file(directory: Path) -> Path:
+    (path,) = [path for path in directory.iterdir() if path.suffix == ".json"]
+    return path
+
+
+DAMAGE = {
+    "nothing": "",
+    "cut short": '{"format": "firefly-memory/1", "namespace": "n", "ent',
+    "not JSON": "hello",
+    "other JSON": "[1, 2]",
+    "no format": '{"namespace": "n", "entries": []}',
+    "no entries": '{"format": "firefly-memory/1", "namespace": "n"}',
+    "entries of another type": '{"format": "firefly-memory/1", "namespace": "n", "entries": 5}',
+    "an entry of another type": '{"format": "firefly-memory/1", "namespace": "n", "entries": ["x"]}',
+    "an entry without fields": '{"format": "firefly-memory/1", "namespace": "n", "entries": [{}]}',
+    "another namespace": '{"format": "firefly-memory/1", "namespace": "m", "entries": []}',
+    "not UTF-8": b"\xff\xfe\x00",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_file_is_never_reset(damage: str | bytes, tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    store.save("n", MemoryEntry(content="precious"))
+    store.save("other", MemoryEntry(content="unharmed"))
+    (path,) = [path for path in tmp_path.glob("*.json") if '"n"' in path.read_text()]
+    raw = damage if isinstance(damage, bytes) else damage.encode()
+    path.write_bytes(raw)
+    for use in (
+        lambda: store.load("n"),
+        lambda: store.load_by_key("n", "k"),
+        lambda: store.count("n"),
+        lambda: store.save("n", MemoryEntry()),
+        lambda: store.delete("n", "x"),
+        lambda: store.clear("n"),
+        lambda: store.namespaces(),
+        lambda: store.cleanup_expired_sync(),
+    ):
+        with pytest.raises(CorruptDataError, match="left as it is") as caught:
+            use()
+        assert str(path) in caught.value.where
+    assert path.read_bytes() == raw
+    assert [entry.content for entry in store.load("other")] == ["unharmed"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("created_at", "yesterday"), ("created_at", "2024-01-01T00:00:00"), ("scope", "x"), ("importance", 7), ("metadata", []),
+     ("expires_at", 5), ("unknown", 1), ("importance", "high"), ("content", {"~int": "zz"})],
+)  # fmt: skip
+def test_a_damaged_entry_is_named(field: str, value: object, tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    store.save("n", MemoryEntry(entry_id="it"))
+    path = only_file(tmp_path)
+    document = json.loads(path.read_text())
+    document["entries"][0][field] = value
+    path.write_text(json.dumps(document))
+    with pytest.raises(CorruptDataError):
+        store.load("n")
+    assert json.loads(path.read_text()) == document
+
+
+def test_two_entries_of_one_id_in_a_file_are_damage(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    store.save("n", MemoryEntry(entry_id="it"))
+    path = only_file(tmp_path)
+    document = json.loads(path.read_text())
+    document["entries"] *= 2
+    path.write_text(json.dumps(document))
+    with pytest.raises(CorruptDataError, match="'it' occurs twice"):
+        store.load("n")
+
+
+def test_a_file_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    store.save("n", MemoryEntry())
+    path = only_file(tmp_path)
+    text = path.read_text().replace("firefly-memory/1", "firefly-memory/2")
+    path.write_text(text)
+    with pytest.raises(SchemaMismatchError, match="pip install --upgrade firefly-memory"):
+        store.save("n", MemoryEntry())
+    assert path.read_text() == text
+
+
+def test_a_file_is_for_people_to_read_and_edit(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    store.save("working:Session 42", MemoryEntry(entry_id="it", key="city", content={"zip": "8001", "city": "Zürich"}))
+    path = only_file(tmp_path)
+    assert path.name == "working%3a%53ession%2042.json"
+    text = path.read_text()
+    assert '"city": "Zürich"' in text
+    assert len(text.splitlines()) > 10
+    path.write_text(text.replace("Zürich", "Basel"))
+    (entry,) = store.load("working:Session 42")
+    assert list(entry.content.items()) == [("zip", "8001"), ("city", "Basel")]
+    store.delete("working:Session 42", "it")
+    assert not list(tmp_path.glob("*.json"))
+
+
+def test_a_crash_before_the_rename_leaves_the_old_file(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    store.save("n", MemoryEntry(content="old"))
+    half_written = only_file(tmp_path).with_suffix(".json.tmp")
+    half_written.write_text('{"format": "firefly-mem')
+    assert [entry.content for entry in store.load("n")] == ["old"]
+    assert store.namespaces() == ["n"]
+    store.save("n", MemoryEntry(content="new"))
+    assert [entry.content for entry in store.load("n")] == ["old", "new"]
+    assert not half_written.exists()
+
+
+def test_a_lock_that_is_never_freed_is_not_waited_for_for_ever(tmp_path: Path) -> None:
+    import fcntl
+
+    store = FileStore(tmp_path, timeout=0.05)
+    store.save("n", MemoryEntry())
+    (lock,) = (tmp_path / ".locks").iterdir()
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(StoreTimeoutError, match="has been locked") as caught:
+            store.save("n", MemoryEntry())
+        assert caught.value.retryable
+        assert store.count("n") == 1, "readers do not wait"
+    store.save("n", MemoryEntry())
+    assert store.count("n") == 2
+
+
+def test_an_empty_base_dir_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="base_dir"):
+        FileStore("")
+
+
+def test_reading_creates_nothing(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "not" / "there")
+    assert store.load("n") == []
+    assert store.namespaces() == []
+    assert store.cleanup_expired_sync() == 0
+    store.clear("n")
+    store.delete("n", "x")
+    assert not (tmp_path / "not").exists()
+
+
+# SQLite
+
+
+def test_a_truncated_database_is_never_reset(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with SQLiteStore(path) as store:
+        store.save_many("n", [MemoryEntry(content="x" * 500) for _ in range(500)])
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    store = SQLiteStore(path)
+    for use in (lambda: store.load("n"), lambda: store.save("n", MemoryEntry()), store.initialize_sync):
+        with pytest.raises(CorruptDataError) as caught:
+            use()
+        assert str(path) in caught.value.where
+    store.close_sync()
+    assert path.read_bytes() == whole[: len(whole) // 2]
+
+
+def test_a_file_that_is_no_database_is_never_reset(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    path.write_bytes(b"this is a letter, not a database" * 100)
+    store = SQLiteStore(path)
+    with pytest.raises(CorruptDataError, match=r"memory\.db.*left as it is"):
+        store.save("n", MemoryEntry())
+    store.close_sync()
+    assert path.read_bytes() == b"this is a letter, not a database" * 100
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("content", "{"), ("content", '{"~int": "zz"}'), ("metadata", "[]"), ("scope", "x"), ("created_at", "2024-01-01"),
+     ("created_at", "soon"), ("expires_at", "never"), ("content", b"\xff")],
+)  # fmt: skip
+def test_a_damaged_row_is_named_and_the_others_are_still_there(column: str, value: object, tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with SQLiteStore(path) as store:
+        store.save("n", MemoryEntry(entry_id="damaged", key="damaged"))
+        store.save("n", MemoryEntry(entry_id="whole", key="whole", content="whole"))
+        connection = sqlite3.connect(path)
+        statement = f"UPDATE memory_entries SET {column} = ? WHERE entry_id = 'damaged'"
+        connection.execute(statement, (value,))
+        connection.commit()
+        with pytest.raises(CorruptDataError, match="'damaged' in namespace 'n'"):
+            store.load("n")
+        found = store.load_by_key("n", "whole")
+        assert found is not None
+        assert found.content == "whole"
+        stored = connection.execute(f"SELECT {column} FROM memory_entries WHERE entry_id = 'damaged'").fetchone()
+        assert stored == (value,), "left as it is"
+        connection.close()
+
+
+def held(path: Path) -> tuple[sqlite3.Connection, threading.Timer]:
+    """The file's write lock in other hands, which let go of it by themselves a little later."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection.execute("BEGIN IMMEDIATE")
+    return connection, threading.Timer(0.5, lambda: connection.execute("COMMIT"))
+
+
+def test_a_locked_file_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with SQLiteStore(path) as store:
+        store.save("n", MemoryEntry())
+        connection, release = held(path)
+        release.start()
+        store.save("n", MemoryEntry())
+        store.save_many("n", [MemoryEntry(), MemoryEntry()])
+        release.join()
+        connection.close()
+        assert store.count("n") == 4
+
+
+def test_a_file_that_stays_locked_is_not_waited_for_for_ever(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with SQLiteStore(path, timeout=0.1) as store:
+        store.save("n", MemoryEntry())
+        connection, _ = held(path)
+        with pytest.raises(StoreTimeoutError, match="kept the file locked") as caught:
+            store.save("n", MemoryEntry())
+        assert caught.value.retryable
+        with pytest.raises(StoreTimeoutError):
+            store.save_many("n", [MemoryEntry(), MemoryEntry()])
+        assert store.count("n") == 1, "readers do not wait"
+        connection.execute("COMMIT")
+        connection.close()
+        store.save("n", MemoryEntry())
+        assert store.count("n") == 2
+
+
+def test_a_missing_table_is_said_so_and_a_new_file_is_made(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "down" / "memory.db"
+    with SQLiteStore(path) as store:
+        store.save("n", MemoryEntry())
+        connection = sqlite3.connect(path)
+        connection.execute("DROP TABLE memory_entries")
+        connection.close()
+        with pytest.raises(SchemaMismatchError, match="alembic upgrade head"):
+            store.load("n")
+
+
+def test_a_store_on_someone_elses_table_of_that_name_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE memory_entries (something TEXT)")
+    connection.close()
+    store = SQLiteStore(path)
+    with pytest.raises(DatabaseStoreError, match="no revision is recorded"):
+        store.initialize_sync()
+    store.close_sync()
+
+
+def test_a_sqlite_file_is_durable_by_default_and_the_knob_works(tmp_path: Path) -> None:
+    for synchronous, expected in (("FULL", 2), ("NORMAL", 1), ("extra", 3)):
+        with SQLiteStore(tmp_path / f"{synchronous}.db", synchronous=synchronous) as store:
+            store.save("n", MemoryEntry())
+            assert pragma(store, "synchronous") == expected
+            assert pragma(store, "journal_mode") == "wal"
+
+
+def pragma(store: SQLiteStore, name: str) -> object:
+    from firefly_memory.stores.sql.sqlite.database import SQLiteDatabase
+
+    assert isinstance(store.database, SQLiteDatabase)
+    assert store.database._pool is not None
+    connection = store.database._pool.engine.raw_connection()
+    try:
+        return connection.cursor().execute(f"PRAGMA {name}").fetchone()[0]  # type: ignore[attr-defined]
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"path": ""}, "path of a file"),
+        ({"path": "a\x00b"}, "path of a file"),
+        ({"path": b"bytes"}, "path of a file"),
+        ({"path": "sqlite:///x.db"}, "use firefly_memory.connect"),
+        ({"path": "x.db", "synchronous": "OFF"}, "synchronous must be"),
+        ({"path": "x.db", "timeout": 0}, "timeout must be"),
+        ({}, "either path or engine"),
+        ({"engine": "sqlite://"}, "Engine or AsyncEngine"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, object], words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        SQLiteStore(**arguments)  # type: ignore[arg-type]
+
+
+def test_both_kinds_of_store_leave_no_open_files_when_closed(tmp_path: Path) -> None:
+    def open_files() -> set[str]:
+        return {
+            os.readlink(f"/proc/self/fd/{number}")
+            for number in os.listdir("/proc/self/fd")
+            if os.path.exists(f"/proc/self/fd/{number}")
+        }
+
+    stores: list[EntryStore] = [SQLiteStore(tmp_path / "memory.db"), FileStore(tmp_path / "files")]
+    for store in stores:
+        store.save("n", MemoryEntry())
+        store.close_sync()
+    assert not [name for name in open_files() if name.startswith(str(tmp_path))]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["files", "memory.db"], "no -wal or -shm is left"
