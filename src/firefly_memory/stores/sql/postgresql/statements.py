@@ -36,6 +36,8 @@ GROUP_PATIENCE = "100ms"
 
 _ROWS_PER_STATEMENT = 5_000
 
+_RANGE = (datetime.min.isoformat(" "), datetime.max.isoformat(" "))
+
 
 class PostgreSQLStatements(Statements):
     dialect_name: ClassVar[str] = "postgresql"
@@ -68,11 +70,12 @@ class PostgreSQLStatements(Statements):
         return cast(text, DateTime(timezone=True))
 
     def instant_out(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
-        # Somebody may have written 'infinity' by hand: no expiry, then.
+        # Somebody may have written 'infinity' or the year 12000 by hand, which Python cannot say: no expiry, then.
+        known = column.between(*[cast(literal_column(f"'{moment}+00'"), DateTime(timezone=True)) for moment in _RANGE])
         if self._dialect.driver == "asyncpg":
-            return case((func.isfinite(column), column))
+            return case((known, column))
         # Others give it in the session's zone, which leads out of Python's range near the first and last year.
-        return case((func.isfinite(column), func.timezone("UTC", column)))
+        return case((known, func.timezone("UTC", column)))
 
     @staticmethod
     def read_instant(stored: Any) -> datetime:
