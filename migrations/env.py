@@ -8,7 +8,8 @@ from alembic import context
 
 from firefly_memory.stores.sql.migrate import run_in_alembic
 
-if context.config.config_file_name is not None:
+# An ini of the user's own may say nothing about logging.
+if context.config.config_file_name is not None and context.config.file_config.has_section("loggers"):
     fileConfig(context.config.config_file_name, disable_existing_loggers=False)
 
 run_in_alembic(context)

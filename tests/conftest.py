@@ -13,8 +13,11 @@ from pymongo import monitoring
 from sqlalchemy import event
 from sqlalchemy.pool import Pool
 
+from firefly_memory import EntryStore
+from firefly_memory.testing import Colour
 from tests import servers
 from tests.backends import Place
+from tests.used import Used, Using
 
 
 class _Connections(monitoring.ConnectionPoolListener):
@@ -66,6 +69,20 @@ def servers_of_the_session() -> Iterator[dict[str, Callable[[], str]]]:
             "postgresql": cache(lambda: running.enter_context(servers.postgresql())),
             "mongodb": cache(lambda: running.enter_context(servers.mongodb())),
         }
+
+
+@pytest.fixture
+def using() -> Iterator[Using]:
+    """Makes stores to be used in one colour, and closes them."""
+    made: list[Used] = []
+
+    def use(store: EntryStore, colour: Colour) -> Used:
+        made.append(Used(store, colour))
+        return made[-1]
+
+    yield use
+    for used in made:
+        used.close()
 
 
 @pytest.fixture

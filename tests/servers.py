@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pwd
 import shutil
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -177,7 +179,7 @@ class EmbeddedPostgreSQL(Server):
             unshare = ["unshare", "--mount"]
             drop = ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"]
             self.user = None
-        if subprocess.run([*unshare, "true"], capture_output=True).returncode == 0:
+        if subprocess.run([*unshare, "true"], check=False, capture_output=True).returncode == 0:
             return [*unshare, "sh", "-c", mount, str(directory), *drop, *command]
         # Where no mounts can be had, files end at what the tables of a new database need, and a bit.
         return ["prlimit", "--fsize=18000000", *drop, *command]
@@ -288,16 +290,20 @@ def _docker_has(image: str) -> bool:
     import docker
     from docker.errors import DockerException
 
-    try:
-        engine = docker.from_env(timeout=5)
-    except DockerException:
+    with warnings.catch_warnings(action="ignore", category=ResourceWarning):
+        try:
+            engine = docker.from_env()
+        except DockerException:
+            engine = None
+        gc.collect()  # docker does not close the socket to an engine that is not there
+    if engine is None:
         return False
     try:
         engine.images.get(image)
     except DockerException:
         try:
             engine.images.pull(image)
-        except DockerException as error:
+        except (DockerException, OSError) as error:
             print(f"Docker answers, but {image} cannot be had ({error})", file=sys.stderr)
             return False
     finally:

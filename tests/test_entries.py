@@ -24,7 +24,7 @@ def test_an_entry_has_the_documented_defaults() -> None:
 
 def test_scopes_are_their_documented_words() -> None:
     assert [scope.value for scope in MemoryScope] == ["conversation", "working", "long_term"]
-    assert MemoryEntry(scope="long_term").scope is MemoryScope.LONG_TERM  # type: ignore[arg-type]
+    assert MemoryEntry(scope="long_term").scope is MemoryScope.LONG_TERM
 
 
 @pytest.mark.parametrize("importance", [-0.01, 1.01, float("nan"), float("inf"), "high"])
@@ -66,7 +66,7 @@ def test_misspelt_fields_are_refused() -> None:
 )
 def test_fields_of_the_wrong_type_are_refused(fields: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        MemoryEntry(**fields)  # type: ignore[arg-type]
+        MemoryEntry(**fields)
 
 
 def test_an_entry_goes_through_json_and_has_a_schema() -> None:

@@ -44,7 +44,7 @@ def test_messages_say_what_to_do() -> None:
     assert str(ERRORS[6]) == "save failed: it broke"
     assert "is missing" in str(ERRORS[10])
     assert "run: alembic upgrade head" in str(ERRORS[10])
-    assert "is at revision 0000" in str(ERRORS[11])
+    assert "is at 0000, this version needs 0001" in str(ERRORS[11])
     assert "left as it is" in str(ERRORS[12])
 
 

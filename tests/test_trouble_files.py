@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import threading
 from pathlib import Path
@@ -47,7 +46,7 @@ def test_a_read_only_disk_is_one_clear_error(tmp_path: Path) -> None:
     assert "read-only" in report["SQLiteStore"] or "cannot be opened" in report["SQLiteStore"]
 
 
-@pytest.mark.parametrize("make", [lambda path: FileStore(path), lambda path: SQLiteStore(path / "memory.db")])
+@pytest.mark.parametrize("make", [FileStore, lambda path: SQLiteStore(path / "memory.db")])
 def test_a_file_where_the_directory_should_be_is_said_so(make: object, tmp_path: Path) -> None:
     assert callable(make)
     (tmp_path / "taken").write_text("a file")
@@ -97,8 +96,8 @@ def test_a_damaged_file_is_never_reset(damage: str | bytes, tmp_path: Path) -> N
         lambda: store.save("n", MemoryEntry()),
         lambda: store.delete("n", "x"),
         lambda: store.clear("n"),
-        lambda: store.namespaces(),
-        lambda: store.cleanup_expired_sync(),
+        store.namespaces,
+        store.cleanup_expired_sync,
     ):
         with pytest.raises(CorruptDataError, match="left as it is") as caught:
             use()
@@ -330,7 +329,7 @@ def pragma(store: SQLiteStore, name: str) -> object:
     assert store.database._pool is not None
     connection = store.database._pool.engine.raw_connection()
     try:
-        return connection.cursor().execute(f"PRAGMA {name}").fetchone()[0]  # type: ignore[attr-defined]
+        return connection.cursor().execute(f"PRAGMA {name}").fetchone()[0]
     finally:
         connection.close()
 
@@ -355,11 +354,7 @@ def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, object], 
 
 def test_both_kinds_of_store_leave_no_open_files_when_closed(tmp_path: Path) -> None:
     def open_files() -> set[str]:
-        return {
-            os.readlink(f"/proc/self/fd/{number}")
-            for number in os.listdir("/proc/self/fd")
-            if os.path.exists(f"/proc/self/fd/{number}")
-        }
+        return {str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.exists()}
 
     stores: list[EntryStore] = [SQLiteStore(tmp_path / "memory.db"), FileStore(tmp_path / "files")]
     for store in stores:

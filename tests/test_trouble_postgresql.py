@@ -1,4 +1,4 @@
-"""R12 for PostgreSQL: servers that are not there, go away, hang, refuse, fill up; each one clear error, nothing lost."""
+"""R12 for PostgreSQL: servers that are away, hang, refuse or fill up: each one clear error, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from firefly_memory.stores.sql.postgresql.database import PostgreSQLDatabase
 from firefly_memory.testing import Colour, checks
 from tests.backends import Place
 from tests.servers import EmbeddedPostgreSQL, free_port
+from tests.used import Using
 
 PASSWORD = "correct-horse"
 DRIVERS = pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
@@ -66,43 +67,6 @@ def prepare(server: EmbeddedPostgreSQL, schema_name: str) -> None:
     """Migrate a schema, and leave."""
     with PostgreSQLStore(server.url, schema_name=schema_name):
         pass
-
-
-class Used:
-    """A store used in one colour, as the tests below say it."""
-
-    def __init__(self, store: EntryStore, colour: Colour) -> None:
-        self._store = store
-        self._colour = colour
-        self._runner = asyncio.Runner()
-
-    def __call__(self, operation: str, *arguments: Any) -> Any:
-        if self._colour is Colour.BLOCKING:
-            return getattr(self._store, operation)(*arguments)
-        return self._runner.run(getattr(self._store, f"async_{operation}")(*arguments))
-
-    def close(self) -> None:
-        if self._colour is Colour.BLOCKING:
-            self._store.close_sync()
-        else:
-            self._runner.run(self._store.close())
-        self._runner.close()
-
-
-@pytest.fixture
-def using(request: pytest.FixtureRequest) -> Iterator[Callable[[EntryStore, Colour], Used]]:
-    made: list[Used] = []
-
-    def use(store: EntryStore, colour: Colour) -> Used:
-        made.append(Used(store, colour))
-        return made[-1]
-
-    yield use
-    for used in made:
-        used.close()
-
-
-Using = Callable[[EntryStore, Colour], Used]
 
 
 # Not reached
@@ -391,7 +355,7 @@ def test_a_locked_row_is_not_waited_for_for_ever_and_holds_up_nobody_else(
             store("save", "n", MemoryEntry(entry_id="locked", content="late"))
         assert caught.value.retryable
         if colour is Colour.SUSPENDING:
-            results = store._runner.run(_saves_beside_a_locked_one(made))
+            results = store.runner.run(_saves_beside_a_locked_one(made))
             assert [type(result) for result in results] == [StoreTimeoutError, *[type(None)] * 30]
         other.rollback()
     store("save", "n", MemoryEntry(entry_id="locked", content="now"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+from urllib.parse import unquote
 
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.stores.base import EntryStore
@@ -43,11 +45,12 @@ def connect(url: str, **options: Any) -> EntryStore:
         case "file":
             from firefly_memory.stores.file import FileStore
 
-            return FileStore(rest.removeprefix("//") or ".firefly_memory", **options)
-        case "memory":
+            return FileStore(unquote(rest.removeprefix("//")) or ".firefly_memory", **options)
+        case "memory" if rest in ("", "//"):
             from firefly_memory.stores.memory import InMemoryStore
 
             return InMemoryStore(**options)
     # Not the URL itself: it may hold a password.
-    shown = f"the scheme {scheme!r}" if colon and scheme.isalnum() else "no scheme"
-    raise ConfigurationError(f"no store has a URL with {shown}; use {_EXAMPLES}")
+    known = re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme) if colon else None
+    problem = f"no store has a URL that starts with {scheme!r}:" if known else "this is not a URL:"
+    raise ConfigurationError(f"{problem} use {_EXAMPLES}")

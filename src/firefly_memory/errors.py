@@ -115,8 +115,8 @@ class SchemaMismatchError(DatabaseStoreError):
         self.found = found
         self.expected = expected
         self.command = command
-        state = "is missing" if found is None else f"is at revision {found}"
-        super().__init__(operation, f"the schema {state}, this version needs revision {expected}; run: {command}")
+        state = "is missing or incomplete" if found is None else f"is at {found}"
+        super().__init__(operation, f"the schema {state}, this version needs {expected}; run: {command}")
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.operation, self.found, self.expected, self.command)

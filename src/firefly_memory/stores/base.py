@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Self
+from typing import NoReturn, Self
 from warnings import warn
 
 from firefly_memory.colours import finish
@@ -120,8 +120,15 @@ class EntryStore(ABC):
     async def close(self) -> None:
         await self.suspending.close()
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self!r} cannot be copied or pickled: open a store of its own in each process")
+
     def __enter__(self) -> Self:
-        self.initialize_sync()
+        try:
+            self.initialize_sync()
+        except BaseException:  # the block is not entered, so it will not be left either
+            self.close_sync()
+            raise
         return self
 
     def __exit__(
@@ -130,7 +137,11 @@ class EntryStore(ABC):
         self.close_sync()
 
     async def __aenter__(self) -> Self:
-        await self.initialize()
+        try:
+            await self.initialize()
+        except BaseException:
+            await self.close()
+            raise
         return self
 
     async def __aexit__(

@@ -8,13 +8,15 @@ from typing import NoReturn
 
 from firefly_memory.codec import PORTABLE
 from firefly_memory.entries import MemoryEntry, restored_entry
-from firefly_memory.errors import CorruptDataError, NotSupportedError, StoreClosedError
+from firefly_memory.errors import ConfigurationError, CorruptDataError, NotSupportedError, StoreClosedError
 from firefly_memory.protocols import AsyncMemoryStore, Capability, MemoryStore, StoreView
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.records import Position, Purged, Record, as_it_is
 from firefly_memory.stores.shelf import Shelf, is_live
 from firefly_memory.stores.threads import ThreadedView
 from firefly_memory.stores.view import RecordView
+
+_FIVE = ("save", "load", "load_by_key", "delete", "clear")
 
 
 def adapt(store: MemoryStore, capabilities: Collection[Capability] = ()) -> EntryStore:
@@ -24,7 +26,15 @@ def adapt(store: MemoryStore, capabilities: Collection[Capability] = ()) -> Entr
     safe for it, expired entries are hidden, order and pages are made from what it loads. What it cannot know it
     refuses (``Capability.LISTING``). ``capabilities`` are the promises its author makes for it.
     """
-    return store if isinstance(store, EntryStore) else CustomStore(store, capabilities)
+    if isinstance(store, EntryStore):
+        return store
+    missing = [name for name in _FIVE if not callable(getattr(store, name, None))]
+    if missing:
+        raise ConfigurationError(f"{type(store).__name__} is no store: it has no method {', '.join(missing)}")
+    for capability in capabilities:
+        if not isinstance(capability, Capability):
+            raise ConfigurationError(f"{capability!r} is not a Capability")
+    return CustomStore(store, capabilities)
 
 
 class CustomStore(EntryStore):

@@ -22,6 +22,7 @@ from pydantic_core import from_json, to_json
 
 from firefly_memory.codec import DOCUMENT, Form
 from firefly_memory.errors import ConfigurationError, CorruptDataError, SchemaMismatchError, StoreClosedError
+from firefly_memory.options import seconds
 from firefly_memory.protocols import Capability, StoreView
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.file_system import (
@@ -54,7 +55,7 @@ class FileStore(EntryStore):
         if not os.fspath(base_dir):
             raise ConfigurationError("base_dir must name a directory; use '.' for the current one")
         self._directory = Path(base_dir)
-        self._blocking = RecordView(_FileBackend(_Files(self._directory, timeout)))
+        self._blocking = RecordView(_FileBackend(_Files(self._directory, seconds("timeout", timeout))))
         self._suspending = ThreadedView(self._blocking)
 
     @property
@@ -205,26 +206,39 @@ class _FileBackend:
 
     async def purge(self, limit: int, now: datetime) -> Purged:
         deleted = 0
+        damage: CorruptDataError | None = None
         with self._working("cleanup_expired"):
             for namespace in self._files.namespaces():
-                if not self._files.read(namespace).expired(1, now):
-                    continue
-                with self._files.locked(namespace):
-                    shelf = self._files.read(namespace)
-                    for record in shelf.expired(limit - deleted, now):
-                        shelf.remove(record.entry_id)
-                        deleted += 1
-                    self._files.write(namespace, shelf)
+                try:
+                    deleted += self._purge(namespace, limit - deleted, now)
+                except CorruptDataError as exc:
+                    damage = exc  # the other files are cleaned all the same
                 if deleted == limit:
-                    break
-        return Purged(deleted, more=deleted == limit)
+                    return Purged(deleted, more=True)
+            if damage is not None:
+                raise damage
+        return Purged(deleted, more=False)
+
+    def _purge(self, namespace: str, limit: int, now: datetime) -> int:
+        if not self._files.read(namespace).expired(1, now):
+            return 0
+        with self._files.locked(namespace):
+            shelf = self._files.read(namespace)
+            doomed = shelf.expired(limit, now)
+            for record in doomed:
+                shelf.remove(record.entry_id)
+            self._files.write(namespace, shelf)
+        return len(doomed)
 
     @contextmanager
     def _working(self, operation: str) -> Iterator[None]:
         if self._closed:
             raise StoreClosedError(operation)
-        with translated(operation, self._files.directory):
-            yield
+        try:
+            with translated(operation, self._files.directory):
+                yield
+        except CorruptDataError as exc:
+            raise CorruptDataError(operation, exc.where, exc.problem) from exc.__cause__
 
 
 def _listed(record: Record) -> dict[str, Any]:

@@ -39,6 +39,8 @@ class RecordView:
 
     async def save_many(self, namespace: str, entries: Iterable[MemoryEntry]) -> None:
         namespace = stored_name("namespace", namespace)
+        if isinstance(entries, (MemoryEntry, str)):
+            raise InvalidEntryError("entries", "must be several entries; use save() for one")
         form = self._backend.form
         records: dict[str, Record] = {}
         for entry in entries:
@@ -87,8 +89,11 @@ class RecordView:
         limit = _checked_limit(limit)
         if limit == 0:
             return []
+        for what, text in (("prefix", prefix), ("after", after)):
+            if text is not None and not isinstance(text, str):
+                raise InvalidEntryError(what, f"must be text, not {type(text).__name__}")
         start = "" if after is None else stored_text(after)
-        found = await self._backend.namespaces(stored_text(prefix), limit, start, clock.now())
+        found = await self._backend.namespaces(stored_text(prefix or ""), limit, start, clock.now())
         return [original_name(namespace) for namespace in found]
 
     async def cleanup_expired(self) -> int:

@@ -127,7 +127,7 @@ class MongoBackend:
             wanted: Document = {"namespace": namespace, **documents.live(now)}
             if after is not None:
                 wanted["_id"] = {"$gt": documents.place(after)}
-            cursor = connection.entries.find(wanted).sort("_id")
+            cursor = connection.entries.find(wanted).sort("_id").hint(documents.IN_ORDER)
             found = await connection.settle((cursor if limit is None else cursor.limit(limit)).to_list(None))
             return [documents.record(document) for document in found]
 
@@ -135,7 +135,10 @@ class MongoBackend:
         with translated("load_by_key", self._database.place):
             connection = await self._connected("load_by_key")
             wanted: Document = {"namespace": namespace, "key": key, **documents.live(now)}
-            found = await connection.settle(connection.entries.find_one(wanted, sort=[("_id", DESCENDING)]))
+            newest_first = [("_id", DESCENDING)]
+            found = await connection.settle(
+                connection.entries.find_one(wanted, sort=newest_first, hint=documents.KEY_IN_ORDER)
+            )
             return None if found is None else documents.record(found)
 
     async def delete(self, namespace: str, entry_id: str, now: datetime) -> None:
@@ -201,14 +204,17 @@ class MongoBackend:
         return connection
 
     async def _ensure_indexes(self, connection: Connection, migrate: bool) -> None:
-        there = {
-            tuple(index["key"]) for index in (await connection.settle(connection.entries.index_information())).values()
-        }
-        missing = [index for index in documents.INDEXES if tuple(index.document["key"].items()) not in there]
+        information = await connection.settle(connection.entries.index_information())
+        there = {(tuple(index["key"]), index.get("unique", False)) for index in information.values()}
+        missing = [
+            index
+            for index in documents.INDEXES
+            if (tuple(index.document["key"].items()), index.document.get("unique", False)) not in there
+        ]
         if missing and not migrate:
             names = ", ".join(str(index.document["name"]) for index in missing)
             raise SchemaMismatchError(
-                "initialize", f"without the indexes {names}", "all of its indexes", "initialize(migrate=True)"
+                "initialize", None, f"the indexes {names}", "initialize(migrate=True) as a user that may create them"
             )
         if missing:
             await connection.settle(connection.entries.create_indexes(missing))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from pymongo.errors import InvalidName, InvalidURI
 
 from firefly_memory.errors import ConfigurationError, NotSupportedError, StoreClosedError
 from firefly_memory.forks import ForkAware
+from firefly_memory.options import at_least, seconds
 from firefly_memory.stores.loops import PerLoop, abandon
 
 DURABLE = WriteConcern("majority", j=True)
@@ -67,12 +69,10 @@ class MongoDatabase(ABC):
     """Where the entries are, and what is known of the place."""
 
     def __init__(self, place: str, database: str, collection: str, *, timeout: float, migrate: bool) -> None:
-        if not timeout > 0:
-            raise ConfigurationError(f"timeout must be a number of seconds above 0, not {timeout!r}")
         self.place = place
         self.database = database
         self.collection = collection
-        self.timeout = timeout
+        self.timeout = seconds("timeout", timeout)
         self.migrate = migrate
         self.indexes_are_there = False
         self.has_transactions: bool | None = None
@@ -109,12 +109,10 @@ class OwnClients(MongoDatabase, ForkAware):
     def __init__(
         self, url: str, database: str, collection: str, *, pool_size: int, timeout: float, migrate: bool
     ) -> None:
-        if pool_size < 1:
-            raise ConfigurationError(f"pool_size must be at least 1, not {pool_size!r}")
-        milliseconds = int(timeout * 1000)
+        milliseconds = int(seconds("timeout", timeout) * 1000)
         self._arguments: dict[str, Any] = {
             "host": url,
-            "maxPoolSize": pool_size,
+            "maxPoolSize": at_least(1, "pool_size", pool_size),
             "timeoutMS": milliseconds,
             "serverSelectionTimeoutMS": milliseconds,
             "connectTimeoutMS": milliseconds,
@@ -122,11 +120,16 @@ class OwnClients(MongoDatabase, ForkAware):
         }
         super().__init__(_masked(url), database, collection, timeout=timeout, migrate=migrate)
         try:
-            unused: MongoClient[Any] = MongoClient(**self._arguments, connect=False)
-        except (InvalidURI, PyMongoConfigurationError, ValueError, TypeError) as exc:
-            # PyMongo's words, but not its traceback: what it could not read may hold the password.
+            with warnings.catch_warnings():
+                warnings.filterwarnings("error", "Unknown option")  # it may be a misspelt one that matters
+                unused: MongoClient[Any] = MongoClient(**self._arguments, connect=False)
+        except UserWarning as warning:
+            raise ConfigurationError(f"the MongoDB URL cannot be used: {warning}") from None
+        except (InvalidURI, PyMongoConfigurationError, ValueError, TypeError):
+            # Not in PyMongo's words: with a stray "/" or "@" in the URL, they may quote the password.
             raise ConfigurationError(
-                f"this is not a MongoDB URL that PyMongo can use: {_first_sentence(exc)}"
+                "this is not a MongoDB URL that PyMongo can read; it should look like "
+                "mongodb://user:password@host:27017/, with special characters in the password percent-encoded"
             ) from None
         self.connection(unused, passed_on)
         unused.close()
@@ -214,13 +217,9 @@ async def _close_client(connection: Connection) -> None:
 
 
 def _masked(url: str) -> str:
-    if not isinstance(url, str):
-        raise ConfigurationError(f"a MongoDB URL is text, not {type(url).__name__}")
+    if not isinstance(url, str) or not url.startswith(("mongodb://", "mongodb+srv://")):
+        raise ConfigurationError("a MongoDB URL starts with mongodb:// or mongodb+srv://")
     parts = urlsplit(url)
     credentials, at, servers = parts.netloc.rpartition("@")
     user = credentials.partition(":")[0]
     return f"{parts.scheme}://{user + ':***@' if at else ''}{servers}{parts.path}"
-
-
-def _first_sentence(exc: Exception) -> str:
-    return str(exc).partition(". ")[0]

@@ -17,17 +17,18 @@ from firefly_memory.stores.records import Position, Record
 
 Document = dict[str, Any]
 
+# Beyond the documented indexes, for rule R11: a page of a namespace, and the newest entry of a key, each from one
+# place. Queries name them, for the server's planner tries out plans on a few documents and may learn the wrong lesson.
+IN_ORDER = [("namespace", ASCENDING), ("_id", ASCENDING)]
+KEY_IN_ORDER = [("namespace", ASCENDING), ("key", ASCENDING), ("_id", ASCENDING)]
+
 INDEXES = (
     IndexModel([("namespace", ASCENDING)]),
     IndexModel([("namespace", ASCENDING), ("key", ASCENDING)], partialFilterExpression={"key": {"$exists": True}}),
     IndexModel([("expires_at", ASCENDING)], partialFilterExpression={"expires_at": {"$exists": True}}),
     IndexModel([("entry_id", ASCENDING)], unique=True),
-    # Beyond the documents, for rule R11: a page of a namespace, and the newest entry of a key, each from one place.
-    IndexModel([("namespace", ASCENDING), ("_id", ASCENDING)]),
-    IndexModel(
-        [("namespace", ASCENDING), ("key", ASCENDING), ("_id", ASCENDING)],
-        partialFilterExpression={"key": {"$exists": True}},
-    ),
+    IndexModel(IN_ORDER),
+    IndexModel(KEY_IN_ORDER, partialFilterExpression={"key": {"$exists": True}}),
 )
 
 

@@ -17,6 +17,9 @@ from firefly_memory.errors import (
     StoreTimeoutError,
 )
 
+_HISTORY = 5  # errors
+_FRAMES = 50  # of each
+
 _TOO_LARGE = {10334, 17419, 17420}  # BSONObjectTooLarge and what updates report instead
 
 # Server error code: what it means, and whether the same call may succeed later.
@@ -38,7 +41,24 @@ def translated(operation: str, place: str) -> Iterator[None]:
     except FireflyMemoryError:
         raise
     except (errors.PyMongoError, BSONError, OverflowError) as exc:
+        _shorten_history(exc)
         raise translate(exc, operation, place) from exc
+
+
+def _shorten_history(exc: BaseException) -> None:
+    """PyMongo may try again thousands of times within the time-out, and its errors remember every one of them: printing
+    such a traceback would take minutes."""
+    for _ in range(_HISTORY):
+        trace = exc.__traceback__
+        for _ in range(_FRAMES):
+            trace = trace and trace.tb_next
+        if trace is not None:
+            trace.tb_next = None
+        earlier = exc.__cause__ or exc.__context__
+        if earlier is None:
+            return
+        exc = earlier
+    exc.__cause__ = exc.__context__ = None
 
 
 def translate(exc: Exception, operation: str, place: str) -> FireflyMemoryError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from firefly_memory.errors import ConfigurationError
+from firefly_memory.options import exactly_one
 from firefly_memory.protocols import StoreView
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.mongodb.backend import GroupingMongoBackend, MongoBackend
@@ -36,8 +36,7 @@ class MongoDBStore(EntryStore):
         migrate: bool = True,
         client: Any = None,
     ) -> None:
-        if (url is None) == (client is None):
-            raise ConfigurationError("MongoDBStore needs either url or client")
+        exactly_one("MongoDBStore", url=url, client=client)
         self.database: MongoDatabase
         if url is not None:
             self.database = OwnClients(url, database, collection, pool_size=pool_size, timeout=timeout, migrate=migrate)

@@ -28,10 +28,10 @@ class SQLBackend:
         await self._run(operations.save_many, records, now)
 
     async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> Sequence[Row]:
-        return await self._run(operations.scan, namespace, limit, after, now)
+        return await self._run(operations.load, namespace, limit, after, now)
 
     async def newest(self, namespace: str, key: str, now: datetime) -> Row | None:
-        return await self._run(operations.newest, namespace, key, now)
+        return await self._run(operations.load_by_key, namespace, key, now)
 
     async def delete(self, namespace: str, entry_id: str, now: datetime) -> None:
         await self._run(operations.delete, namespace, entry_id, now)
@@ -49,4 +49,4 @@ class SQLBackend:
         return await self._run(operations.namespaces, prefix, limit, after, now)
 
     async def purge(self, limit: int, now: datetime) -> Purged:
-        return await self._run(operations.purge, limit, now)
+        return await self._run(operations.cleanup_expired, limit, now)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Dialect, Engine
 
 from firefly_memory.errors import ConfigurationError, StoreClosedError
-from firefly_memory.stores.sql.errors import translated
+from firefly_memory.options import seconds
+from firefly_memory.stores.sql.errors import Place, translated
 from firefly_memory.stores.sql.migrate import checked_schema_name, ensure_schema
 from firefly_memory.stores.sql.pool import Operation
 from firefly_memory.stores.sql.runners import CallRunner, Runner, here, in_greenlet, in_thread, refused
@@ -22,15 +23,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-_ASYNCHRONOUS_ONLY = (
-    "blocking methods cannot use an {}; await the asynchronous ones, or give the store {} or a URL instead"
+_ASYNC_ENGINE = (
+    "blocking methods cannot use an AsyncEngine; await the asynchronous ones, or give the store an Engine or a URL"
 )
-
-
-def exactly_one(store: str, **given: Any) -> None:
-    first, second = given
-    if (given[first] is None) == (given[second] is None):
-        raise ConfigurationError(f"{store} needs either {first} or {second}")
+_ASYNC_CONNECTION = "blocking methods cannot use an AsyncConnection; await the asynchronous ones, or bind a Connection"
 
 
 class BorrowedDatabase:
@@ -49,20 +45,20 @@ class BorrowedDatabase:
             raise ConfigurationError(f"engine must be a SQLAlchemy Engine or AsyncEngine, not {type(engine).__name__}")
         self.engine: Engine = engine if isinstance(engine, Engine) else engine.sync_engine
         _check_dialect("engine", self.engine.dialect, statements)
-        self.schema_name = None if schema_name is None else checked_schema_name(schema_name)
-        self.place = self.engine.url.render_as_string(hide_password=True)
-        self.timeout = timeout
+        name = self.engine.url.render_as_string(hide_password=True)
+        self.place = Place(name, None if schema_name is None else checked_schema_name(schema_name))
+        self.timeout = seconds("timeout", timeout)
         self._migrate = migrate
         self._schema_is_current = False
         self._closed = False
-        self._statements = statements(self.engine.dialect, self.schema_name)
+        self._statements = statements(self.engine.dialect, self.place.schema_name)
         self.blocking: Runner
         self.suspending: Runner
         if isinstance(engine, Engine):
             self.blocking = CallRunner(self, here)
             self.suspending = CallRunner(self, in_thread)
         else:
-            self.blocking = CallRunner(self, refused(_ASYNCHRONOUS_ONLY.format("AsyncEngine", "an Engine")))
+            self.blocking = CallRunner(self, refused(_ASYNC_ENGINE))
             self.suspending = CallRunner(self, in_greenlet)
 
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -81,7 +77,7 @@ class BorrowedDatabase:
             raise StoreClosedError(operation)
         if not self._schema_is_current:
             wanted = self._migrate if migrate is None else migrate
-            ensure_schema(self.engine, self.schema_name, self.place, migrate=wanted, timeout=self.timeout)
+            ensure_schema(self.engine, self.place, migrate=wanted, timeout=self.timeout)
             self._schema_is_current = True
 
 
@@ -91,21 +87,26 @@ class BoundDatabase:
     def __init__(
         self, connection: Connection | AsyncConnection, statements: type[Statements], schema_name: str | None
     ) -> None:
+        if not isinstance(connection, Connection) and not hasattr(connection, "sync_connection"):
+            raise ConfigurationError(
+                f"bind() needs an open Connection or AsyncConnection of SQLAlchemy, not {type(connection).__name__}"
+            )
         self._connection = connection if isinstance(connection, Connection) else connection.sync_connection
         if self._connection is None:
             raise ConfigurationError("the connection has not been opened; use it as `async with engine.begin() as …`")
         dialect = self._connection.dialect
         _check_dialect("connection", dialect, statements)
+        self._place = Place("the bound connection", schema_name)
         self._statements = _compiled(statements, dialect, schema_name)
         self.blocking: Runner = CallRunner(self, here)
         self.suspending: Runner = self.blocking
         if not isinstance(connection, Connection):
-            self.blocking = CallRunner(self, refused(_ASYNCHRONOUS_ONLY.format("AsyncConnection", "a Connection")))
+            self.blocking = CallRunner(self, refused(_ASYNC_CONNECTION))
             self.suspending = CallRunner(self, in_greenlet)
 
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         assert self._connection is not None
-        with translated(operation.__name__, "the bound connection"):
+        with translated(operation.__name__, self._place):
             return operation(BoundSession(self._statements, self._connection), *args, **kwargs)
 
     def initialize(self, migrate: bool | None) -> None:

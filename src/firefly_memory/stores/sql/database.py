@@ -10,9 +10,11 @@ import threading
 from abc import ABC, abstractmethod
 from typing import Any, ParamSpec, TypeVar
 
-from firefly_memory.errors import ConfigurationError, StoreClosedError
+from firefly_memory.errors import StoreClosedError
 from firefly_memory.forks import ForkAware
+from firefly_memory.options import seconds
 from firefly_memory.stores.loops import abandon
+from firefly_memory.stores.sql.errors import Place
 from firefly_memory.stores.sql.migrate import ensure_schema
 from firefly_memory.stores.sql.pool import Operation, Pool
 
@@ -33,12 +35,9 @@ ENGINE_OPTIONS: dict[str, Any] = {
 class Database(ForkAware, ABC):
     """What both kinds share: the blocking pool, and whether the schema has been looked at."""
 
-    def __init__(self, place: str, schema_name: str | None, *, timeout: float, migrate: bool) -> None:
-        if not timeout > 0:
-            raise ConfigurationError(f"timeout must be a number of seconds above 0, not {timeout!r}")
+    def __init__(self, place: Place, *, timeout: float, migrate: bool) -> None:
         self.place = place
-        self.schema_name = schema_name
-        self.timeout = timeout
+        self.timeout = seconds("timeout", timeout)
         self._migrate = migrate
         self._closed = False
         self._pool: Pool[Any] | None = None
@@ -81,7 +80,7 @@ class Database(ForkAware, ABC):
 
     def check_schema(self, pool: Pool[Any], migrate: bool | None) -> None:
         wanted = self._migrate if migrate is None else migrate
-        ensure_schema(pool.engine, self.schema_name, self.place, migrate=wanted, timeout=self.timeout)
+        ensure_schema(pool.engine, self.place, migrate=wanted, timeout=self.timeout)
         self.schema_is_current = True
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import exc as errors
 
@@ -20,9 +20,7 @@ from firefly_memory.errors import (
     SchemaMismatchError,
     StoreTimeoutError,
 )
-from firefly_memory.schema import HEAD
-
-UPGRADE_COMMAND = "alembic upgrade head"
+from firefly_memory.schema import HEAD, POSTGRESQL_SCHEMA
 
 _UNDEFINED_TABLE = {"42P01", "3F000"}
 
@@ -55,8 +53,24 @@ _SQLITE: dict[int, tuple[type[DatabaseStoreError], str, bool]] = {
 _SQLITE_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
+class Place(NamedTuple):
+    """A database as errors speak of it, without any password, and the PostgreSQL schema of ours in it."""
+
+    name: str
+    schema_name: str | None = None
+
+    def alembic(self, command: str) -> str:
+        """The command for a shell."""
+        other = "" if self.schema_name in (None, POSTGRESQL_SCHEMA) else f"-x schema={self.schema_name} "
+        return f"alembic {other}{command}"
+
+    def is_not_current(self, operation: str, found: str | None) -> SchemaMismatchError:
+        command = f"{self.alembic('upgrade head')}, or initialize(migrate=True) as a role that may create tables"
+        return SchemaMismatchError(operation, found, HEAD, command)
+
+
 @contextmanager
-def translated(operation: str, place: str) -> Iterator[None]:
+def translated(operation: str, place: Place) -> Iterator[None]:
     """Turn whatever a driver or SQLAlchemy raises in the block into an error of ours, with its cause."""
     try:
         yield
@@ -80,7 +94,7 @@ def driver_error(exc: Exception) -> Exception:
     return exc
 
 
-def translate(exc: Exception, operation: str, place: str) -> FireflyMemoryError | None:
+def translate(exc: Exception, operation: str, place: Place) -> FireflyMemoryError | None:
     """Our error for a driver's ``exc``; ``None`` for what is no trouble with the database, such as a bug."""
     if isinstance(exc, errors.TimeoutError):
         return StoreTimeoutError(operation, "no pooled connection became free in time; raise pool_size", retryable=True)
@@ -88,19 +102,19 @@ def translate(exc: Exception, operation: str, place: str) -> FireflyMemoryError 
         return _from_sqlite(exc, operation, place)
     sqlstate: Any = getattr(exc, "sqlstate", None)
     if isinstance(sqlstate, str):
-        return _from_postgresql(sqlstate, exc, operation)
+        return _from_postgresql(sqlstate, exc, operation, place)
     if isinstance(exc, TimeoutError) or type(exc).__name__ == "_WaitTimeout":  # psycopg's, which it keeps private
         return StoreTimeoutError(operation, "the server did not answer in time", retryable=True)
     if isinstance(exc, (OSError, errors.SQLAlchemyError)) or _is_from_driver(exc):
-        return _without_sqlstate(exc, operation)
+        return _without_sqlstate(exc, operation, place)
     return None
 
 
-def _from_postgresql(sqlstate: str, error: Exception, operation: str) -> FireflyMemoryError:
+def _from_postgresql(sqlstate: str, error: Exception, operation: str, place: Place) -> FireflyMemoryError:
     if sqlstate in _UNDEFINED_TABLE:
-        return SchemaMismatchError(operation, None, HEAD, UPGRADE_COMMAND)
+        return place.is_not_current(operation, None)
     if sqlstate == "54000":
-        return InvalidEntryError("namespace, key and entry_id", "are together too long for an index of PostgreSQL")
+        return _too_large(error)
     for length in (5, 3, 2):
         if sqlstate[:length] in _POSTGRESQL:
             kind, reason, retryable = _POSTGRESQL[sqlstate[:length]]
@@ -108,14 +122,21 @@ def _from_postgresql(sqlstate: str, error: Exception, operation: str) -> Firefly
     return DatabaseStoreError(operation, _one_line(error))
 
 
-def _from_sqlite(error: sqlite3.Error, operation: str, place: str) -> FireflyMemoryError:
+def _too_large(error: Exception) -> InvalidEntryError:
+    if "idx_" in str(error) or "_pkey" in str(error):  # the index is named in every language
+        names = "namespace, key and entry_id"
+        return InvalidEntryError(names, "are together too long for an index of PostgreSQL, about 2,650 bytes in UTF-8")
+    return InvalidEntryError("content or metadata", f"is larger than JSONB allows ({_one_line(error)})")
+
+
+def _from_sqlite(error: sqlite3.Error, operation: str, place: Place) -> FireflyMemoryError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary code
     if code in _SQLITE_DAMAGE:
-        return CorruptDataError(operation, place, _one_line(error))
+        return CorruptDataError(operation, place.name, _one_line(error))
     if "no such table" in str(error):
-        return SchemaMismatchError(operation, None, HEAD, UPGRADE_COMMAND)
+        return place.is_not_current(operation, None)
     kind, reason, retryable = _SQLITE.get(code, (DatabaseStoreError, "SQLite refused", False))
-    return kind(operation, f"{place}: {reason} ({_one_line(error)})", retryable=retryable)
+    return kind(operation, f"{place.name}: {reason} ({_one_line(error)})", retryable=retryable)
 
 
 # libpq tells of a refused connection in words only.
@@ -132,13 +153,13 @@ _IN_WORDS = (
 )
 
 
-def _without_sqlstate(error: Exception, operation: str) -> FireflyMemoryError:
+def _without_sqlstate(error: Exception, operation: str, place: Place) -> FireflyMemoryError:
     text = str(error)
     for words, sqlstate in _IN_WORDS:
         if words.search(text):
             if sqlstate is None:
                 return ConfigurationError(f"the PostgreSQL URL cannot be used: {_one_line(error)}")
-            return _from_postgresql(sqlstate, error, operation)
+            return _from_postgresql(sqlstate, error, operation, place)
     return DatabaseConnectionError(operation, _one_line(error), retryable=True)
 
 

@@ -21,7 +21,7 @@ from firefly_memory.errors import (
     SchemaMismatchError,
     StoreTimeoutError,
 )
-from firefly_memory.stores.sql.errors import UPGRADE_COMMAND, driver_error, translated
+from firefly_memory.stores.sql.errors import Place, driver_error, translated
 
 _PATIENCE = 60.0  # seconds that `alembic` waits for a server, or for another migrator
 
@@ -38,20 +38,20 @@ def checked_schema_name(name: str) -> str:
     return name
 
 
-def ensure_schema(engine: Engine, schema_name: str | None, place: str, *, migrate: bool, timeout: float) -> None:
+def ensure_schema(engine: Engine, place: Place, *, migrate: bool, timeout: float) -> None:
     """Bring the schema to the revision this version needs, or only check it: one query when it is there already."""
+    schema_name = place.schema_name
     with translated("initialize", place), engine.connect() as connection:
         connection.execution_options(isolation_level="AUTOCOMMIT")
         if is_current(connection, schema_name):
             return
         if not migrate:
-            found = current_revision(connection, schema_name)
-            raise SchemaMismatchError("initialize", found, schema.HEAD, UPGRADE_COMMAND)
+            raise place.is_not_current("initialize", current_revision(connection, schema_name))
         with migrating(connection, schema_name, timeout):
             # Another process may have been faster. To ask a missing table would end PostgreSQL's transaction.
             there = inspect(connection).has_table(schema.VERSION_TABLE, schema=schema_name)
             if not (there and is_current(connection, schema_name)):
-                _upgrade(connection, schema_name)
+                _upgrade(connection, place)
 
 
 def is_current(connection: Connection, schema_name: str | None) -> bool:
@@ -118,30 +118,30 @@ def _lock_key(schema_name: str | None) -> int:
     return int.from_bytes(digest[:8], signed=True)
 
 
-def _upgrade(connection: Connection, schema_name: str | None) -> None:
+def _upgrade(connection: Connection, place: Place) -> None:
     from alembic import command  # slow to load, and not needed while the schema is current
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(script_location()).replace("%", "%%"))
-    config.attributes.update(connection=connection, schema_name=schema_name)
+    config.attributes.update(connection=connection, schema_name=place.schema_name)
     try:
         command.upgrade(config, "head")
     except exc.ProgrammingError as error:
         if getattr(driver_error(error), "sqlstate", None) == "42P07":
-            raise _unversioned() from error
+            raise _unversioned(place) from error
         raise
     except exc.OperationalError as error:
         if "already exists" in str(error):
-            raise _unversioned() from error
+            raise _unversioned(place) from error
         raise
 
 
-def _unversioned() -> DatabaseStoreError:
+def _unversioned(place: Place) -> DatabaseStoreError:
     return DatabaseStoreError(
         "initialize",
         "the table memory_entries is there already, but no revision is recorded for it; if it is this library's "
-        "table, created by hand, run: alembic stamp 0001; otherwise choose another schema_name or file",
+        f"table, created by hand, run: {place.alembic('stamp 0001')}; otherwise choose another schema_name or file",
     )
 
 
@@ -205,19 +205,19 @@ def _run_on_url(context: Any, url: str, schema_name: str) -> None:
         from firefly_memory.stores.sql.sqlite.database import sqlite_engine, sqlite_path
 
         engine = sqlite_engine(sqlite_path(url), pool_size=1, timeout=_PATIENCE, synchronous="FULL")
-        place, target = url, None
+        place, target = Place(url), None
     else:
         from firefly_memory.stores.sql.postgresql.engines import blocking_engine
         from firefly_memory.stores.sql.postgresql.urls import postgresql_url
 
         parsed = postgresql_url(url)
         engine = blocking_engine(parsed, pool_size=1, timeout=_PATIENCE)
-        place, target = str(parsed), schema_name
+        place, target = Place(str(parsed), schema_name), schema_name
     command = getattr(context.config.cmd_opts, "cmd", (None,))[0]
     create_schema = getattr(command, "__name__", "upgrade") in {"upgrade", "stamp"}
     try:
         with (
-            translated("migrating", place),
+            translated("alembic", place),
             engine.connect() as connection,
             migrating(connection, target, _PATIENCE),
         ):

@@ -34,7 +34,7 @@ def save_group(session: SQLSession, records: Sequence[Record], now: datetime) ->
     return session.statements.write_group(session, records, now)
 
 
-def scan(
+def load(
     session: SQLSession, namespace: str, limit: int | None, after: Position | None, now: datetime
 ) -> Sequence[Row]:
     statements = session.statements
@@ -46,7 +46,7 @@ def scan(
     return session.fetch(statement, values)
 
 
-def newest(session: SQLSession, namespace: str, key: str, now: datetime) -> Row | None:
+def load_by_key(session: SQLSession, namespace: str, key: str, now: datetime) -> Row | None:
     statements = session.statements
     rows = session.fetch(statements.newest, {"namespace": namespace, "key": key, "now": statements.instant(now)})
     return rows[0] if rows else None
@@ -83,7 +83,7 @@ def namespaces(session: SQLSession, prefix: str, limit: int, after: str, now: da
     return [row[0] for row in session.fetch(statements.namespaces, values)]
 
 
-def purge(session: SQLSession, limit: int, now: datetime) -> Purged:
+def cleanup_expired(session: SQLSession, limit: int, now: datetime) -> Purged:
     with session.writing():
         return session.statements.purge(session, limit, now)
 

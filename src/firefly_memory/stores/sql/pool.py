@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from sqlalchemy.pool import PoolProxiedConnection
 
 from firefly_memory.errors import FireflyMemoryError
-from firefly_memory.stores.sql.errors import driver_error, translated
+from firefly_memory.stores.sql.errors import Place, driver_error, translated
 from firefly_memory.stores.sql.session import DriverSession, Session
 from firefly_memory.stores.sql.statements import Statements
 
@@ -27,7 +27,7 @@ _USED = "firefly_memory.used"
 class Pool(Generic[S]):
     """Runs operations on connections of one engine. For an asynchronous engine, inside ``greenlet_spawn``."""
 
-    def __init__(self, engine: Engine, statements: S, place: str, gate: threading.Lock | None = None) -> None:
+    def __init__(self, engine: Engine, statements: S, place: Place, gate: threading.Lock | None = None) -> None:
         self.engine = engine
         self.statements = statements
         self._place = place

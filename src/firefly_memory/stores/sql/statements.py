@@ -28,6 +28,7 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    true,
     tuple_,
 )
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -117,6 +118,11 @@ class Statements(ABC):
     def is_in(self, column: ColumnElement[Any], rows: Select[Any]) -> ColumnElement[bool]:
         """``column`` is among the rows that a query finds before anything else is done."""
 
+    @property
+    def steer_to_order(self) -> ColumnElement[bool]:
+        """True for every row; leads a planner that would rather sort to the index that has the order."""
+        return true()
+
     @abstractmethod
     def texts(self, values: Sequence[str]) -> Any: ...
 
@@ -205,6 +211,7 @@ class Statements(ABC):
         return self._compiled(
             self._select()
             .where(self._in_namespace_order, self.by_code_point(c.key) == bindparam("key", type_=Text), self._live)
+            .where(self.steer_to_order)
             .order_by(c.created_at.desc(), self.by_code_point(c.entry_id).desc())
             .limit(literal_column("1"))
         )

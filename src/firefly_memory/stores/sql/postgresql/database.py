@@ -11,10 +11,11 @@ from typing import Any, ParamSpec, TypeVar
 from sqlalchemy import Engine
 from sqlalchemy.util import greenlet_spawn
 
-from firefly_memory.errors import ConfigurationError
+from firefly_memory.options import at_least
 from firefly_memory.stores.loops import PerLoop
 from firefly_memory.stores.records import Record
 from firefly_memory.stores.sql.database import Database
+from firefly_memory.stores.sql.errors import Place
 from firefly_memory.stores.sql.migrate import checked_schema_name
 from firefly_memory.stores.sql.pool import Operation, Pool
 from firefly_memory.stores.sql.postgresql.engines import blocking_engine, suspending_engine
@@ -39,12 +40,10 @@ class PostgreSQLDatabase(Database):
         schema_name: str,
         migrate: bool,
     ) -> None:
-        super().__init__(str(url), checked_schema_name(schema_name), timeout=timeout, migrate=migrate)
-        if pool_size < 1 or pool_min_size < 0:
-            raise ConfigurationError("pool_size must be at least 1 and pool_min_size at least 0")
+        super().__init__(Place(str(url), checked_schema_name(schema_name)), timeout=timeout, migrate=migrate)
         self._url = url
-        self.pool_size = pool_size
-        self.warm_connections = min(pool_min_size, pool_size)
+        self.pool_size = at_least(1, "pool_size", pool_size)
+        self.warm_connections = min(at_least(0, "pool_min_size", pool_min_size), pool_size)
         self.blocking = CallRunner(self, here)
         self.suspending = _LoopRunner(self)
 
@@ -60,7 +59,7 @@ class PostgreSQLDatabase(Database):
 
     def _pool_on(self, make_engine: Callable[..., Engine]) -> Pool[Any]:
         engine = make_engine(self._url, pool_size=self.pool_size, timeout=self.timeout)
-        return Pool(engine, PostgreSQLStatements(engine.dialect, self.schema_name), self.place)
+        return Pool(engine, PostgreSQLStatements(engine.dialect, self.place.schema_name), self.place)
 
 
 class _Lane:

@@ -36,7 +36,7 @@ GROUP_PATIENCE = "100ms"
 
 _ROWS_PER_STATEMENT = 5_000
 
-_RANGE = (datetime.min.isoformat(" "), datetime.max.isoformat(" "))
+_FIRST, _LAST = "0001-01-01 00:00:00+00", "9999-12-31 23:59:59.999999+00"
 
 
 class PostgreSQLStatements(Statements):
@@ -71,7 +71,8 @@ class PostgreSQLStatements(Statements):
 
     def instant_out(self, column: ColumnElement[Any]) -> ColumnElement[Any]:
         # Somebody may have written 'infinity' or the year 12000 by hand, which Python cannot say: no expiry, then.
-        known = column.between(*[cast(literal_column(f"'{moment}+00'"), DateTime(timezone=True)) for moment in _RANGE])
+        first, last = (cast(literal_column(f"'{moment}'"), DateTime(timezone=True)) for moment in (_FIRST, _LAST))
+        known = column.between(first, last)
         if self._dialect.driver == "asyncpg":
             return case((known, column))
         # Others give it in the session's zone, which leads out of Python's range near the first and last year.

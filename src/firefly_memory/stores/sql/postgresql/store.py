@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 
+from firefly_memory.options import exactly_one
 from firefly_memory.schema import POSTGRESQL_SCHEMA
-from firefly_memory.stores.sql.borrowed import BorrowedDatabase, exactly_one
+from firefly_memory.stores.sql.borrowed import BorrowedDatabase
 from firefly_memory.stores.sql.migrate import checked_schema_name
 from firefly_memory.stores.sql.postgresql.database import PostgreSQLDatabase
 from firefly_memory.stores.sql.postgresql.statements import PostgreSQLStatements

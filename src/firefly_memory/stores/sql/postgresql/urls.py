@@ -85,8 +85,11 @@ class PostgreSQLUrl:
     def __repr__(self) -> str:
         shown = self.parameters
         user = f"{shown['user']}{':***' if 'password' in shown else ''}@" if "user" in shown else ""
-        port = f":{shown['port']}" if "port" in shown else ""
-        return f"postgresql://{user}{shown.get('host', '')}{port}/{shown.get('dbname', '')}"
+        hosts, ports = shown.get("host", "").split(","), shown.get("port", "").split(",")
+        if len(ports) == 1:
+            ports *= len(hosts)
+        servers = [host + (f":{port}" if port else "") for host, port in zip(hosts, ports, strict=False)]
+        return f"postgresql://{user}{','.join(servers)}/{shown.get('dbname', '')}"
 
     __str__ = __repr__
 

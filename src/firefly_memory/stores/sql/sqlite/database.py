@@ -18,9 +18,11 @@ from sqlalchemy.pool import QueuePool
 
 from firefly_memory.errors import ConfigurationError, NotSupportedError
 from firefly_memory.forks import ForkBarrier
+from firefly_memory.options import at_least
 from firefly_memory.stores.file_system import make_directory, translated
 from firefly_memory.stores.loops import abandon
 from firefly_memory.stores.sql.database import ENGINE_OPTIONS, Database
+from firefly_memory.stores.sql.errors import Place
 from firefly_memory.stores.sql.pool import Operation, Pool
 from firefly_memory.stores.sql.runners import CallRunner, GroupingRunner, here
 from firefly_memory.stores.sql.sqlite.statements import SQLiteStatements
@@ -36,10 +38,10 @@ class SQLiteDatabase(Database):
     crosses to a thread and back for every step of a statement."""
 
     def __init__(self, path: str, *, timeout: float, synchronous: str, pool_size: int, migrate: bool) -> None:
-        super().__init__(f"SQLite database {path}", None, timeout=timeout, migrate=migrate)
+        super().__init__(Place(f"SQLite database {path}"), timeout=timeout, migrate=migrate)
         self.path = path
         self._synchronous = synchronous
-        self._pool_size = pool_size
+        self._pool_size = at_least(1, "pool_size", pool_size)
         self._gate = threading.Lock()
         self._barrier = ForkBarrier()
         self._orphaned = False
@@ -148,10 +150,12 @@ def _use_wal(connection: sqlite3.Connection, timeout: float) -> None:
 
 def sqlite_path(url: str) -> str:
     """The path in an URL such as ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or ``sqlite://`` (in memory)."""
-    found = re.fullmatch(r"sqlite(?:\+aiosqlite|\+pysqlite)?://(?:/(?P<path>[^?]*))?", url)
+    found = re.fullmatch(r"sqlite(?:\+aiosqlite|\+pysqlite)?://(?:/(?P<path>[^?]*))?(?P<query>\?.*)?", url)
     if found is None:
         raise ConfigurationError(
             f"{url!r} is not an SQLite URL this library reads; use sqlite:///relative.db, sqlite:////absolute.db "
             "or sqlite:///:memory:"
         )
+    if found["query"]:
+        raise ConfigurationError(f"{url!r}: an SQLite URL has no parameters here; pass them as options of the store")
     return unquote(found["path"] or "") or ":memory:"

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Engine
 
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.options import exactly_one
 from firefly_memory.protocols import Capability
-from firefly_memory.stores.sql.borrowed import BorrowedDatabase, exactly_one
+from firefly_memory.stores.sql.borrowed import BorrowedDatabase
 from firefly_memory.stores.sql.sqlite.database import IN_MEMORY, SQLiteDatabase
 from firefly_memory.stores.sql.sqlite.statements import SQLiteStatements
 from firefly_memory.stores.sql.store import SQLStore
@@ -51,7 +52,7 @@ class SQLiteStore(SQLStore):
             raise ConfigurationError(f"SQLiteStore needs the path of a file, not {path!r}")
         if name.startswith("sqlite:"):
             raise ConfigurationError(f"SQLiteStore takes a path; for the URL {name!r} use firefly_memory.connect()")
-        if synchronous.upper() not in {"FULL", "NORMAL", "EXTRA"}:
+        if not isinstance(synchronous, str) or synchronous.upper() not in {"FULL", "NORMAL", "EXTRA"}:
             raise ConfigurationError(f"synchronous must be 'FULL', 'NORMAL' or 'EXTRA', not {synchronous!r}")
         if name == IN_MEMORY:
             self._capabilities = self._capabilities - {Capability.DURABLE, Capability.SHARED}

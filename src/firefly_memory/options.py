@@ -1,0 +1,28 @@
+"""Checks that several constructors share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from firefly_memory.errors import ConfigurationError
+
+
+def seconds(name: str, value: Any) -> float:
+    """``value`` as a time-out: a number of seconds above 0."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise ConfigurationError(f"{name} must be a number of seconds above 0, not {value!r}")
+    return float(value)
+
+
+def at_least(minimum: int, name: str, value: Any) -> int:
+    """``value`` as a whole number from ``minimum`` up."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise ConfigurationError(f"{name} must be a whole number from {minimum} up, not {value!r}")
+    return value
+
+
+def exactly_one(store: str, **given: Any) -> None:
+    """Of two arguments that exclude each other, one has to be there."""
+    first, second = given
+    if (given[first] is None) == (given[second] is None):
+        raise ConfigurationError(f"{store} needs either {first} or {second}")

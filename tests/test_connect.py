@@ -1,0 +1,162 @@
+"""URLs as people write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from sqlalchemy import URL, make_url
+
+import firefly_memory
+from firefly_memory import (
+    ConfigurationError,
+    FileStore,
+    InMemoryStore,
+    MemoryEntry,
+    MongoDBStore,
+    PostgreSQLStore,
+    SQLiteStore,
+    connect,
+)
+from firefly_memory.stores.sql.postgresql.urls import postgresql_url
+from tests.backends import Place
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "shown"),
+    [
+        ("memory:", InMemoryStore, "InMemoryStore()"),
+        ("memory://", InMemoryStore, "InMemoryStore()"),
+        ("file:some/dir", FileStore, "FileStore('some/dir')"),
+        ("file:///some/dir", FileStore, "FileStore('/some/dir')"),
+        ("file:/some/my%20dir", FileStore, "FileStore('/some/my dir')"),
+        ("file:", FileStore, "FileStore('.firefly_memory')"),
+        ("sqlite://", SQLiteStore, "SQLiteStore(':memory:')"),
+        ("sqlite:///:memory:", SQLiteStore, "SQLiteStore(':memory:')"),
+        ("sqlite:///relative/my%20file.db", SQLiteStore, "SQLiteStore('relative/my file.db')"),
+        ("sqlite:////absolute.db", SQLiteStore, "SQLiteStore('/absolute.db')"),
+        ("sqlite+aiosqlite:///x.db", SQLiteStore, "SQLiteStore('x.db')"),
+        ("postgresql://u:p@h/d", PostgreSQLStore, "PostgreSQLStore('postgresql://u:***@h/d', schema_name='firefly_memory')"),
+        ("postgres://h/d", PostgreSQLStore, "PostgreSQLStore('postgresql://h/d', schema_name='firefly_memory')"),
+        ("postgresql+asyncpg://h1:1,h2:2/d", PostgreSQLStore, "PostgreSQLStore('postgresql://h1:1,h2:2/d', schema_name='firefly_memory')"),
+        ("mongodb://u:p@h1,h2:5/", MongoDBStore, "MongoDBStore('mongodb://u:***@h1,h2:5/', database='firefly_memory', collection='entries')"),
+    ],
+)  # fmt: skip
+def test_a_url_opens_its_store(url: str, kind: type, shown: str) -> None:
+    store = connect(url)
+    assert type(store) is kind
+    assert repr(store) == shown
+    store.close_sync()
+
+
+def test_options_are_those_of_the_class(tmp_path: Path) -> None:
+    store = connect("postgresql://h/d", schema_name="mine", pool_size=3)
+    assert "schema_name='mine'" in repr(store)
+    with pytest.raises(TypeError, match="nonsense"):
+        connect(f"sqlite:///{tmp_path}/x.db", nonsense=1)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("mysql+pymysql://u:s3cret@h/d", r"starts with 'mysql\+pymysql':"),
+        ("memory.db", "this is not a URL: use sqlite:///memory.db"),
+        ("u:s3cret@h", "no store has a URL that starts with 'u':"),
+        ("s3cret@:", "this is not a URL"),
+        ("", "this is not a URL"),
+        ("memory:x", "starts with 'memory'"),
+        ("sqlite:x.db", "not an SQLite URL"),
+        ("sqlite:///x.db?timeout=5", "has no parameters here"),
+        (None, "not NoneType"),
+        (5, "not int"),
+    ],
+)
+def test_anything_else_is_refused_with_what_there_is(url: Any, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words) as caught:
+        connect(url)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_sqlalchemys_own_url_objects_keep_their_password() -> None:
+    for url in (make_url("postgresql+asyncpg://u:s3cret@h:5/d"), URL.create("postgresql", "u", "s3cret", "h", 5, "d")):
+        assert postgresql_url(url).parameters["password"] == "s3cret"
+        assert "s3cret" not in repr(PostgreSQLStore(url))
+        assert isinstance(connect(url), PostgreSQLStore)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("url", "libpq"),
+    [
+        ("postgresql://", {}),
+        ("postgresql:///name", {"dbname": "name"}),
+        ("postgresql://user@host", {"user": "user", "host": "host"}),
+        ("postgresql://us%40er:p%2Fa%3Fss@host/na%20me", {"user": "us@er", "password": "p/a?ss", "host": "host", "dbname": "na me"}),
+        ("postgresql://u:p@ss@host/d", {"user": "u", "password": "p@ss", "host": "host", "dbname": "d"}),
+        ("postgresql://h1,h2:5433,[::1]:5/d", {"host": "h1,h2,::1", "port": ",5433,5", "dbname": "d"}),
+        ("postgresql://%2Ftmp/d", {"host": "/tmp", "dbname": "d"}),
+        ("postgresql:///d?host=/var/run/postgresql&port=5", {"dbname": "d", "host": "/var/run/postgresql", "port": "5"}),
+        ("postgresql://u@/d?host=a:1&host=b:2", {"user": "u", "dbname": "d", "host": "a,b", "port": "1,2"}),
+        ("postgresql+asyncpg://h/d?ssl=true", {"host": "h", "dbname": "d", "sslmode": "require"}),
+        ("postgresql+asyncpg://h/d?ssl=verify-full", {"host": "h", "dbname": "d", "sslmode": "verify-full"}),
+        ("postgresql://h/d?sslmode=require&channel_binding=require", {"host": "h", "dbname": "d", "sslmode": "require", "channel_binding": "require"}),
+        ("postgres://h/?database=d&timeout=5&application_name=mine", {"host": "h", "dbname": "d", "connect_timeout": "5", "application_name": "mine"}),
+        ("POSTGRESQL://h/d", {"host": "h", "dbname": "d"}),
+    ],
+)  # fmt: skip
+def test_postgresql_urls_are_read_as_libpq_would(url: str, libpq: dict[str, str]) -> None:
+    assert postgresql_url(url).parameters == libpq
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://h:x/d", "postgresql://u:p/ss@h/d", "postgresql://[::1/d", "postgresql://h/d?x", "postgresql:", "h"],
+)
+def test_postgresql_urls_that_cannot_be_read_are_refused_without_showing_them(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="PostgreSQL URL") as caught:
+        postgresql_url(url)
+    assert "ss@" not in str(caught.value).replace("user:password@host", "")
+
+
+def test_what_only_libpq_understands_goes_to_psycopg() -> None:
+    assert not postgresql_url("postgresql://h/d?sslmode=require&keepalives=1&application_name=x").only_libpq_understands
+    assert postgresql_url("postgresql://h/d?channel_binding=require").only_libpq_understands == {"channel_binding"}
+    url = postgresql_url("postgresql://u:p@h1,h2:5433/d?keepalives_idle=5&connect_timeout=7&sslmode=disable")
+    assert url.connect_timeout == 7
+    assert url.for_asyncpg() == {
+        "dsn": "postgresql://?sslmode=disable", "user": "u", "password": "p", "database": "d",
+        "host": ["h1", "h2"], "port": [5432, 5433],
+    }  # fmt: skip
+    assert url.for_psycopg()["keepalives_idle"] == "5"
+
+
+async def test_a_url_that_only_libpq_understands_works_in_both_colours(place: Place) -> None:
+    separator = "&" if "?" in place.postgresql() else "?"
+    url = f"{place.postgresql()}{separator}channel_binding=disable"
+    async with PostgreSQLStore(url) as store:
+        await store.async_save("libpq", MemoryEntry(content=1))
+        assert [entry.content for entry in store.load("libpq")] == [1]
+        store.clear("libpq")
+
+
+async def test_parameters_of_the_url_reach_the_server(place: Place) -> None:
+    separator = "&" if "?" in place.postgresql() else "?"
+    options = quote("-c timezone=Asia/Tokyo")
+    store = PostgreSQLStore(f"{place.postgresql()}{separator}application_name=mine&options={options}")
+    await store.initialize()
+    store.initialize_sync()
+    import psycopg
+
+    with psycopg.connect(place.postgresql()) as connection:
+        counted = connection.execute("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'mine'").fetchone()
+    assert counted is not None
+    assert counted[0] >= 2
+    store.save("options", MemoryEntry())
+    assert await store.async_load("options") == store.load("options")
+    store.clear("options")
+    await store.close()
+
+
+def test_connect_is_a_public_name() -> None:
+    assert firefly_memory.connect is connect
