@@ -64,11 +64,13 @@ def _engine(url: str, place: Place) -> Engine:
     return engine
 
 
-def _async_engine(url: str) -> AsyncEngine:
+def _async_engine(url: str, place: Place) -> AsyncEngine:
     async def dispose(engine: AsyncEngine) -> None:
         await engine.dispose()
 
-    return PerLoop(lambda: create_async_engine(url), dispose).get()  # disposed of when the loop of the check ends
+    of_the_loop = PerLoop(lambda: create_async_engine(url), dispose)  # disposed of when the loop of the check ends
+    place.later.callback(lambda: of_the_loop)
+    return of_the_loop.get()
 
 
 ALL = frozenset(Capability)
@@ -87,7 +89,7 @@ BACKENDS = [
     Backend("sqlite-engine", lambda place: SQLiteStore(engine=_engine(f"sqlite:///{place.directory}/own.db", place))),
     Backend(
         "sqlite-aiosqlite",
-        lambda place: SQLiteStore(engine=_async_engine(f"sqlite+aiosqlite:///{place.directory}/own.db")),
+        lambda place: SQLiteStore(engine=_async_engine(f"sqlite+aiosqlite:///{place.directory}/own.db", place)),
         colours=(Colour.SUSPENDING,),
     ),
     Backend(
@@ -96,7 +98,7 @@ BACKENDS = [
     ),
     Backend(
         "postgresql-async-engine",
-        lambda place: PostgreSQLStore(engine=_async_engine(place.with_driver("asyncpg")), schema_name="own"),
+        lambda place: PostgreSQLStore(engine=_async_engine(place.with_driver("asyncpg"), place), schema_name="own"),
         colours=(Colour.SUSPENDING,),
     ),
     Backend(

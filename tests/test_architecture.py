@@ -22,7 +22,7 @@ MODULES = {
 
 # Each layer may import those below it.
 LAYERS = [
-    {"firefly_memory.clock", "firefly_memory.errors", "firefly_memory.forks", "firefly_memory.lazy", "firefly_memory.colours"},
+    {"firefly_memory.clock", "firefly_memory.errors", "firefly_memory.forks", "firefly_memory.lazy", "firefly_memory.colours", "firefly_memory.options"},
     {"firefly_memory.names", "firefly_memory.codec", "firefly_memory.schema"},
     {"firefly_memory.entries", "firefly_memory.settings"},
     {"firefly_memory.protocols"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
@@ -287,6 +288,23 @@ def test_many_starts_at_once_on_an_empty_database(postgresql: str, tmp_path: Pat
         list(threads.map(start, range(16)))
     with PostgreSQLStore(postgresql) as store, SQLiteStore(tmp_path / "shared.db") as other:
         assert store.count("n") == other.count("n") == 16
+
+
+async def test_stores_that_start_at_once_in_one_process_do_not_mix_up_their_migrations(
+    place: Place, tmp_path: Path
+) -> None:
+    """Alembic keeps what it works on in globals."""
+    names = [f"at_once_{uuid4().hex[:8]}" for _ in range(4)]
+    stores = [
+        *[PostgreSQLStore(place.postgresql(), schema_name=name) for name in names],
+        *[SQLiteStore(tmp_path / f"{name}.db") for name in names],
+    ]
+    async with asyncio.timeout(60):
+        await asyncio.gather(*[store.async_save("n", MemoryEntry(content=repr(store))) for store in stores])
+    for store in stores:
+        assert [entry.content for entry in store.load("n")] == [repr(store)]
+        await store.close()
+    execute(place.postgresql(), "".join(f"DROP SCHEMA {name} CASCADE;" for name in names))
 
 
 def test_a_migrator_that_never_ends_is_not_waited_for_for_ever(postgresql: str) -> None:

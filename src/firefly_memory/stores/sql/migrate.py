@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from firefly_memory.errors import (
     SchemaMismatchError,
     StoreTimeoutError,
 )
+from firefly_memory.forks import ForkAware
 from firefly_memory.stores.sql.errors import Place, driver_error, translated
 
 _PATIENCE = 60.0  # seconds that `alembic` waits for a server, or for another migrator
@@ -109,8 +111,35 @@ def _acquire(connection: Connection, key: int, timeout: float) -> None:
 
 
 def _sleep(connection: Connection, seconds: float) -> None:
-    # On the server, so that an event loop goes on meanwhile.
-    connection.execute(select(func.pg_sleep(seconds)))
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_sleep(seconds)))  # on the server, so that an event loop goes on meanwhile
+    else:
+        time.sleep(seconds)  # in a thread
+
+
+class _Turns(ForkAware):
+    """Whose turn it is to use Alembic: what it works on is global to the process."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.watch_forks()
+
+    def after_fork_in_child(self) -> None:
+        self.lock = threading.Lock()
+
+
+_turns = _Turns()
+
+
+@contextmanager
+def _alone_with_alembic(connection: Connection) -> Iterator[None]:
+    lock = _turns.lock
+    while not lock.acquire(blocking=False):  # blocking would stop an event loop whose other task has the turn
+        _sleep(connection, 0.01)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _lock_key(schema_name: str | None) -> int:
@@ -126,7 +155,8 @@ def _upgrade(connection: Connection, place: Place) -> None:
     config.set_main_option("script_location", str(script_location()).replace("%", "%%"))
     config.attributes.update(connection=connection, schema_name=place.schema_name)
     try:
-        command.upgrade(config, "head")
+        with _alone_with_alembic(connection):
+            command.upgrade(config, "head")
     except exc.ProgrammingError as error:
         if getattr(driver_error(error), "sqlstate", None) == "42P07":
             raise _unversioned(place) from error

@@ -1,0 +1,162 @@
+"""Group commit: together where it helps, alone where it matters. The ways to save are plain coroutines here."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from firefly_memory.stores.group_commit import LARGEST_GROUP, GroupCommit
+from firefly_memory.stores.records import Record
+
+NOW = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+def record(entry_id: str) -> Record:
+    return Record(entry_id, "n", "working", None, "1", "{}", NOW, None, 0.5)
+
+
+class Place:
+    """Where the saves go. It answers when it is told to, or at once."""
+
+    def __init__(self, *, at_once: bool = False) -> None:
+        self.calls: list[list[str]] = []
+        self.refuse: set[str] = set()
+        self.break_on: set[str] = set()
+        self.answer = asyncio.Event()
+        if at_once:
+            self.answer.set()
+        self.commit = GroupCommit(self.save_one, self.save_group, lambda record: LookupError(record.entry_id))
+
+    async def save_one(self, record: Record, now: datetime) -> None:
+        self.calls.append([record.entry_id])
+        await self.answer.wait()
+        if record.entry_id in self.break_on:
+            raise ArithmeticError(record.entry_id)
+        if record.entry_id in self.refuse:
+            raise LookupError(record.entry_id)
+
+    async def save_group(self, records: list[Record], now: datetime) -> list[Record]:
+        self.calls.append([record.entry_id for record in records])
+        await self.answer.wait()
+        if self.break_on & {record.entry_id for record in records}:
+            raise ArithmeticError("the whole group")
+        return [record for record in records if record.entry_id in self.refuse]
+
+    def save(self, entry_id: str) -> asyncio.Task[None]:
+        return asyncio.create_task(self.commit.save(record(entry_id), NOW))
+
+
+async def until(condition: object) -> None:
+    """Let the other tasks go on until something has happened."""
+    assert callable(condition)
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110 - there is no event for it
+            await asyncio.sleep(0)
+
+
+async def test_a_lone_save_is_made_at_once_and_alone() -> None:
+    place = Place(at_once=True)
+    for name in "abc":
+        await place.commit.save(record(name), NOW)
+    assert place.calls == [["a"], ["b"], ["c"]]
+
+
+async def test_what_arrives_meanwhile_is_saved_together() -> None:
+    place = Place()
+    tasks = [place.save(name) for name in "abcd"]
+    await until(lambda: place.calls)
+    assert place.calls == [["a"]]
+    assert not any(task.done() for task in tasks)
+    place.answer.set()
+    await asyncio.gather(*tasks)
+    assert place.calls == [["a"], ["b", "c", "d"]]
+
+
+async def test_two_saves_of_one_entry_keep_their_order() -> None:
+    place = Place()
+    tasks = [place.save(name) for name in ["x", "a", "b", "a", "a"]]
+    await until(lambda: place.calls)
+    place.answer.set()
+    await asyncio.gather(*tasks)
+    assert place.calls == [["x"], ["a", "b"], ["a"], ["a"]]
+
+
+async def test_groups_have_a_size() -> None:
+    place = Place()
+    tasks = [place.save(f"id-{number}") for number in range(LARGEST_GROUP + 2)]
+    await until(lambda: place.calls)
+    place.answer.set()
+    await asyncio.gather(*tasks)
+    assert [len(call) for call in place.calls] == [1, LARGEST_GROUP, 1]
+
+
+async def test_everybody_gets_an_own_answer() -> None:
+    place = Place()
+    place.refuse = {"b", "x"}
+    tasks = [place.save(name) for name in ["x", "a", "b", "c"]]
+    await until(lambda: place.calls)
+    place.answer.set()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(result) for result in results] == [LookupError, type(None), LookupError, type(None)]
+
+
+async def test_a_group_that_fails_is_tried_one_by_one() -> None:
+    place = Place()
+    place.break_on = {"b"}
+    tasks = [place.save(name) for name in ["x", "a", "b", "c"]]
+    await until(lambda: place.calls)
+    place.answer.set()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(result) for result in results] == [type(None), type(None), ArithmeticError, type(None)]
+    assert place.calls[:2] == [["x"], ["a", "b", "c"]]
+    assert sorted(place.calls[2:]) == [["a"], ["b"], ["c"]]
+
+
+async def test_a_caller_that_gives_up_takes_nobody_along() -> None:
+    place = Place()
+    tasks = [place.save(name) for name in ["x", "a", "b", "c"]]
+    await until(lambda: place.calls)
+    tasks[0].cancel()  # saving
+    tasks[2].cancel()  # waiting
+    await until(lambda: len(place.calls) == 2)
+    place.answer.set()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(result) for result in results] == [
+        asyncio.CancelledError, type(None), asyncio.CancelledError, type(None),
+    ]  # fmt: skip
+    assert place.calls == [["x"], ["a", "c"]]
+
+
+async def test_a_caller_that_gives_up_while_its_group_is_saved_takes_nobody_along() -> None:
+    place = Place()
+    tasks = [place.save(name) for name in ["x", "a", "b"]]
+    await until(lambda: place.calls)
+    tasks[0].cancel()
+    await until(lambda: len(place.calls) == 2)
+    tasks[1].cancel()
+    await asyncio.sleep(0)
+    place.answer.set()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(result) for result in results][1:] == [asyncio.CancelledError, type(None)]
+    place.break_on = {"c"}
+    await place.commit.save(record("d"), NOW)
+    with pytest.raises(ArithmeticError):
+        await place.commit.save(record("c"), NOW)
+
+
+async def test_a_save_that_hangs_is_not_waited_for() -> None:
+    place = Place()
+    hanging = place.save("x")
+    await until(lambda: place.calls)
+    others = [place.save(name) for name in "ab"]
+    await until(lambda: len(place.calls) == 2)  # after some time, without an answer
+    assert place.calls == [["x"], ["a", "b"]]
+    late = place.save("c")
+    await until(lambda: len(place.calls) == 3)
+    place.answer.set()
+    await asyncio.gather(hanging, late, *others)
+    assert place.calls == [["x"], ["a", "b"], ["c"]]
+    await place.commit.save(record("d"), NOW)
+    assert place.calls[-1] == ["d"]
