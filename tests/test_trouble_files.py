@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -290,6 +292,20 @@ def test_a_file_that_stays_locked_is_not_waited_for_for_ever(tmp_path: Path) -> 
         connection.close()
         store.save("n", MemoryEntry())
         assert store.count("n") == 2
+
+
+def test_writers_of_one_process_wait_in_turn_and_not_for_ever(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with SQLiteStore(path, timeout=0.3) as store, ThreadPoolExecutor(4) as threads:
+        store.save("n", MemoryEntry())
+        connection, _ = held(path)
+        started = time.monotonic()
+        waiting = [threads.submit(store.save, "n", MemoryEntry()) for _ in range(4)]
+        assert {type(each.exception()) for each in waiting} == {StoreTimeoutError}
+        assert time.monotonic() - started < 1.5, "each waits for its own time, not for that of all before it"
+        connection.execute("COMMIT")
+        connection.close()
+        store.save("n", MemoryEntry())
 
 
 def test_a_missing_table_is_said_so_and_a_new_file_is_made(tmp_path: Path) -> None:

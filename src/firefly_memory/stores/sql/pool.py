@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from sqlalchemy import Engine
@@ -27,7 +27,9 @@ _USED = "firefly_memory.used"
 class Pool(Generic[S]):
     """Runs operations on connections of one engine. For an asynchronous engine, inside ``greenlet_spawn``."""
 
-    def __init__(self, engine: Engine, statements: S, place: Place, gate: threading.Lock | None = None) -> None:
+    def __init__(
+        self, engine: Engine, statements: S, place: Place, gate: AbstractContextManager[None] | None = None
+    ) -> None:
         self.engine = engine
         self.statements = statements
         self._place = place

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -53,7 +52,9 @@ class DriverSession(Session[S]):
     time, where the database would only make them collide.
     """
 
-    def __init__(self, statements: S, connection: PoolProxiedConnection, gate: threading.Lock | None) -> None:
+    def __init__(
+        self, statements: S, connection: PoolProxiedConnection, gate: AbstractContextManager[None] | None
+    ) -> None:
         super().__init__(statements)
         self._connection = connection
         self._gate: AbstractContextManager[Any] = nullcontext() if gate is None else gate

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import QueuePool
 
-from firefly_memory.errors import ConfigurationError, NotSupportedError
+from firefly_memory.errors import ConfigurationError, NotSupportedError, StoreTimeoutError
 from firefly_memory.forks import ForkBarrier
 from firefly_memory.options import at_least
 from firefly_memory.stores.file_system import make_directory, translated
@@ -33,6 +33,23 @@ T = TypeVar("T")
 IN_MEMORY = ":memory:"
 
 
+class _Gate:
+    """Lets one writer of this process in at a time, so that writers wait here in turn instead of colliding in SQLite,
+    and none for longer than the time-out."""
+
+    def __init__(self, timeout: float) -> None:
+        self._lock = threading.Lock()
+        self._timeout = timeout
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(timeout=self._timeout):
+            reason = f"other writers of this process kept the database for {self._timeout:g} seconds"
+            raise StoreTimeoutError("waiting for SQLite", reason, retryable=True)
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
 class SQLiteDatabase(Database):
     """One file. Its asynchronous colour is worker threads on the same pool, several times faster than a driver that
     crosses to a thread and back for every step of a statement."""
@@ -42,7 +59,7 @@ class SQLiteDatabase(Database):
         self.path = path
         self._synchronous = synchronous
         self._pool_size = at_least(1, "pool_size", pool_size)
-        self._gate = threading.Lock()
+        self._gate = _Gate(self.timeout)
         self._barrier = ForkBarrier()
         self._orphaned = False
         self._threads: ThreadPoolExecutor | None = None
@@ -83,7 +100,7 @@ class SQLiteDatabase(Database):
         abandon(self._threads)
         self._threads = None
         self._threads_lock = threading.Lock()
-        self._gate = threading.Lock()
+        self._gate = _Gate(self.timeout)
         self._barrier = ForkBarrier()
         self._orphaned = self.path == IN_MEMORY
 

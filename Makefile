@@ -1,0 +1,43 @@
+PYTHON ?= python3
+READY := .venv/.ready
+BIN := .venv/bin
+DEMO := .cache/demo/memory.db
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test lint demo bench test-containers clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Everything for development, in .venv (PYTHON=python3.12 to choose one, from 3.11 on)
+	@scripts/mongod-libraries
+
+$(READY): pyproject.toml constraints.txt scripts/virtual-environment
+	@scripts/virtual-environment $(PYTHON)
+	@touch $@
+
+test: setup ## The whole suite on every backend, with branch coverage
+	@$(BIN)/coverage run -m pytest
+	@$(BIN)/coverage report
+
+lint: $(READY) ## Style, formatting and types
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+
+demo: $(READY) ## An agent that remembers: two processes, one SQLite file
+	@rm -rf $(dir $(DEMO))
+	@$(BIN)/python examples/first_session.py $(DEMO)
+	@sleep 1
+	@$(BIN)/python examples/next_session.py $(DEMO)
+	@$(BIN)/python examples/show.py $(DEMO)
+
+bench: setup ## Our stores against the bare drivers
+	@$(BIN)/python -m benchmarks
+
+test-containers: $(READY) ## The conformance suite with PostgreSQL and MongoDB in containers
+	@scripts/with-docker scripts/test-containers
+
+clean: ## Remove all that was made here
+	@rm -rf .venv .cache .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache dist
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
