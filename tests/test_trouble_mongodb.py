@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import time
 import traceback
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -60,66 +59,6 @@ def client(server: EmbeddedMongoDB) -> Iterator[Client]:
 
 
 # Servers
-
-
-@COLOURS
-def test_a_server_that_is_down_is_said_so_and_used_once_it_is_up(
-    colour: Colour,
-    server: EmbeddedMongoDB,
-    using: Using,
-) -> None:
-    store = using(MongoDBStore(server.url, timeout=2, database="down"), colour)
-    server.stop()
-    try:
-        with pytest.raises(DatabaseConnectionError, match=r"no server of mongodb://127\.0\.0\.1") as caught:
-            store("save", "n", MemoryEntry())
-        assert caught.value.retryable
-    finally:
-        server.start()
-    store("clear", "n")
-    store("save", "n", MemoryEntry())
-    assert store("count", "n") == 1
-
-
-@COLOURS
-def test_a_server_lost_in_the_middle_is_reconnected_to(
-    colour: Colour,
-    server: EmbeddedMongoDB,
-    using: Using,
-) -> None:
-    store = using(MongoDBStore(server.url, timeout=2, database="lost"), colour)
-    store("clear", "n")
-    store("save", "n", MemoryEntry(content="before"))
-    server.kill()
-    try:
-        with pytest.raises((DatabaseConnectionError, StoreTimeoutError)) as caught:
-            store("save", "n", MemoryEntry(content="lost"))
-        assert caught.value.retryable
-    finally:
-        server.start()
-    assert [entry.content for entry in store("load", "n")] == ["before"], "kill -9 loses nothing acknowledged"
-    store("save_many", "n", [MemoryEntry(content="after"), MemoryEntry(content="after")])
-    assert store("count", "n") == 3
-
-
-@COLOURS
-def test_a_server_that_hangs_is_not_waited_for_for_ever(
-    colour: Colour,
-    server: EmbeddedMongoDB,
-    using: Using,
-) -> None:
-    store = using(MongoDBStore(server.url, timeout=1, database="hanging"), colour)
-    store("clear", "n")
-    server.freeze()
-    started = time.monotonic()
-    try:
-        with pytest.raises((DatabaseConnectionError, StoreTimeoutError)) as caught:
-            store("save", "n", MemoryEntry())
-        assert caught.value.retryable
-        assert time.monotonic() - started < 20
-    finally:
-        server.thaw()
-    store("save", "n", MemoryEntry())
 
 
 @COLOURS

@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import create_engine, event
+from sqlalchemy import create_engine
 
 from firefly_memory import (
     ConfigurationError,
@@ -25,11 +25,8 @@ from firefly_memory import (
     InvalidEntryError,
     MemoryEntry,
     PostgreSQLStore,
-    SchemaMismatchError,
     StoreTimeoutError,
 )
-from firefly_memory.schema import HEAD
-from firefly_memory.stores.sql.postgresql.database import PostgreSQLDatabase
 from firefly_memory.testing import Colour, checks
 from tests.backends import Place
 from tests.servers import EmbeddedPostgreSQL, free_port
@@ -74,43 +71,6 @@ def prepare(server: EmbeddedPostgreSQL, schema_name: str) -> None:
 
 @DRIVERS
 @COLOURS
-def test_a_server_that_is_down_is_said_so_and_used_once_it_is_up(
-    driver: str, colour: Colour, server: EmbeddedPostgreSQL, using: Using
-) -> None:
-    store = using(PostgreSQLStore(url(server, driver), timeout=5, schema_name=f"down_{driver}_{colour}"), colour)
-    server.stop()
-    try:
-        with pytest.raises(DatabaseConnectionError) as caught:
-            store("save", "n", MemoryEntry())
-        assert caught.value.retryable
-    finally:
-        server.start()
-    store("save", "n", MemoryEntry(content="up again"))
-    assert store("count", "n") == 1
-
-
-@DRIVERS
-@COLOURS
-def test_a_server_lost_in_the_middle_is_reconnected_to(
-    driver: str, colour: Colour, server: EmbeddedPostgreSQL, using: Using
-) -> None:
-    store = using(PostgreSQLStore(url(server, driver), timeout=5, schema_name="lost"), colour)
-    store("clear", "n")
-    store("save", "n", MemoryEntry(content="before"))
-    server.kill()
-    try:
-        for _ in range(3):
-            with pytest.raises(DatabaseConnectionError) as caught:
-                store("save", "n", MemoryEntry(content="lost"))
-            assert caught.value.retryable
-    finally:
-        server.start()
-    assert [entry.content for entry in store("load", "n")] == ["before"], "kill -9 loses nothing acknowledged"
-    store("save", "n", MemoryEntry(content="after"))
-
-
-@DRIVERS
-@COLOURS
 def test_connections_that_died_at_rest_are_replaced_without_a_word(
     driver: str, colour: Colour, server: EmbeddedPostgreSQL, using: Using, admin: Callable[[str], list[Any]]
 ) -> None:
@@ -122,26 +82,6 @@ def test_connections_that_died_at_rest_are_replaced_without_a_word(
         store("save", "n", MemoryEntry(content=number))
         store("save_many", "n", [MemoryEntry(content=number), MemoryEntry(content=number)])
     assert store("count", "n") == 9
-
-
-@DRIVERS
-@COLOURS
-def test_a_server_that_hangs_is_not_waited_for_for_ever(
-    driver: str, colour: Colour, server: EmbeddedPostgreSQL, using: Using
-) -> None:
-    store = using(PostgreSQLStore(url(server, driver), timeout=1, schema_name="hanging"), colour)
-    store("clear", "n")
-    server.freeze()
-    started = time.monotonic()
-    try:
-        with pytest.raises((StoreTimeoutError, DatabaseConnectionError)) as caught:
-            store("save", "n", MemoryEntry())
-        assert caught.value.retryable
-        assert time.monotonic() - started < 20
-    finally:
-        server.thaw()
-    store("save", "n", MemoryEntry())
-    assert store("count", "n") >= 1
 
 
 @COLOURS
@@ -273,69 +213,6 @@ def test_a_schema_name_may_have_capitals_and_be_a_reserved_word(server: Embedded
 def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         PostgreSQLStore(**arguments)
-
-
-# Schema
-
-
-@COLOURS
-def test_a_missing_schema_is_made_or_reported(
-    colour: Colour, server: EmbeddedPostgreSQL, using: Using, admin: Callable[[str], list[Any]]
-) -> None:
-    name = f"missing_{colour}"
-    store = using(PostgreSQLStore(server.url, schema_name=name, migrate=False), colour)
-    with pytest.raises(SchemaMismatchError, match=r"run: alembic -x schema=\w+ upgrade head") as caught:
-        store("load", "n")
-    assert (caught.value.found, caught.value.expected) == (None, HEAD)
-    assert not admin(f"SELECT 1 FROM pg_namespace WHERE nspname = '{name}'"), "only looked at"
-    prepare(server, name)
-    assert store("load", "n") == []
-
-
-@COLOURS
-def test_a_schema_that_is_behind_or_ahead_is_reported(
-    colour: Colour, server: EmbeddedPostgreSQL, using: Using, admin: Callable[[str], list[Any]]
-) -> None:
-    name = f"versions_{colour}"
-    prepare(server, name)
-    admin(f"UPDATE {name}.firefly_memory_version SET version_num = '9999'")
-    for migrate in (True, False):
-        store = using(PostgreSQLStore(server.url, schema_name=name, migrate=migrate), colour)
-        with pytest.raises(SchemaMismatchError, match="pip install --upgrade firefly-memory") as caught:
-            store("load", "n")
-        assert caught.value.found == "9999"
-    admin(f"DELETE FROM {name}.firefly_memory_version")
-    admin(f"DROP TABLE {name}.memory_entries")
-    store = using(PostgreSQLStore(server.url, schema_name=name, migrate=False), colour)
-    with pytest.raises(SchemaMismatchError, match="is missing"):
-        store("load", "n")
-    admin(f"DROP TABLE {name}.firefly_memory_version")
-    store = using(PostgreSQLStore(server.url, schema_name=name), colour)
-    store("save", "n", MemoryEntry())
-
-
-@COLOURS
-def test_a_table_dropped_under_a_running_store_is_reported(
-    colour: Colour, server: EmbeddedPostgreSQL, using: Using, admin: Callable[[str], list[Any]]
-) -> None:
-    name = f"dropped_{colour}"
-    store = using(PostgreSQLStore(server.url, schema_name=name), colour)
-    store("save", "n", MemoryEntry())
-    admin(f"DROP SCHEMA {name} CASCADE")
-    with pytest.raises(SchemaMismatchError, match=r"alembic .*upgrade head"):
-        store("load", "n")
-
-
-def test_a_start_with_a_current_schema_costs_one_query(server: EmbeddedPostgreSQL) -> None:
-    prepare(server, "current")
-    store = PostgreSQLStore(server.url, schema_name="current")
-    assert isinstance(store.database, PostgreSQLDatabase)
-    pool = store.database.open_pool()
-    asked: list[str] = []
-    event.listen(pool.engine, "before_cursor_execute", lambda *arguments: asked.append(arguments[2]))
-    store.database.check_schema(pool, None)
-    assert len(asked) == 1
-    pool.dispose()
 
 
 # Rows

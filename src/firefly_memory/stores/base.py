@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from types import TracebackType
 from typing import NoReturn, Self
@@ -23,19 +22,23 @@ def _documented(store: type[EntryStore]) -> type[EntryStore]:
 
 
 @_documented
-class EntryStore(ABC):
+class EntryStore:
     """A store. :class:`~firefly_memory.protocols.StoreView` says what each operation does, the module around it
     which rules all of them keep."""
 
-    @property
-    @abstractmethod
-    def blocking(self) -> StoreView:
-        """The operations as coroutines that never suspend."""
+    def __init__(self, blocking: StoreView, suspending: StoreView) -> None:
+        self._blocking = blocking
+        self._suspending = suspending
 
     @property
-    @abstractmethod
+    def blocking(self) -> StoreView:
+        """The operations as coroutines that never suspend."""
+        return self._blocking
+
+    @property
     def suspending(self) -> StoreView:
         """The operations as coroutines for an event loop."""
+        return self._suspending
 
     @property
     def capabilities(self) -> frozenset[Capability]:

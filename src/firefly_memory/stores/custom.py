@@ -43,18 +43,11 @@ class CustomStore(EntryStore):
     def __init__(self, store: MemoryStore, capabilities: Collection[Capability] = ()) -> None:
         self._store = store
         promised = frozenset(capabilities) - {Capability.LISTING}
-        self._blocking = RecordView(_CustomBackend(_Blocking(store), promised))
-        self._suspending: StoreView = ThreadedView(self._blocking)
+        blocking = RecordView(_CustomBackend(_Blocking(store), promised))
+        suspending: StoreView = ThreadedView(blocking)
         if isinstance(store, AsyncMemoryStore):
-            self._suspending = RecordView(_CustomBackend(store, promised))
-
-    @property
-    def blocking(self) -> StoreView:
-        return self._blocking
-
-    @property
-    def suspending(self) -> StoreView:
-        return self._suspending
+            suspending = RecordView(_CustomBackend(store, promised))
+        super().__init__(blocking, suspending)
 
     def __repr__(self) -> str:
         return f"CustomStore({self._store!r})"

@@ -23,7 +23,7 @@ from pydantic_core import from_json, to_json
 from firefly_memory.codec import DOCUMENT, Form
 from firefly_memory.errors import ConfigurationError, CorruptDataError, SchemaMismatchError, StoreClosedError
 from firefly_memory.options import seconds
-from firefly_memory.protocols import Capability, StoreView
+from firefly_memory.protocols import Capability
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.file_system import (
     exclusive_lock,
@@ -55,16 +55,8 @@ class FileStore(EntryStore):
         if not os.fspath(base_dir):
             raise ConfigurationError("base_dir must name a directory; use '.' for the current one")
         self._directory = Path(base_dir)
-        self._blocking = RecordView(_FileBackend(_Files(self._directory, seconds("timeout", timeout))))
-        self._suspending = ThreadedView(self._blocking)
-
-    @property
-    def blocking(self) -> StoreView:
-        return self._blocking
-
-    @property
-    def suspending(self) -> StoreView:
-        return self._suspending
+        view = RecordView(_FileBackend(_Files(self._directory, seconds("timeout", timeout))))
+        super().__init__(view, ThreadedView(view))
 
     def __repr__(self) -> str:
         return f"FileStore({str(self._directory)!r})"

@@ -10,7 +10,7 @@ from firefly_memory.codec import TEXT, Form
 from firefly_memory.errors import EntryOwnershipError, StoreClosedError
 from firefly_memory.forks import ForkSafeLock
 from firefly_memory.names import original_name
-from firefly_memory.protocols import Capability, StoreView
+from firefly_memory.protocols import Capability
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.records import Position, Purged, Record, as_it_is
 from firefly_memory.stores.shelf import Shelf, is_live
@@ -21,15 +21,8 @@ class InMemoryStore(EntryStore):
     """Entries in a dict, gone with the process. After a ``fork()`` the child has a copy of its own."""
 
     def __init__(self) -> None:
-        self._view = RecordView(_MemoryBackend())
-
-    @property
-    def blocking(self) -> StoreView:
-        return self._view
-
-    @property
-    def suspending(self) -> StoreView:
-        return self._view  # nothing here ever waits
+        view = RecordView(_MemoryBackend())
+        super().__init__(view, view)  # nothing here ever waits
 
     def __repr__(self) -> str:
         return "InMemoryStore()"

@@ -45,18 +45,11 @@ class MongoDBStore(EntryStore):
             self.database = PassedClient(client, database, collection, timeout=timeout, migrate=migrate)
             self._shown = f"client=<{type(client).__name__}>"
         place = self.database
-        self._blocking = RecordView(MongoBackend(place, place.blocking, place.close_blocking))
-        self._suspending: StoreView = RecordView(GroupingMongoBackend(place, place.suspending, place.close_suspending))
+        blocking = RecordView(MongoBackend(place, place.blocking, place.close_blocking))
+        suspending: StoreView = RecordView(GroupingMongoBackend(place, place.suspending, place.close_suspending))
         if isinstance(place, PassedClient) and place.blocks_only:
-            self._suspending = ThreadedView(self._blocking)
-
-    @property
-    def blocking(self) -> StoreView:
-        return self._blocking
-
-    @property
-    def suspending(self) -> StoreView:
-        return self._suspending
+            suspending = ThreadedView(blocking)
+        super().__init__(blocking, suspending)
 
     def __repr__(self) -> str:
         where = f"database={self.database.database!r}, collection={self.database.collection!r}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy import Connection
 
-from firefly_memory.protocols import Capability, StoreView
+from firefly_memory.protocols import Capability
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.sql.backend import SQLBackend
 from firefly_memory.stores.sql.borrowed import BoundDatabase
@@ -35,16 +35,10 @@ class SQLStore(EntryStore):
 
     def __init__(self, database: _Database) -> None:
         self.database = database
-        self._blocking = RecordView(SQLBackend(database.blocking, self._dialect, self._capabilities))
-        self._suspending = RecordView(SQLBackend(database.suspending, self._dialect, self._capabilities))
+        super().__init__(self._view(database.blocking), self._view(database.suspending))
 
-    @property
-    def blocking(self) -> StoreView:
-        return self._blocking
-
-    @property
-    def suspending(self) -> StoreView:
-        return self._suspending
+    def _view(self, runner: Runner) -> RecordView:
+        return RecordView(SQLBackend(runner, self._dialect, self._capabilities))
 
     def bind(self, connection: Connection | AsyncConnection) -> BoundStore:
         """This store inside the transaction of ``connection``: what it does commits or rolls back with the rest.

@@ -1,0 +1,106 @@
+"""R12 for PostgreSQL's schema: missing, behind, ahead, dropped while in use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from sqlalchemy import event
+
+from firefly_memory import MemoryEntry, PostgreSQLStore, SchemaMismatchError
+from firefly_memory.schema import HEAD
+from firefly_memory.stores.sql.postgresql.database import PostgreSQLDatabase
+from firefly_memory.testing import Colour
+from tests.backends import Place
+from tests.used import Using
+
+COLOURS = pytest.mark.parametrize("colour", Colour)
+
+
+@pytest.fixture
+def url(place: Place) -> str:
+    return place.postgresql()
+
+
+@pytest.fixture
+def admin(url: str) -> Callable[[str], list[Any]]:
+    def run(sql: str) -> list[Any]:
+        with psycopg.connect(url, autocommit=True) as connection:
+            cursor = connection.execute(sql.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    return run
+
+
+@pytest.fixture
+def name(admin: Callable[[str], list[Any]]) -> Iterator[str]:
+    """A schema's name that nobody has used."""
+    name = f"trouble_{uuid4().hex[:12]}"
+    yield name
+    admin(f"DROP SCHEMA IF EXISTS {name} CASCADE")
+
+
+def prepare(url: str, schema_name: str) -> None:
+    """Migrate a schema, and leave."""
+    with PostgreSQLStore(url, schema_name=schema_name):
+        pass
+
+
+@COLOURS
+def test_a_missing_schema_is_made_or_reported(
+    colour: Colour, url: str, name: str, using: Using, admin: Callable[[str], list[Any]]
+) -> None:
+    store = using(PostgreSQLStore(url, schema_name=name, migrate=False), colour)
+    with pytest.raises(SchemaMismatchError, match=r"run: alembic -x schema=\w+ upgrade head") as caught:
+        store("load", "n")
+    assert (caught.value.found, caught.value.expected) == (None, HEAD)
+    assert not admin(f"SELECT 1 FROM pg_namespace WHERE nspname = '{name}'"), "only looked at"
+    prepare(url, name)
+    assert store("load", "n") == []
+
+
+@COLOURS
+def test_a_schema_that_is_behind_or_ahead_is_reported(
+    colour: Colour, url: str, name: str, using: Using, admin: Callable[[str], list[Any]]
+) -> None:
+    prepare(url, name)
+    admin(f"UPDATE {name}.firefly_memory_version SET version_num = '9999'")
+    for migrate in (True, False):
+        store = using(PostgreSQLStore(url, schema_name=name, migrate=migrate), colour)
+        with pytest.raises(SchemaMismatchError, match="pip install --upgrade firefly-memory") as caught:
+            store("load", "n")
+        assert caught.value.found == "9999"
+    admin(f"DELETE FROM {name}.firefly_memory_version")
+    admin(f"DROP TABLE {name}.memory_entries")
+    store = using(PostgreSQLStore(url, schema_name=name, migrate=False), colour)
+    with pytest.raises(SchemaMismatchError, match="is missing"):
+        store("load", "n")
+    admin(f"DROP TABLE {name}.firefly_memory_version")
+    store = using(PostgreSQLStore(url, schema_name=name), colour)
+    store("save", "n", MemoryEntry())
+
+
+@COLOURS
+def test_a_table_dropped_under_a_running_store_is_reported(
+    colour: Colour, url: str, name: str, using: Using, admin: Callable[[str], list[Any]]
+) -> None:
+    store = using(PostgreSQLStore(url, schema_name=name), colour)
+    store("save", "n", MemoryEntry())
+    admin(f"DROP SCHEMA {name} CASCADE")
+    with pytest.raises(SchemaMismatchError, match=r"alembic .*upgrade head"):
+        store("load", "n")
+
+
+def test_a_start_with_a_current_schema_costs_one_query(url: str, name: str) -> None:
+    prepare(url, name)
+    store = PostgreSQLStore(url, schema_name=name)
+    assert isinstance(store.database, PostgreSQLDatabase)
+    pool = store.database.open_pool()
+    asked: list[str] = []
+    event.listen(pool.engine, "before_cursor_execute", lambda *arguments: asked.append(arguments[2]))
+    store.database.check_schema(pool, None)
+    assert len(asked) == 1
+    pool.dispose()
