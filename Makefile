@@ -25,6 +25,8 @@ lint: $(READY) ## Style, formatting and types
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 
+# A count of tokens will do for the demo, or an estimate where no vocabulary can be downloaded.
+demo: export PYTHONWARNINGS = ignore:tokens are estimated
 demo: $(READY) ## An agent that remembers: two processes, one SQLite file
 	@rm -rf $(dir $(DEMO))
 	@$(BIN)/python examples/first_session.py $(DEMO)

@@ -14,12 +14,13 @@ Work = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Result:
-    """One line of the table. Times are microseconds per operation, medians over the rounds."""
+    """One line of a table. Times are microseconds per operation, medians over the rounds."""
 
     backend: str
     operation: str
     callers: int
-    entries: int
+    size: int
+    """How many entries or turns there were before."""
     ours: float
     bare: float
     aim: float
@@ -35,7 +36,7 @@ class Result:
     def __str__(self) -> str:
         verdict = "aim" if self.ratio <= self.aim else "ok" if self.ratio <= self.limit else "MISSED"
         return (
-            f"{self.backend:<18} {self.operation:<12} {self.callers:>3} callers {self.entries:>7} entries "
+            f"{self.backend:<18} {self.operation:<22} {self.callers:>3} callers, size {self.size:>7} "
             f"{self.ours:>10.1f} µs {self.bare:>10.1f} µs  {self.ratio:>6.2f}  "
             f"(aim {self.aim:g}, at most {self.limit:g}) {verdict}"
         )

@@ -1,37 +1,76 @@
-"""The table of results in the documentation."""
+"""The results: a file, and the tables in the documentation."""
 
 from __future__ import annotations
 
+import json
+import platform
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 BEGIN = "<!-- results: written by `make bench` -->"
 END = "<!-- end of results -->"
 
+Rows = list[dict[str, Any]]
 
-def write_table(report: dict[str, Any], page: Path) -> None:
-    """Replace the lines between the two markers of ``page``."""
+
+def write(measured: dict[str, Rows], results: Path, page: Path) -> None:
+    """Put what was measured into ``results`` and between the two markers of ``page``; other parts stay as they are."""
+    report: dict[str, Any] = json.loads(results.read_text()) if results.exists() else {}
+    when = {"date": datetime.now(UTC).date().isoformat(), "python": platform.python_version()}
+    report |= {part: {**when, "results": rows} for part, rows in measured.items()}
+    results.write_text(json.dumps(report, indent=2) + "\n")
     before, _, rest = page.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
-    page.write_text(f"{before}{BEGIN}\n\n{table(report)}\n\n{END}{after}")
+    page.write_text(f"{before}{BEGIN}\n\n{tables(report)}\n\n{END}{after}")
 
 
-def table(report: dict[str, Any]) -> str:
-    lines = [
-        f"Measured on {report['date']} with Python {report['python']}. Microseconds are medians of one noisy machine;",
-        "only the ratios mean anything.",
-        "",
-        "| backend | operation | callers | entries | ours, µs | bare driver, µs | ratio | aim | at most |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|",
+def tables(report: dict[str, Any]) -> str:
+    lines = []
+    for part, (heading, table) in _TABLES.items():
+        if part in report:
+            of = report[part]
+            measured = f"Measured on {of['date']} with Python {of['python']}, on one noisy machine."
+            lines += [f"### {heading}", "", measured, "", *table(of["results"]), ""]
+    return "\n".join(lines).rstrip()
+
+
+def _ratios(size: str) -> Callable[[Rows], list[str]]:
+    def table(rows: Rows) -> list[str]:
+        lines = [
+            f"| backend | operation | callers | {size} | ours, µs | bare driver, µs | ratio | aim | at most |",
+            "|---|---|--:|--:|--:|--:|--:|--:|--:|",
+        ]
+        for row in rows:
+            shown = f"{row['ratio']:.2f}"
+            if row["ratio"] > row["limit"]:
+                shown = f"**{shown}**"
+            lines.append(
+                f"| {row['backend']} | {row['operation']} | {row['callers']} | {row['size']:,} "
+                f"| {row['ours']:,.0f} | {row['bare']:,.0f} | {shown} | {row['aim']:g} | {row['limit']:g} |"
+            )
+        return lines
+
+    return table
+
+
+def _peaks(rows: Rows) -> list[str]:
+    lines = ["| backend | turns | Python's own, KiB | whole process, KiB |", "|---|--:|--:|--:|"]
+    return lines + [
+        f"| {row['backend']} | {row['turns']:,} | {row['python_kib']:,.0f} | {row['process_kib']:,.0f} |"
+        for row in rows
     ]
-    for result in report["results"]:
-        shown = f"{result['ratio']:.2f}"
-        if result["ratio"] > result["limit"]:
-            shown = f"**{shown}**"
-        lines.append(
-            f"| {result['backend']} | {result['operation']} | {result['callers']} | {result['entries']:,} "
-            f"| {result['ours']:,.0f} | {result['bare']:,.0f} | {shown} | {result['aim']:g} | {result['limit']:g} |"
-        )
-    lines += ["", "| a process that | ms from its start |", "|---|--:|"]
-    lines += [f"| {name} | {milliseconds:g} |" for name, milliseconds in report["start_up_ms"].items()]
-    return "\n".join(lines)
+
+
+def _start(rows: Rows) -> list[str]:
+    lines = ["| a process that | ms from its start |", "|---|--:|"]
+    return lines + [f"| {row['process']} | {row['ms']:g} |" for row in rows]
+
+
+_TABLES: dict[str, tuple[str, Callable[[Rows], list[str]]]] = {
+    "entries": ("Entries", _ratios("entries")),
+    "turns": ("Turns of conversations", _ratios("turns")),
+    "memory": ("The most memory that reading a window takes", _peaks),
+    "start": ("Start of a process", _start),
+}

@@ -1,4 +1,4 @@
-"""What is compared with what: for each backend and colour a store of ours, and the bare driver beside it."""
+"""Where the benchmarks run: for each backend a store of ours, and the same empty tables for its bare driver."""
 
 from __future__ import annotations
 
@@ -11,76 +11,61 @@ from typing import Any
 import psycopg
 import pymongo
 
-from benchmarks.bare import (
-    Bare,
-    BareAiosqlite,
-    BareAsyncpg,
-    BareBlockingMongoDB,
-    BareMongoDB,
-    BarePsycopg,
-    BareSQLite,
-)
-from firefly_memory import EntryStore, MongoDBStore, PostgreSQLStore, SQLiteStore, StoreView
+from firefly_memory import EntryStore, MongoDBStore, PostgreSQLStore, SQLiteStore
+
+BARE = "bare"
+"""The PostgreSQL schema and the MongoDB database of the bare drivers."""
 
 
 @dataclass(frozen=True)
-class Pair:
-    name: str
-    view: StoreView
-    bare: Bare
-    single_aim: float
-    single_limit: float
-    concurrent: bool = True
+class Places:
+    directory: Path
+    postgresql_url: str
+    mongodb_url: str
+    only: str
+    """One backend, or nothing for all of them."""
 
+    @property
+    def ours_path(self) -> Path:
+        return self.directory / "ours.db"
 
-@asynccontextmanager
-async def pairs(directory: Path, postgresql_url: str, mongodb_url: str, only: str) -> AsyncIterator[list[Pair]]:
-    """Open everything, on empty tables with the same indexes on both sides."""
-    found: list[Pair] = []
-    stores: list[EntryStore] = []
+    @property
+    def bare_path(self) -> Path:
+        return self.directory / "bare.db"
 
-    def opened(store: EntryStore) -> EntryStore:
-        stores.append(store)
-        return store
-
-    if only in "sqlite":
-        for name in ("ours.db", "bare.db"):
-            with SQLiteStore(directory / name):
+    @asynccontextmanager
+    async def stores(self) -> AsyncIterator[dict[str, EntryStore]]:
+        """Our stores by the names of their backends, with the same indexes on both sides."""
+        stores: dict[str, EntryStore] = {}
+        if self.only in "sqlite":
+            for path in (self.ours_path, self.bare_path):
+                with SQLiteStore(path):
+                    pass
+            stores["sqlite"] = SQLiteStore(self.ours_path)
+        if self.only in "postgresql":
+            with PostgreSQLStore(self.postgresql_url, schema_name=BARE):
                 pass
-        store = opened(SQLiteStore(directory / "ours.db"))
-        found.append(Pair("sqlite sync", store.blocking, BareSQLite(directory / "bare.db"), 2.0, 4.0, concurrent=False))
-        aiosqlite = await BareAiosqlite.open(directory / "bare.db")
-        found.append(Pair("sqlite async", store.suspending, aiosqlite, 1.3, 2.0))
-    if only in "postgresql":
-        with PostgreSQLStore(postgresql_url, schema_name="bare"):
-            pass
-        store = opened(PostgreSQLStore(postgresql_url))
-        found.append(Pair("postgresql async", store.suspending, await BareAsyncpg.open(postgresql_url), 1.2, 1.5))
-        found.append(Pair("postgresql sync", store.blocking, BarePsycopg(postgresql_url), 1.2, 1.5, concurrent=False))
-    if only in "mongodb":
-        with MongoDBStore(mongodb_url, database="bare"):
-            pass
-        store = opened(MongoDBStore(mongodb_url))
-        found.append(Pair("mongodb async", store.suspending, BareMongoDB(mongodb_url), 1.2, 1.5))
-        found.append(Pair("mongodb sync", store.blocking, BareBlockingMongoDB(mongodb_url), 1.2, 1.5, concurrent=False))
-    for pair in found:
-        await pair.view.initialize()
-    try:
-        yield found
-    finally:
-        for pair in found:
-            await pair.bare.close()
-        for store in stores:
-            await store.close()
+            stores["postgresql"] = PostgreSQLStore(self.postgresql_url)
+        if self.only in "mongodb":
+            with MongoDBStore(self.mongodb_url, database=BARE):
+                pass
+            stores["mongodb"] = MongoDBStore(self.mongodb_url)
+        try:
+            for store in stores.values():
+                store.initialize_sync()
+                await store.initialize()
+            yield stores
+        finally:
+            for store in stores.values():
+                await store.close()
 
-
-def settle(postgresql_url: str, mongodb_url: str, only: str) -> None:
-    """Let the servers digest a large load, so that it does not disturb what is measured next."""
-    if only in "postgresql":
-        with psycopg.connect(postgresql_url, autocommit=True) as connection:
-            connection.execute("VACUUM ANALYZE")
-            connection.execute("CHECKPOINT")
-    if only in "mongodb":
-        client: pymongo.MongoClient[Any]
-        with pymongo.MongoClient(mongodb_url) as client:
-            client.admin.command("fsync")
+    def settle(self) -> None:
+        """Let the servers digest a large load, so that it does not disturb what is measured next."""
+        if self.only in "postgresql":
+            with psycopg.connect(self.postgresql_url, autocommit=True) as connection:
+                connection.execute("VACUUM ANALYZE")
+                connection.execute("CHECKPOINT")
+        if self.only in "mongodb":
+            client: pymongo.MongoClient[Any]
+            with pymongo.MongoClient(self.mongodb_url) as client:
+                client.admin.command("fsync")

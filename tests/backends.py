@@ -23,7 +23,7 @@ from firefly_memory import (
 )
 from firefly_memory.stores.loops import PerLoop
 from firefly_memory.testing import Colour
-from tests.five_methods import DbmStore
+from tests.five_methods import FolderStore
 
 
 @dataclass(frozen=True)
@@ -97,13 +97,17 @@ BACKENDS = [
         lambda place: PostgreSQLStore(engine=_engine(place.with_driver("psycopg"), place), schema_name="own"),
     ),
     Backend(
+        "postgresql-psycopg2-engine",
+        lambda place: PostgreSQLStore(engine=_engine(place.with_driver("psycopg2"), place), schema_name="psycopg2"),
+    ),
+    Backend(
         "postgresql-async-engine",
         lambda place: PostgreSQLStore(engine=_async_engine(place.with_driver("asyncpg"), place), schema_name="own"),
         colours=(Colour.SUSPENDING,),
     ),
     Backend(
         "five-methods",
-        lambda place: adapt(DbmStore(place.directory / "five.dbm"), {Capability.DURABLE}),
+        lambda place: adapt(FolderStore(place.directory / "five"), {Capability.DURABLE}),
         frozenset({Capability.DURABLE}),
     ),
 ]

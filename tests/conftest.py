@@ -18,6 +18,7 @@ from firefly_memory.testing import Colour
 from tests import servers
 from tests.backends import Place
 from tests.used import Used, Using
+from tests.vocabularies import fill_cache
 
 
 class _Connections(monitoring.ConnectionPoolListener):
@@ -59,6 +60,15 @@ def _no_connection_is_left_behind() -> Iterator[None]:
     yield
     left, _connections.out = _connections.out, set()
     assert not left, "connections were not given back"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def directory_of_vocabularies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """As on a machine that has tiktoken's vocabularies: nothing is downloaded, in processes that are started either."""
+    directory = fill_cache(tmp_path_factory.mktemp("vocabularies"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIKTOKEN_CACHE_DIR", str(directory))
+        yield directory
 
 
 @pytest.fixture(scope="session")

@@ -1,39 +1,33 @@
-"""A backend as a user would write one: the five methods, on the standard library's ``dbm``."""
+"""A backend as a user would write one: the five methods, a folder for each namespace, a file for each entry."""
 
 from __future__ import annotations
 
-import dbm
-import json
+import hashlib
 import threading
 from pathlib import Path
 
 from firefly_memory import MemoryEntry
 
-_lock = threading.Lock()  # dbm files have one user at a time
 
-
-class DbmStore:
-    """Each entry is a value of the file, each namespace a list of ids."""
-
+class FolderStore:
     def __init__(self, path: Path) -> None:
-        self._path = str(path)
+        self._path = path
+        self._lock = threading.Lock()
 
     def save(self, namespace: str, entry: MemoryEntry) -> None:
-        with _lock, dbm.open(self._path, "c") as file:
-            name = f"{namespace}/{entry.entry_id}".encode()
-            ids = json.loads(file.get(namespace.encode(), b"[]"))
-            if entry.entry_id in ids:
-                earlier = MemoryEntry.model_validate_json(file[name])
+        path = self._file(namespace, entry.entry_id)
+        with self._lock:
+            if path.exists():
+                earlier = MemoryEntry.model_validate_json(path.read_text())
                 if not earlier.is_expired:
                     entry = entry.model_copy(update={"created_at": earlier.created_at})
-            else:
-                file[namespace.encode()] = json.dumps([*ids, entry.entry_id]).encode()
-            file[name] = entry.model_dump_json().encode()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(entry.model_dump_json())
 
     def load(self, namespace: str) -> list[MemoryEntry]:
-        with _lock, dbm.open(self._path, "c") as file:
-            ids = json.loads(file.get(namespace.encode(), b"[]"))
-            entries = [MemoryEntry.model_validate_json(file[f"{namespace}/{each}".encode()]) for each in ids]
+        with self._lock:
+            texts = [path.read_text() for path in self._folder(namespace).glob("*")]
+        entries = [MemoryEntry.model_validate_json(text) for text in texts]
         return [entry for entry in entries if not entry.is_expired]
 
     def load_by_key(self, namespace: str, key: str) -> MemoryEntry | None:
@@ -41,12 +35,20 @@ class DbmStore:
         return max(found, key=lambda entry: (entry.created_at, entry.entry_id), default=None)
 
     def delete(self, namespace: str, entry_id: str) -> None:
-        with _lock, dbm.open(self._path, "c") as file:
-            ids = json.loads(file.get(namespace.encode(), b"[]"))
-            if entry_id in ids:
-                file[namespace.encode()] = json.dumps([each for each in ids if each != entry_id]).encode()
-                del file[f"{namespace}/{entry_id}".encode()]
+        with self._lock:
+            self._file(namespace, entry_id).unlink(missing_ok=True)
 
     def clear(self, namespace: str) -> None:
-        for entry in self.load(namespace):
-            self.delete(namespace, entry.entry_id)
+        with self._lock:
+            for path in self._folder(namespace).glob("*"):
+                path.unlink()
+
+    def _folder(self, namespace: str) -> Path:
+        return self._path / _name(namespace)
+
+    def _file(self, namespace: str, entry_id: str) -> Path:
+        return self._folder(namespace) / _name(entry_id)
+
+
+def _name(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -22,12 +22,14 @@ MODULES = {
 
 # Each layer may import those below it.
 LAYERS = [
-    {"firefly_memory.clock", "firefly_memory.errors", "firefly_memory.forks", "firefly_memory.lazy", "firefly_memory.colours", "firefly_memory.options"},
-    {"firefly_memory.names", "firefly_memory.codec", "firefly_memory.schema"},
-    {"firefly_memory.entries", "firefly_memory.settings"},
-    {"firefly_memory.protocols"},
+    {"firefly_memory.clock", "firefly_memory.errors", "firefly_memory.forks", "firefly_memory.lazy", "firefly_memory.options", "firefly_memory.twins"},
+    {"firefly_memory.colours", "firefly_memory.names", "firefly_memory.codec", "firefly_memory.schema", "firefly_memory.tokens", "firefly_memory.vocabularies"},
+    {"firefly_memory.entries", "firefly_memory.turns", "firefly_memory.settings"},
+    {"firefly_memory.protocols", "firefly_memory.messages"},
     {"firefly_memory.stores"},
-    {"firefly_memory.connect", "firefly_memory.database_store", "firefly_memory.testing"},
+    {"firefly_memory.by_url", "firefly_memory.configured", "firefly_memory.database_store", "firefly_memory.conversation", "firefly_memory.conversation_flows", "firefly_memory.conversation_export", "firefly_memory.working", "firefly_memory.summarization"},
+    {"firefly_memory.manager", "firefly_memory.archive", "firefly_memory.testing"},
+    {"firefly_memory.cli"},
     {"firefly_memory"},
 ]  # fmt: skip
 
@@ -135,6 +137,11 @@ def test_every_public_name_is_there_sorted_and_documented() -> None:
         assert name in dir(firefly_memory)
     with pytest.raises(AttributeError, match="has no attribute 'Nonsense'"):
         _ = firefly_memory.Nonsense
+
+
+def test_no_public_name_is_that_of_a_module() -> None:
+    """Importing the module would put it in the place of what the name stands for."""
+    assert not [name for name in firefly_memory.__all__ if f"firefly_memory.{name}" in MODULES]
 
 
 def test_the_documented_import_path_gives_the_same_classes() -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any
 
+import psycopg
 import pytest
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -21,6 +24,7 @@ from firefly_memory import (
     PostgreSQLStore,
     SchemaMismatchError,
     SQLiteStore,
+    StoreClosedError,
 )
 from firefly_memory.stores.sql.store import SQLStore
 from tests.backends import Place
@@ -211,3 +215,93 @@ def test_connections_that_do_not_fit_are_refused(place: Place) -> None:
         store.bind(AsyncConnection(create_async_engine("sqlite+aiosqlite://")))
     engine.dispose()
     assert not hasattr(InMemoryStore(), "bind")
+
+
+@KINDS
+def test_a_connection_in_autocommit_mode_is_refused(kind: str, place: Place) -> None:
+    """It has no transaction to join: what is bound would be saved without the rest, or lost."""
+    with opened(kind, place) as (store, engine):
+        with (
+            engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
+            pytest.raises(ConfigurationError, match="commits each statement by itself"),
+        ):
+            store.bind(connection)
+        always = create_engine(engine.url, isolation_level="AUTOCOMMIT")
+        with (
+            always.connect() as connection,
+            pytest.raises(ConfigurationError, match="commits each statement by itself"),
+        ):
+            store.bind(connection)
+        with always.connect().execution_options(isolation_level="SERIALIZABLE") as connection:
+            store.bind(connection).save_many(NAMESPACE, [MemoryEntry(), MemoryEntry()])
+            connection.rollback()
+        always.dispose()
+        assert store.count(NAMESPACE) == 0
+
+
+@DRIVERS
+async def test_an_asynchronous_connection_in_autocommit_mode_is_refused(driver: str, place: Place) -> None:
+    async with opened_async(driver, place) as (store, engine), engine.connect() as connection:
+        await connection.execution_options(isolation_level="AUTOCOMMIT")  # type: ignore[unused-awaitable]
+        with pytest.raises(ConfigurationError, match="commits each statement by itself"):
+            store.bind(connection)
+
+
+def test_a_driver_in_autocommit_mode_is_refused_too(place: Place) -> None:
+    with opened("postgresql", place) as (store, engine):
+        connect = partial(psycopg.connect, place.postgresql(), autocommit=True)
+        unaware = create_engine(engine.url, creator=connect)
+        with unaware.connect() as connection, pytest.raises(ConfigurationError):
+            store.bind(connection)
+        unaware.dispose()
+
+
+def test_an_application_that_begins_its_sqlite_transactions_itself_can_be_joined(place: Place) -> None:
+    """As SQLAlchemy recommends for savepoints: the driver is in autocommit mode, the application is not."""
+    with opened("sqlite", place) as (store, engine):
+
+        def leave_it_to_us(connection: sqlite3.Connection, _: object) -> None:
+            connection.isolation_level = None
+
+        def begin(connection: Connection) -> None:
+            connection.exec_driver_sql("BEGIN")
+
+        event.listen(engine, "connect", leave_it_to_us)
+        event.listen(engine, "begin", begin)
+        engine.dispose()
+        with engine.begin() as connection:
+            store.bind(connection).save_many(NAMESPACE, [MemoryEntry(content=1), MemoryEntry(content=2)])
+        with pytest.raises(LookupError), engine.begin() as connection:
+            store.bind(connection).save(NAMESPACE, MemoryEntry(content=3))
+            raise LookupError
+        assert [entry.content for entry in store.load(NAMESPACE)] == [1, 2]
+
+
+@KINDS
+def test_when_a_store_is_closed_what_was_bound_is_closed_as_well(kind: str, place: Place) -> None:
+    with opened(kind, place) as (store, engine), engine.begin() as connection:
+        bound = store.bind(connection)
+        bound_again = bound.bind(connection)
+        bound.save(NAMESPACE, MemoryEntry())
+        store.close_sync()
+        uses: list[Callable[[], object]] = [
+            lambda: bound.save(NAMESPACE, MemoryEntry()),
+            lambda: bound_again.count(NAMESPACE),
+            bound.initialize_sync,
+            lambda: bound.bind(connection),
+            lambda: store.bind(connection),
+        ]
+        for use in uses:
+            with pytest.raises(StoreClosedError):
+                use()
+        bound.close_sync()
+        assert connection.execute(text("SELECT 1")).scalar_one() == 1
+
+
+def test_a_store_on_a_closed_engine_of_the_callers_binds_nothing_either(place: Place) -> None:
+    with opened("sqlite", place) as (_, engine), engine.connect() as connection:
+        store = SQLiteStore(engine=engine)
+        bound = store.bind(connection)
+        store.close_sync()
+        with pytest.raises(StoreClosedError):
+            bound.save(NAMESPACE, MemoryEntry())

@@ -121,3 +121,8 @@ def test_a_stack_that_is_almost_used_up_is_said_so() -> None:
 
     with pytest.raises(InvalidEntryError, match="room left on Python's stack"):
         deep_down(700)
+
+
+def test_a_key_that_python_cannot_print_is_refused() -> None:
+    with pytest.raises(InvalidEntryError, match="key"):
+        TEXT.encode({10**5000: 1})

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from pydantic import ValidationError
 
-from firefly_memory import MemoryEntry, MemoryScope
+from firefly_memory import DatabaseStoreError, InMemoryStore, MemoryEntry, MemoryScope
+from firefly_memory.codec import MAX_DEPTH
 from firefly_memory.testing import stopped
 
 
@@ -90,3 +91,26 @@ def test_a_loaded_entry_is_an_ordinary_model() -> None:
     with pytest.raises(ValidationError):
         loaded.importance = 9
     assert store.load("n") == [saved]
+
+
+def test_loaded_entries_share_nothing() -> None:
+    with InMemoryStore() as store:
+        store.save_many("n", [MemoryEntry(content=1), MemoryEntry(content=2)])
+        first, second = store.load("n")
+        first.model_fields_set.discard("content")
+        assert "content" in second.model_dump(exclude_unset=True)
+
+
+def test_a_deep_value_loaded_with_little_stack_left_is_one_clear_error() -> None:
+    value: object = 1
+    for _ in range(MAX_DEPTH):
+        value = [value]
+    with InMemoryStore() as store:
+        store.save("n", MemoryEntry(content=value))
+
+        def load(levels: int) -> list[MemoryEntry]:
+            return load(levels - 1) if levels else store.load("n")
+
+        with pytest.raises(DatabaseStoreError, match="room left on Python's stack"):
+            load(600)
+        assert len(store.load("n")) == 1

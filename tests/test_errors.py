@@ -22,6 +22,10 @@ ERRORS = [
     errors.SchemaMismatchError("initialize", None, "0001", "alembic upgrade head"),
     errors.SchemaMismatchError("initialize", "0000", "0001", "alembic upgrade head"),
     errors.CorruptDataError("load", "file x", "not JSON"),
+    errors.StaleConversationError("chat", 3, 5),
+    errors.TurnConflictError("chat", 3, "turn_id 3"),
+    errors.UnknownConversationError("chat"),
+    errors.SchemaMismatchError("load", None, "0001", "alembic upgrade head", "initialize()"),
 ]
 
 

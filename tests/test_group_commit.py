@@ -160,3 +160,60 @@ async def test_a_save_that_hangs_is_not_waited_for() -> None:
     assert place.calls == [["x"], ["a", "b"], ["c"]]
     await place.commit.save(record("d"), NOW)
     assert place.calls[-1] == ["d"]
+
+
+def drains() -> list[asyncio.Task[object]]:
+    return [task for task in asyncio.all_tasks() if "_drain" in repr(task.get_coro())]
+
+
+async def test_when_the_saving_task_is_cancelled_another_takes_over() -> None:
+    place = Place()
+    tasks = [place.save(name) for name in ["x", "a", "b"]]
+    await until(lambda: place.calls)
+    tasks[0].cancel()
+    await until(lambda: len(place.calls) == 2)
+    tasks.append(place.save("c"))
+    (drain,) = drains()
+    drain.cancel()
+    await until(lambda: len(place.calls) == 3)
+    place.answer.set()
+    async with asyncio.timeout(5):
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(result) for result in results] == [asyncio.CancelledError, type(None), type(None), type(None)]
+    assert place.calls == [["x"], ["a", "b"], ["a", "b", "c"]]
+    await place.commit.save(record("d"), NOW)
+    assert place.calls[-1] == ["d"]
+
+
+async def test_when_one_of_two_saving_tasks_is_cancelled_the_other_does_its_part() -> None:
+    place = Place()
+    hanging = place.save("x")
+    await until(lambda: place.calls)
+    tasks = [place.save("a")]
+    await until(lambda: len(place.calls) == 2)  # the lone save is overdue
+    (overdue,) = drains()
+    tasks.append(place.save("b"))
+    await until(lambda: len(place.calls) == 3)  # and so is the first task
+    overdue.cancel()
+    place.answer.set()
+    async with asyncio.timeout(5):
+        await asyncio.gather(hanging, *tasks)
+    assert place.calls == [["x"], ["a"], ["b"], ["a"]]
+
+
+async def test_when_everybody_is_cancelled_nothing_goes_on() -> None:
+    place = Place()
+    tasks = [place.save(name) for name in ["x", "a", "b"]]
+    await until(lambda: place.calls)
+    tasks[0].cancel()
+    await until(lambda: len(place.calls) == 2)
+    late = place.save("c")
+    await asyncio.sleep(0)
+    everybody = [*drains(), *tasks, late]
+    for task in everybody:
+        task.cancel()
+    await asyncio.gather(*everybody, return_exceptions=True)
+    assert not drains()
+    place.answer.set()
+    await place.commit.save(record("d"), NOW)
+    assert place.calls == [["x"], ["a", "b"], ["d"]]

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
+from pymongo import MongoClient
 
-from firefly_memory import EntryStore, MemoryEntry, PostgreSQLStore, StoreClosedError, adapt
+from firefly_memory import EntryStore, MemoryEntry, MongoDBStore, PostgreSQLStore, StoreClosedError, adapt
 from firefly_memory.colours import finish
 from tests.backends import BY_NAME, OWN, Backend, Place
 
@@ -116,6 +121,88 @@ def test_a_loop_that_is_running_elsewhere_closes_its_connections_when_asked(plac
         running.result()
     loop.close()
     gc.collect()
+
+
+class Ended:
+    """A server, and how many connections it has from stores whose event loops ended."""
+
+    def __init__(self, name: str, place: Place) -> None:
+        self.store: EntryStore
+        if name == "mongodb":
+            self._mongodb: MongoClient[Any] = MongoClient(place.mongodb())
+            place.later.callback(self._mongodb.close)
+            self.store, self._count = MongoDBStore(place.mongodb()), self._of_mongodb
+        else:
+            mark = f"loops-{uuid4().hex}"
+            connection = psycopg.connect(place.postgresql(), autocommit=True)
+            place.later.callback(connection.close)
+            self.store = PostgreSQLStore(f"{place.with_driver(name)}?application_name={mark}")
+            self._count = partial(self._of_postgresql, connection, mark)
+        self.store.initialize_sync()
+        self._others = self._count()
+
+    def open(self) -> int:
+        return self._count() - self._others
+
+    def gone(self) -> bool:
+        """Whether the server sees them end, which takes it a moment."""
+        deadline = time.monotonic() + 10
+        while self.open() > 0 and time.monotonic() < deadline:
+            pass
+        return self.open() <= 0
+
+    @staticmethod
+    def _of_postgresql(connection: psycopg.Connection[Any], mark: str) -> int:
+        query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
+        return int(connection.execute(query, [mark]).fetchone()[0])  # type: ignore[index]
+
+    def _of_mongodb(self) -> int:
+        everything: list[Any] = [{"$currentOp": {"allUsers": True, "idleConnections": True}}]
+        operations = self._mongodb.admin.aggregate(everything).to_list()
+        names = [one.get("clientMetadata", {}).get("application", {}).get("name") for one in operations]
+        return names.count("firefly-memory")
+
+
+ENDED = pytest.mark.parametrize("name", ["asyncpg", "psycopg", "mongodb"])
+
+
+def used_and_closed(store: EntryStore) -> None:
+    """An event loop that ends as most do that people make by hand: without a word to what is in it."""
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(store.async_count("n"))
+    loop.close()
+
+
+@ENDED
+def test_loops_that_end_without_a_word_leave_no_connections(
+    name: str, place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    ended = Ended(name, place)
+    used_and_closed(ended.store)
+    of_one_loop = ended.open()
+    assert of_one_loop > 0
+    for _ in range(5):
+        used_and_closed(ended.store)
+    asyncio.run(turn(ended.store, "loops", "and one that says goodbye"))
+    ended.store.clear("loops")
+    assert ended.gone()
+    used_and_closed(ended.store)
+    ended.store.close_sync()
+    assert ended.gone()
+    gc.collect()  # nothing is left that would complain of not having been closed
+    assert not [record for record in caplog.records if record.name == "asyncio"]
+
+
+@ENDED
+def test_a_loop_at_rest_that_ends_after_the_store_leaves_no_connections(name: str, place: Place) -> None:
+    ended = Ended(name, place)
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(ended.store.async_count("n"))
+    ended.store.close_sync()
+    loop.close()
+    del loop, ended.store
+    gc.collect()
+    assert ended.gone()
 
 
 async def test_a_coroutine_that_suspends_is_no_blocking_call() -> None:

@@ -130,7 +130,7 @@ def test_a_forked_child_uses_connections_of_its_own(backend: Backend, place: Pla
     store.close_sync()
 
 
-@pytest.mark.parametrize("name", ["sqlite", "postgresql-asyncpg", "mongodb"])
+@pytest.mark.parametrize("name", ["file", "sqlite", "postgresql-asyncpg", "mongodb"])
 def test_a_child_forked_while_threads_are_saving_is_not_stuck(name: str, place: Place) -> None:
     namespace = f"forked busily:{uuid4().hex}"
     store = adapt(BY_NAME[name].open(place))

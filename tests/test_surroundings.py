@@ -34,7 +34,7 @@ from firefly_memory import (
 )
 from firefly_memory.testing.rules.isolation import LOOKALIKES
 from tests.backends import OWN, Backend, Place
-from tests.five_methods import DbmStore
+from tests.five_methods import FolderStore
 
 # Missing packages
 
@@ -195,7 +195,7 @@ async def test_twins_of_a_backend_are_awaited() -> None:
 
 
 def test_closing_an_adapted_backend_leaves_the_backend_alone(tmp_path: Path) -> None:
-    backend = DbmStore(tmp_path / "five.dbm")
+    backend = FolderStore(tmp_path / "five")
     with adapt(backend) as store:
         store.save("n", MemoryEntry())
     with pytest.raises(StoreClosedError):
@@ -204,9 +204,14 @@ def test_closing_an_adapted_backend_leaves_the_backend_alone(tmp_path: Path) -> 
 
 
 def test_what_is_no_backend_is_refused() -> None:
-    for thing in (5, None, object(), Recorder):
-        with pytest.raises((ConfigurationError, TypeError)):
-            adapt(thing)()  # type: ignore[arg-type,operator]
+    things: list[Any] = [5, None, object()]
+    for thing in things:
+        with pytest.raises(ConfigurationError, match="is no store"):
+            adapt(thing)
+    classes: list[Any] = [Recorder, AsyncRecorder, InMemoryStore, FileStore]
+    for each in classes:
+        with pytest.raises(ConfigurationError, match=f"{each.__name__} is a class, not a store"):
+            adapt(each)
     with pytest.raises(ConfigurationError, match="has no method save, load, load_by_key, delete, clear"):
         adapt(object())  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="'durable' is not a Capability"):

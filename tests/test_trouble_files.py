@@ -6,7 +6,9 @@ import json
 import sqlite3
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,7 @@ from firefly_memory import (
     SQLiteStore,
     StoreTimeoutError,
 )
+from firefly_memory.testing import stopped
 from tests.small_disk import run_on
 
 # Full and read-only disks
@@ -78,50 +81,98 @@ DAMAGE = {
     "entries of another type": '{"format": "firefly-memory/1", "namespace": "n", "entries": 5}',
     "an entry of another type": '{"format": "firefly-memory/1", "namespace": "n", "entries": ["x"]}',
     "an entry without fields": '{"format": "firefly-memory/1", "namespace": "n", "entries": [{}]}',
+    "entries under names": '{"format": "firefly-memory/1", "namespace": "n", "entries": {}}',
+    "a namespace of another type": '{"format": "firefly-memory/1", "namespace": 5, "entries": []}',
     "another namespace": '{"format": "firefly-memory/1", "namespace": "m", "entries": []}',
     "not UTF-8": b"\xff\xfe\x00",
 }
 
 
+@pytest.mark.parametrize("name", ["n", "n" * 300], ids=["short name", "long name"])
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
-def test_a_damaged_file_is_never_reset(damage: str | bytes, tmp_path: Path) -> None:
+def test_a_damaged_file_is_never_reset(damage: str | bytes, name: str, tmp_path: Path) -> None:
     store = FileStore(tmp_path)
-    store.save("n", MemoryEntry(content="precious"))
+    store.save(name, MemoryEntry(content="precious"))
+    path = only_file(tmp_path)
     store.save("other", MemoryEntry(content="unharmed"))
-    (path,) = [path for path in tmp_path.glob("*.json") if '"n"' in path.read_text()]
-    raw = damage if isinstance(damage, bytes) else damage.encode()
+    raw = damage if isinstance(damage, bytes) else damage.replace('"n"', json.dumps(name)).encode()
     path.write_bytes(raw)
-    for use in (
-        lambda: store.load("n"),
-        lambda: store.load_by_key("n", "k"),
-        lambda: store.count("n"),
-        lambda: store.save("n", MemoryEntry()),
-        lambda: store.delete("n", "x"),
-        lambda: store.clear("n"),
-        store.namespaces,
-        store.cleanup_expired_sync,
+    for operation, use in (
+        ("load", lambda: store.load(name)),
+        ("load", lambda: store.load_page(name)),
+        ("load_by_key", lambda: store.load_by_key(name, "k")),
+        ("count", lambda: store.count(name)),
+        ("save", lambda: store.save(name, MemoryEntry())),
+        ("save_many", lambda: store.save_many(name, [MemoryEntry()])),
+        ("delete", lambda: store.delete(name, "x")),
+        ("delete_many", lambda: store.delete_many(name, ["x"])),
+        ("clear", lambda: store.clear(name)),
+        ("namespaces", store.namespaces),
+        ("cleanup_expired", store.cleanup_expired_sync),
     ):
         with pytest.raises(CorruptDataError, match="left as it is") as caught:
             use()
         assert str(path) in caught.value.where
+        assert caught.value.operation == operation
+        assert str(caught.value).startswith(f"{operation} failed: ")
     assert path.read_bytes() == raw
     assert [entry.content for entry in store.load("other")] == ["unharmed"]
 
 
+@pytest.mark.parametrize("name", ["n", "n" * 300], ids=["short name", "long name"])
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("", CorruptDataError), ("{}", CorruptDataError), ('{"format": "firefly-memory/2"}', SchemaMismatchError)],
+)
+def test_a_file_that_cannot_be_read_does_not_stop_the_clean_up_of_the_others(
+    text: str, kind: type[DatabaseStoreError], name: str, tmp_path: Path
+) -> None:
+    store = FileStore(tmp_path)
+    store.save(name, MemoryEntry())
+    only_file(tmp_path).write_text(text)
+    with stopped() as clock:
+        for number in range(20):
+            store.save(f"{number}", MemoryEntry(expires_at=clock.now() + timedelta(seconds=1)))
+        clock.advance(seconds=2)
+        with pytest.raises(kind) as caught:
+            store.cleanup_expired_sync()
+    assert caught.value.operation == "cleanup_expired"
+    assert only_file(tmp_path).read_text() == text, "the only one that is left"
+
+
+@pytest.mark.parametrize("name", ["n", "n" * 300], ids=["short name", "long name"])
+def test_a_file_that_is_gone_meanwhile_is_no_trouble(name: str, tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    store.save(name, MemoryEntry())
+    path = only_file(tmp_path)
+    path.unlink()
+    path.symlink_to("what is not there")
+    assert store.namespaces() == []
+    assert store.cleanup_expired_sync() == 0
+    assert store.load(name) == []
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("created_at", "yesterday"), ("created_at", "2024-01-01T00:00:00"), ("scope", "x"), ("importance", 7), ("metadata", []),
+    [("created_at", "yesterday"), ("created_at", "2024-01-01T00:00:00"), ("created_at", "0001-01-01T00:00:00+05:00"), ("scope", "x"), ("importance", 7), ("metadata", []),
      ("expires_at", 5), ("unknown", 1), ("importance", "high"), ("content", {"~int": "zz"})],
 )  # fmt: skip
 def test_a_damaged_entry_is_named(field: str, value: object, tmp_path: Path) -> None:
     store = FileStore(tmp_path)
-    store.save("n", MemoryEntry(entry_id="it"))
+    store.save("n", MemoryEntry(entry_id="it", key="k"))
     path = only_file(tmp_path)
     document = json.loads(path.read_text())
     document["entries"][0][field] = value
     path.write_text(json.dumps(document))
-    with pytest.raises(CorruptDataError):
-        store.load("n")
+    uses: dict[str, Callable[[], object]] = {
+        "load": lambda: store.load("n"),
+        "load_page": lambda: store.load_page("n"),
+        "load_by_key": lambda: store.load_by_key("n", "k"),
+    }
+    for operation, use in uses.items():
+        with pytest.raises(CorruptDataError) as caught:
+            use()
+        assert caught.value.operation in (operation, operation.removesuffix("_page"))
     assert json.loads(path.read_text()) == document
 
 
@@ -142,8 +193,10 @@ def test_a_file_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
     path = only_file(tmp_path)
     text = path.read_text().replace("firefly-memory/1", "firefly-memory/2")
     path.write_text(text)
-    with pytest.raises(SchemaMismatchError, match="pip install --upgrade firefly-memory"):
+    with pytest.raises(SchemaMismatchError, match="pip install --upgrade firefly-memory") as caught:
         store.save("n", MemoryEntry())
+    assert caught.value.operation == "save"
+    assert str(path) in str(caught.value)
     assert path.read_text() == text
 
 
@@ -185,14 +238,11 @@ def test_a_lock_that_is_never_freed_is_not_waited_for_for_ever(tmp_path: Path) -
         with pytest.raises(StoreTimeoutError, match="has been locked") as caught:
             store.save("n", MemoryEntry())
         assert caught.value.retryable
+        assert caught.value.operation == "save"
+        assert str(lock) in str(caught.value)
         assert store.count("n") == 1, "readers do not wait"
     store.save("n", MemoryEntry())
     assert store.count("n") == 2
-
-
-def test_an_empty_base_dir_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="base_dir"):
-        FileStore("")
 
 
 def test_reading_creates_nothing(tmp_path: Path) -> None:

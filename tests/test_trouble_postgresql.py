@@ -208,11 +208,22 @@ def test_a_schema_name_may_have_capitals_and_be_a_reserved_word(server: Embedded
         ({"url": "postgresql://h/x", "timeout": 0}, "timeout"),
         ({"url": "mysql://h/x"}, "'mysql' is not PostgreSQL's"),
         ({"url": "h/x"}, "not a PostgreSQL URL"),
+        ({"url": "postgresql://h:99999/x"}, "port"),
+        ({"url": "postgresql://h:0/x"}, "port"),
+        ({"url": "postgresql://h,i:1/x?port=1,2,3"}, "one port for all hosts"),
+        ({"url": "postgresql://h/x?connect_timeout=abc"}, "connect_timeout"),
+        ({"url": "postgresql://h/x?connect_timeout=-5"}, "connect_timeout"),
+        ({"url": "postgresql://h/x?keepalives_idle=1.5"}, "keepalives_idle"),
+        ({"url": "postgresql://h/x?sslmode=nonsense"}, "sslmode .* must be one of allow, disable"),
+        ({"url": "postgresql://h/x?ssl=nonsense"}, "sslmode"),
+        ({"url": "postgresql://h/x?target_session_attrs=nonsense"}, "target_session_attrs"),
+        ({"url": "postgresql://u:n%00nsense@h/x"}, "%00"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, Any], words: str) -> None:
-    with pytest.raises(ConfigurationError, match=words):
+    with pytest.raises(ConfigurationError, match=words) as caught:
         PostgreSQLStore(**arguments)
+    assert "nsense" not in _everything_shown(caught.value), "it may be a part of the password"
 
 
 # Rows
@@ -341,6 +352,21 @@ def test_servers_and_clients_in_other_time_zones(place: Place, monkeypatch: pyte
             own.remove()
     monkeypatch.undo()
     time.tzset()
+
+
+@COLOURS
+def test_what_the_environment_says_of_texts_and_numbers_changes_no_value(
+    colour: Colour, server: EmbeddedPostgreSQL, using: Using, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    monkeypatch.setenv("PGOPTIONS", "-c extra_float_digits=0")
+    entry = MemoryEntry(content="漢字", importance=0.12345678901234566)
+    for driver in ("asyncpg", "psycopg"):
+        for options in ("client_encoding=LATIN1", "options=-c%20extra_float_digits%3D0"):
+            store = using(PostgreSQLStore(f"{url(server, driver)}?{options}", schema_name="values"), colour)
+            store("clear", "n")
+            store("save", "n", entry)
+            assert store("load", "n") == [entry]
 
 
 def test_a_full_disk_of_the_server_is_one_clear_error() -> None:

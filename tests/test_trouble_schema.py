@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
@@ -10,7 +11,7 @@ import psycopg
 import pytest
 from sqlalchemy import event
 
-from firefly_memory import MemoryEntry, PostgreSQLStore, SchemaMismatchError
+from firefly_memory import DatabaseStoreError, MemoryEntry, PostgreSQLStore, SchemaMismatchError
 from firefly_memory.schema import HEAD
 from firefly_memory.stores.sql.postgresql.database import PostgreSQLDatabase
 from firefly_memory.testing import Colour
@@ -78,7 +79,7 @@ def test_a_schema_that_is_behind_or_ahead_is_reported(
     store = using(PostgreSQLStore(url, schema_name=name, migrate=False), colour)
     with pytest.raises(SchemaMismatchError, match="is missing"):
         store("load", "n")
-    admin(f"DROP TABLE {name}.firefly_memory_version")
+    admin(f"DROP SCHEMA {name} CASCADE")
     store = using(PostgreSQLStore(url, schema_name=name), colour)
     store("save", "n", MemoryEntry())
 
@@ -92,6 +93,27 @@ def test_a_table_dropped_under_a_running_store_is_reported(
     admin(f"DROP SCHEMA {name} CASCADE")
     with pytest.raises(SchemaMismatchError, match=r"alembic .*upgrade head"):
         store("load", "n")
+
+
+@COLOURS
+@pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
+def test_a_database_whose_encoding_cannot_hold_every_text_is_refused_at_the_start(
+    driver: str, colour: Colour, place: Place, name: str, using: Using, admin: Callable[[str], list[Any]]
+) -> None:
+    admin(f"CREATE DATABASE {name} ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+    try:
+        latin = re.sub(r"/[^/?]*(?=$|\?)", f"/{name}", place.with_driver(driver))
+        store = using(PostgreSQLStore(latin), colour)
+        with pytest.raises(DatabaseStoreError, match="LATIN1 cannot hold every text"):
+            store("save", "n", MemoryEntry())
+        with psycopg.connect(latin.replace(f"+{driver}", ""), autocommit=True) as connection:
+            connection.execute("CREATE SCHEMA firefly_memory")
+            connection.execute("CREATE TABLE firefly_memory.firefly_memory_version (version_num VARCHAR(32))")
+            connection.execute("INSERT INTO firefly_memory.firefly_memory_version VALUES (%s)", (HEAD,))
+        with pytest.raises(DatabaseStoreError, match="LATIN1 cannot hold every text"):
+            store("save", "n", MemoryEntry())
+    finally:
+        admin(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def test_a_start_with_a_current_schema_costs_one_query(url: str, name: str) -> None:

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from firefly_memory import EntryStore, MemoryEntry, adapt
+from tests import memory_worker
 from tests.backends import BY_NAME, Backend, Place
 
 ROOT = Path(__file__).parents[1]
@@ -81,7 +82,8 @@ def main() -> None:
         store = adapt(BY_NAME[name].open(place))
         print("ready", flush=True)
         sys.stdin.readline()
-        globals()[work](store, *arguments)
+        work_of_memories = getattr(memory_worker, work, None)
+        (work_of_memories or globals()[work])(store, *arguments)
         store.close_sync()
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from firefly_memory.lazy import lazily
 
 if TYPE_CHECKING:
-    from firefly_memory.connect import connect
+    from firefly_memory.by_url import connect
+    from firefly_memory.conversation import ConversationMemory
     from firefly_memory.entries import MemoryEntry, MemoryScope
     from firefly_memory.errors import (
         ConfigurationError,
@@ -25,10 +26,15 @@ if TYPE_CHECKING:
         MissingDependencyError,
         NotSupportedError,
         SchemaMismatchError,
+        StaleConversationError,
         StoreClosedError,
         StoreTimeoutError,
+        TurnConflictError,
+        UnknownConversationError,
     )
-    from firefly_memory.protocols import AsyncMemoryStore, Capability, MemoryStore, Page, StoreView
+    from firefly_memory.manager import MemoryManager
+    from firefly_memory.protocols import ABSENT, AsyncMemoryStore, Capability, MemoryStore, Page, StoreView
+    from firefly_memory.settings import MemorySettings
     from firefly_memory.stores.base import EntryStore
     from firefly_memory.stores.custom import adapt
     from firefly_memory.stores.file import FileStore
@@ -36,14 +42,23 @@ if TYPE_CHECKING:
     from firefly_memory.stores.mongodb.store import MongoDBStore
     from firefly_memory.stores.sql.postgresql.store import PostgreSQLStore
     from firefly_memory.stores.sql.sqlite.store import SQLiteStore
+    from firefly_memory.summarization import create_llm_summarizer
+    from firefly_memory.tokens import TokenEstimator
+    from firefly_memory.turns import ConversationInfo, ConversationPage, ConversationTurn, Window
+    from firefly_memory.working import WorkingMemory
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ABSENT",
     "AsyncMemoryStore",
     "Capability",
     "ConfigurationError",
     "ConflictError",
+    "ConversationInfo",
+    "ConversationMemory",
+    "ConversationPage",
+    "ConversationTurn",
     "CorruptDataError",
     "DatabaseConnectionError",
     "DatabaseStoreError",
@@ -54,7 +69,9 @@ __all__ = [
     "InMemoryStore",
     "InvalidEntryError",
     "MemoryEntry",
+    "MemoryManager",
     "MemoryScope",
+    "MemorySettings",
     "MemoryStore",
     "MissingDependencyError",
     "MongoDBStore",
@@ -63,20 +80,32 @@ __all__ = [
     "PostgreSQLStore",
     "SQLiteStore",
     "SchemaMismatchError",
+    "StaleConversationError",
     "StoreClosedError",
     "StoreTimeoutError",
     "StoreView",
+    "TokenEstimator",
+    "TurnConflictError",
+    "UnknownConversationError",
+    "Window",
+    "WorkingMemory",
     "adapt",
     "connect",
+    "create_llm_summarizer",
 ]
 
 _ERRORS = "firefly_memory.errors"
 _PROTOCOLS = "firefly_memory.protocols"
 _WHERE = {
+    "ABSENT": _PROTOCOLS,
     "AsyncMemoryStore": _PROTOCOLS,
     "Capability": _PROTOCOLS,
     "ConfigurationError": _ERRORS,
     "ConflictError": _ERRORS,
+    "ConversationInfo": "firefly_memory.turns",
+    "ConversationMemory": "firefly_memory.conversation",
+    "ConversationPage": "firefly_memory.turns",
+    "ConversationTurn": "firefly_memory.turns",
     "CorruptDataError": _ERRORS,
     "DatabaseConnectionError": _ERRORS,
     "DatabaseStoreError": _ERRORS,
@@ -87,7 +116,9 @@ _WHERE = {
     "InMemoryStore": "firefly_memory.stores.memory",
     "InvalidEntryError": _ERRORS,
     "MemoryEntry": "firefly_memory.entries",
+    "MemoryManager": "firefly_memory.manager",
     "MemoryScope": "firefly_memory.entries",
+    "MemorySettings": "firefly_memory.settings",
     "MemoryStore": _PROTOCOLS,
     "MissingDependencyError": _ERRORS,
     "MongoDBStore": "firefly_memory.stores.mongodb.store",
@@ -96,11 +127,18 @@ _WHERE = {
     "PostgreSQLStore": "firefly_memory.stores.sql.postgresql.store",
     "SQLiteStore": "firefly_memory.stores.sql.sqlite.store",
     "SchemaMismatchError": _ERRORS,
+    "StaleConversationError": _ERRORS,
     "StoreClosedError": _ERRORS,
     "StoreTimeoutError": _ERRORS,
     "StoreView": _PROTOCOLS,
+    "TokenEstimator": "firefly_memory.tokens",
+    "TurnConflictError": _ERRORS,
+    "UnknownConversationError": _ERRORS,
+    "Window": "firefly_memory.turns",
+    "WorkingMemory": "firefly_memory.working",
     "adapt": "firefly_memory.stores.custom",
-    "connect": "firefly_memory.connect",
+    "connect": "firefly_memory.by_url",
+    "create_llm_summarizer": "firefly_memory.summarization",
 }
 
 

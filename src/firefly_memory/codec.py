@@ -91,7 +91,7 @@ class Form:
     integer_limit: int = _INTEGER_TEXT_LIMIT
     reserved_key_starts: tuple[str, ...] = ("~",)
     nul_in_keys: bool = True
-    natural_depth: int = 64  # MongoDB takes 100 levels in a document, the JSON parser 200
+    natural_depth: int = 60  # the JSON parser takes 200, and an object with escaped keys takes three
 
     def encode(self, value: Any, path: str = "content") -> Any:
         """``value`` as JSON text that this place keeps exactly."""
@@ -160,7 +160,7 @@ class Form:
             for key, item in value.items():
                 encoded[key if type(key) is str else _normalised_key(key)] = self._encode(item, depth)
         except _RefusedError as refused:
-            refused.path.append(f"[{key!r}]")
+            refused.path.append(_step(key))
             raise
         if len(encoded) < len(value):
             raise _RefusedError("two of its keys are the same once they are written as text")
@@ -215,7 +215,12 @@ class _Documents(Form):
 DOCUMENT = _Documents()
 """Documents that become part of a larger JSON text: files."""
 
-BSON = _Documents(integer_limit=2**63, reserved_key_starts=("~", "$"), nul_in_keys=False)
+BSON = _Documents(
+    integer_limit=2**63,
+    reserved_key_starts=("~", "$"),
+    nul_in_keys=False,
+    natural_depth=30,  # MongoDB takes 100 levels in a document
+)
 """Documents: MongoDB."""
 
 
@@ -298,6 +303,13 @@ def _unescaped(key: str, inner: Any) -> Any:
     raise DecodeError(f"unknown escape {key!r}")
 
 
+def _step(key: Any) -> str:
+    try:
+        return f"[{key!r}]"
+    except ValueError:  # an integer that Python does not print
+        return "[…]"
+
+
 def _escaped(text: str) -> str:
     return _TO_ESCAPE.sub(lambda found: "\\\\" if found[0] == "\\" else f"\\u{ord(found[0]):04x}", text)
 
@@ -325,7 +337,10 @@ def _normalised_key(key: Any) -> str:
     if isinstance(key, str):
         return str.__str__(key)
     if key is None or isinstance(key, int) or (isinstance(key, float) and isfinite(key)):
-        return json.dumps(key)
+        try:
+            return json.dumps(key)
+        except ValueError as exc:  # Python does not print integers of more than 4,300 digits
+            raise _RefusedError(f"a key cannot be written as text ({exc})") from exc
     if isinstance(key, (date, time, UUID, Decimal, PurePath)):
         return str(_normalised(key))
     raise _RefusedError(f"keys of type {_type_name(key)} cannot be stored; use text")

@@ -77,7 +77,7 @@ class MemoryEntry(BaseModel):
 
 
 _SCOPES = {scope.value: scope for scope in MemoryScope}
-_ALL_FIELDS = set(MemoryEntry.model_fields)  # complete, so that nothing is ever added and all entries can share it
+_ALL_FIELDS = set(MemoryEntry.model_fields)
 _set = object.__setattr__
 
 
@@ -116,7 +116,7 @@ def restored_entry(
             "importance": importance,
         },
     )
-    _set(entry, "__pydantic_fields_set__", _ALL_FIELDS)
+    _set(entry, "__pydantic_fields_set__", _ALL_FIELDS.copy())
     _set(entry, "__pydantic_extra__", None)
     _set(entry, "__pydantic_private__", None)
     return entry

@@ -67,6 +67,49 @@ class EntryOwnershipError(ConflictError):
         )
 
 
+class StaleConversationError(ConflictError):
+    """The conversation has turns that the author of a new one had not seen; ``turns`` is how many it has."""
+
+    def __init__(self, conversation_id: str, expected: int, turns: int) -> None:
+        super().__init__(conversation_id, expected, turns)
+        self.conversation_id = conversation_id
+        self.expected = expected
+        self.turns = turns
+
+    def __str__(self) -> str:
+        return (
+            f"conversation {self.conversation_id!r} has {self.turns} turns, not {self.expected}; "
+            f"read what is new and try again with expected_turns={self.turns}"
+        )
+
+
+class TurnConflictError(ConflictError):
+    """The turn of that number or idempotency key is there already, with other content."""
+
+    def __init__(self, conversation_id: str, turn_id: int, given: str) -> None:
+        super().__init__(conversation_id, turn_id, given)
+        self.conversation_id = conversation_id
+        self.turn_id = turn_id
+        self.given = given
+
+    def __str__(self) -> str:
+        return (
+            f"conversation {self.conversation_id!r} has another turn {self.turn_id} for {self.given}; "
+            "a retry must bring the same content"
+        )
+
+
+class UnknownConversationError(FireflyMemoryError, KeyError):
+    """There is no such conversation."""
+
+    def __init__(self, conversation_id: str) -> None:
+        super().__init__(conversation_id)
+        self.conversation_id = conversation_id
+
+    def __str__(self) -> str:
+        return f"there is no conversation {self.conversation_id!r}"
+
+
 class NotSupportedError(FireflyMemoryError, NotImplementedError):
     """This backend, or this way of opening it, cannot do what was asked."""
 
@@ -109,17 +152,22 @@ class StoreClosedError(DatabaseStoreError):
 
 
 class SchemaMismatchError(DatabaseStoreError):
-    """The database's schema is not the one this version of the library needs."""
+    """The database's schema is not the one this version of the library needs.
 
-    def __init__(self, operation: str, found: str | None, expected: str, command: str) -> None:
+    ``found`` and ``expected`` say what is there and what should be, ``command`` is what to run.
+    """
+
+    def __init__(self, operation: str, found: str | None, expected: str, command: str, otherwise: str = "") -> None:
         self.found = found
         self.expected = expected
         self.command = command
+        self.otherwise = otherwise
         state = "is missing or incomplete" if found is None else f"is at {found}"
-        super().__init__(operation, f"the schema {state}, this version needs {expected}; run: {command}")
+        other = otherwise and f", or {otherwise}"
+        super().__init__(operation, f"the schema {state}, this version needs {expected}; run: {command}{other}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.operation, self.found, self.expected, self.command)
+        return type(self), (self.operation, self.found, self.expected, self.command, self.otherwise)
 
 
 class CorruptDataError(DatabaseStoreError):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
+import time
 from typing import Self
 from weakref import WeakSet
 
@@ -15,7 +17,7 @@ class ForkAware:
         _watching.add(self)
 
     def before_fork(self) -> None:
-        """In the parent. Must not wait for another watcher."""
+        """In the parent. May wait for work under way to end, which may still need a :class:`ForkSafeLock`."""
 
     def after_fork_in_parent(self) -> None: ...
 
@@ -47,37 +49,56 @@ class ForkSafeLock(ForkAware):
 
 
 class ForkBarrier:
-    """Lets any number of threads pass, but nobody while the process forks: not even a library is caught half-way."""
+    """Lets threads pass, as many at once as there is room for, but nobody while the process forks.
 
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
+    So not even a library is caught half-way. A fork waits for those inside: nobody should wait for long in there.
+    """
+
+    def __init__(self, room: float = math.inf) -> None:
+        self._lock = threading.Lock()
+        self._may_enter = threading.Condition(self._lock)
+        self._is_empty = threading.Condition(self._lock)
+        self._room = room
         self._inside = 0
         self._shut = False
 
-    def __enter__(self) -> Self:
-        with self._changed:
-            while self._shut:
-                self._changed.wait()
+    def enter(self, deadline: float | None = None) -> bool:
+        """Go in, or return ``False`` if that was not possible before ``deadline``, by ``time.monotonic()``."""
+        with self._lock:
+            while self._shut or self._inside >= self._room:
+                patience = None if deadline is None else deadline - time.monotonic()
+                if patience is not None and patience <= 0:
+                    return False
+                self._may_enter.wait(patience)
             self._inside += 1
+            return True
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._shut:
+                self._may_enter.notify()
+            elif not self._inside:
+                self._is_empty.notify_all()
+
+    def __enter__(self) -> Self:
+        self.enter()
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._changed:
-            self._inside -= 1
-            if not self._inside:
-                self._changed.notify_all()
+        self.leave()
 
     def shut(self) -> None:
         """Let nobody in, and wait until nobody is inside."""
-        with self._changed:
+        with self._lock:
             self._shut = True
             while self._inside:
-                self._changed.wait()
+                self._is_empty.wait()
 
     def open(self) -> None:
-        with self._changed:
+        with self._lock:
             self._shut = False
-            self._changed.notify_all()
+            self._may_enter.notify_all()
 
 
 _watching: WeakSet[ForkAware] = WeakSet()
@@ -85,7 +106,7 @@ _told: list[ForkAware] = []  # so that the same ones are told before and after
 
 
 def _before() -> None:
-    for watcher in list(_watching):
+    for watcher in sorted(_watching, key=lambda watcher: isinstance(watcher, ForkSafeLock)):  # locks last
         watcher.before_fork()
         _told.append(watcher)
 

@@ -32,7 +32,9 @@ R7, isolation
     character: no wildcards, no paths, no case folding, no normalisation.
 R8, atomic
     One call is all or nothing, ``save_many`` included. A crash or a cancelled task leaves the old state or the new.
-    A store without ``Capability.ATOMIC_BATCHES`` promises this for each entry only.
+    A cancelled call is over when its caller gets the ``CancelledError``: it undoes nothing that is done later. Where
+    a thread works for it that cannot be stopped, the caller waits for the end of what this has begun.
+    A store without ``Capability.ATOMIC_BATCHES`` promises all this for each entry only.
 R9, acknowledged is durable
     When a call returns, killing the process or the server does not undo it (stores with ``Capability.DURABLE``).
 R10, concurrent
@@ -60,9 +62,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, overload, runtime_checkable
 
 from firefly_memory.entries import MemoryEntry
+
+if TYPE_CHECKING:
+    from firefly_memory.stores.conversations import ConversationLog
 
 
 class Capability(Enum):
@@ -73,6 +78,16 @@ class Capability(Enum):
     LISTING = "namespaces() and cleanup_expired() work; without it they raise NotSupportedError"
     DURABLE = "entries outlive the process"
     SHARED = "several processes may use the same data at once"
+
+
+class Absence(Enum):
+    """The type of :data:`ABSENT`."""
+
+    ABSENT = "no value"
+
+
+ABSENT = Absence.ABSENT
+"""For ``save_if`` and ``compare_and_set``: there is to be no value."""
 
 
 @runtime_checkable
@@ -145,6 +160,10 @@ class StoreView(Protocol):
     def capabilities(self) -> frozenset[Capability]:
         """The promises this store makes beyond those that every store makes."""
 
+    @property
+    def conversations(self) -> ConversationLog:
+        """The conversations kept beside the entries; ``ConversationMemory`` is what uses them."""
+
     async def initialize(self, *, migrate: bool | None = None) -> None:
         """Connect, and bring the schema up to date. Idempotent, and done on first use when skipped.
 
@@ -157,6 +176,13 @@ class StoreView(Protocol):
 
     async def save(self, namespace: str, entry: MemoryEntry) -> None:
         """Save ``entry``, replacing the one with its ``entry_id``."""
+
+    async def save_if(self, namespace: str, entry: MemoryEntry, expected: Any) -> bool:
+        """Save ``entry`` if the live entry with its ``entry_id`` has the content ``expected``; return whether it had.
+
+        ``expected=ABSENT`` stands for no such entry. Contents are the same if they are stored the same, down to the
+        order of keys; whether ``1`` and ``1.0`` are is up to the backend.
+        """
 
     async def save_many(self, namespace: str, entries: Iterable[MemoryEntry]) -> None:
         """Save all ``entries`` or none. Of two with the same ``entry_id``, the later one wins."""

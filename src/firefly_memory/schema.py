@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     CheckConstraint,
     Column,
     ColumnElement,
@@ -22,7 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-REVISIONS = ("0001",)
+REVISIONS = ("0001", "0002")
 """Every revision this version of the library knows, oldest first. A test keeps it in step with ``migrations/``."""
 
 HEAD = REVISIONS[-1]
@@ -76,6 +77,7 @@ def metadata(schema_name: str | None) -> MetaData:
     place = _OnSQLite() if schema_name is None else _OnPostgreSQL()
     tables = MetaData(schema=schema_name)
     _memory_entries(tables, place)
+    _conversations(tables, place)
     return tables
 
 
@@ -115,4 +117,58 @@ def _memory_entries(tables: MetaData, place: _OnSQLite | _OnPostgreSQL) -> None:
         c.entry_id,
         **keyed,
         **place.by_code_point("namespace", "key", "entry_id"),
+    )
+
+
+def _conversations(tables: MetaData, place: _OnSQLite | _OnPostgreSQL) -> None:
+    conversations = Table(
+        "memory_conversations",
+        tables,
+        Column("conversation_id", Text, primary_key=True),
+        # How many turns there are, and the sum of their tokens: an append takes its place from here.
+        Column("turns", BigInteger, nullable=False),
+        Column("tokens", BigInteger, nullable=False),
+        # How many of them, from the first on, the summary stands for.
+        Column("evicted_turns", BigInteger, nullable=False, server_default=text("0")),
+        Column("evicted_tokens", BigInteger, nullable=False, server_default=text("0")),
+        Column("summary", Text),
+        # Who is at work on the next summary, and until when nobody else should be.
+        Column("claim", Text),
+        Column("claimed_until", place.instant),
+        Column("created_at", place.instant, nullable=False),
+        Column("updated_at", place.instant, nullable=False),
+    )
+    Index(
+        "idx_conversations_order",
+        conversations.c.created_at,
+        conversations.c.conversation_id,
+        **place.by_code_point("conversation_id"),
+    )
+    turns = Table(
+        "memory_turns",
+        tables,
+        Column("conversation_id", Text, primary_key=True),
+        Column("turn_id", BigInteger, primary_key=True, autoincrement=False),
+        Column("tokens", BigInteger, nullable=False),
+        # The sum of the tokens of all turns before this one: the window is found by it.
+        Column("tokens_before", BigInteger, nullable=False),
+        Column("user_prompt", Text, nullable=False),
+        Column("assistant_response", Text, nullable=False),
+        # JSON text as the messages' own library writes it, byte for byte.
+        Column("messages", Text),
+        Column("messages_format", Text),
+        Column("metadata", place.document, nullable=False, server_default="{}"),
+        Column("idempotency_key", Text),
+        # Given to each append by its writer, who recognises it after a lost connection.
+        Column("append_id", Text, nullable=False),
+        Column("created_at", place.instant, nullable=False),
+    )
+    c = turns.c
+    Index("idx_turns_tokens", c.conversation_id, c.tokens_before)
+    Index(
+        "idx_turns_idempotency",
+        c.conversation_id,
+        c.idempotency_key,
+        unique=True,
+        **place.only(c.idempotency_key.is_not(None)),
     )

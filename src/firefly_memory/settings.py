@@ -2,23 +2,108 @@
 
 from __future__ import annotations
 
-from pydantic import SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+import os
+import warnings
+from collections.abc import Mapping
+from typing import Any, Literal
 
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings.sources import DotEnvSettingsSource, EnvSettingsSource
+
+from firefly_memory.errors import ConfigurationError
 from firefly_memory.schema import POSTGRESQL_SCHEMA
+
+PREFIX = "FIREFLY_AGENTIC_MEMORY_"
+EARLIER_PREFIX = "FIREFLY_GENAI_MEMORY_"
+
+BACKENDS = ("in_memory", "file", "sqlite", "postgres", "mongodb")
 
 
 class MemorySettings(BaseSettings):
-    """Settings from variables that start with ``FIREFLY_AGENTIC_MEMORY_``."""
+    """Settings from variables that start with ``FIREFLY_AGENTIC_MEMORY_``, of the process or of a file ``.env``.
 
-    model_config = SettingsConfigDict(env_prefix="FIREFLY_AGENTIC_MEMORY_", extra="ignore")
+    ``url`` takes the place of ``backend`` and what belongs to it.
+    """
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_file=".env", extra="ignore", hide_input_in_errors=True)
 
     url: SecretStr | None = None
+    backend: Literal["in_memory", "file", "sqlite", "postgres", "mongodb"] = "in_memory"
+    max_conversation_tokens: int = Field(128_000, ge=1)
+    summarize_threshold: int = Field(10, ge=0)
+    summary_model: str | None = None
+    file_dir: str = ".firefly_memory"
+    sqlite_path: str | None = None
     postgres_url: SecretStr | None = None
+    postgres_pool_size: int = Field(10, ge=1)
+    postgres_pool_min_size: int = Field(2, ge=0)
     postgres_schema: str = POSTGRESQL_SCHEMA
+    mongodb_url: SecretStr | None = None
+    mongodb_database: str = "firefly_memory"
+    mongodb_collection: str = "entries"
+    mongodb_pool_size: int = Field(10, ge=1)
 
     @property
     def database_url(self) -> str | None:
         """The SQL database to work on: any URL, or the documented PostgreSQL one."""
         url = self.url or self.postgres_url
         return None if url is None else url.get_secret_value()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic calls it so
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        # The first source that has a value wins: the process before the file, in each the present name before the old.
+        return (
+            init_settings,
+            env_settings,
+            _EarlierNames(settings_cls, EnvSettingsSource(settings_cls, env_prefix=EARLIER_PREFIX)),
+            dotenv_settings,
+            _EarlierNames(settings_cls, DotEnvSettingsSource(settings_cls, env_prefix=EARLIER_PREFIX)),
+        )
+
+
+class _EarlierNames(PydanticBaseSettingsSource):
+    """What another source finds under the names that variables had first, with a word about each."""
+
+    def __init__(self, settings_cls: type[BaseSettings], source: EnvSettingsSource) -> None:
+        super().__init__(settings_cls)
+        self._source = source
+
+    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
+        return self._source.get_field_value(field, field_name)
+
+    def __call__(self) -> dict[str, Any]:
+        found = {name: value for name, value in self._source().items() if name in MemorySettings.model_fields}
+        for name in found:
+            warnings.warn(
+                f"{EARLIER_PREFIX}{name.upper()} is now called {PREFIX}{name.upper()}", DeprecationWarning, stacklevel=2
+            )
+        return found
+
+
+def read_settings() -> MemorySettings:
+    """The settings; ``ConfigurationError`` names the variable that cannot be used, and never shows a secret."""
+    try:
+        return MemorySettings()
+    except ValidationError as exc:
+        problems = "; ".join(f"{_variable(error['loc'])}: {_problem(error)}" for error in exc.errors())
+        raise ConfigurationError(problems) from None
+
+
+def _variable(location: tuple[int | str, ...]) -> str:
+    name = str(location[0]).upper()
+    earlier = f"{EARLIER_PREFIX}{name}"
+    return earlier if earlier in os.environ and f"{PREFIX}{name}" not in os.environ else f"{PREFIX}{name}"
+
+
+def _problem(error: Mapping[str, Any]) -> str:
+    if error["type"] == "literal_error":
+        return f"must be one of {', '.join(BACKENDS)}"
+    return str(error["msg"])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from firefly_memory.codec import Form
 from firefly_memory.protocols import Capability
+from firefly_memory.stores.conversations import ConversationLog
 from firefly_memory.stores.records import Position, Purged, ReadInstant, Record, Row
 
 
@@ -27,12 +28,20 @@ class Backend(Protocol):
     @property
     def capabilities(self) -> frozenset[Capability]: ...
 
+    @property
+    def conversations(self) -> ConversationLog:
+        """The conversations in this place."""
+
     async def initialize(self, migrate: bool | None) -> None: ...
 
     async def close(self) -> None: ...
 
     async def save(self, record: Record, now: datetime) -> None:
         """Insert, or replace all but ``created_at``; ``EntryOwnershipError`` if another namespace has the id."""
+
+    async def save_if(self, record: Record, expected: Any, now: datetime) -> bool:
+        """:meth:`save`, if the live record with its id has the encoded content ``expected``, or if, for ``ABSENT``, no
+        namespace has one. ``False``, and nothing is written, otherwise."""
 
     async def save_many(self, records: list[Record], now: datetime) -> None:
         """:meth:`save` for each of ``records``, whose ids are all different; all or nothing."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import Any, NoReturn, Self
 from warnings import warn
 
 from firefly_memory.colours import finish
@@ -50,6 +50,12 @@ class EntryStore:
 
     async def async_save(self, namespace: str, entry: MemoryEntry) -> None:
         await self.suspending.save(namespace, entry)
+
+    def save_if(self, namespace: str, entry: MemoryEntry, expected: Any) -> bool:
+        return finish(self.blocking.save_if(namespace, entry, expected))
+
+    async def async_save_if(self, namespace: str, entry: MemoryEntry, expected: Any) -> bool:
+        return await self.suspending.save_if(namespace, entry, expected)
 
     def save_many(self, namespace: str, entries: Iterable[MemoryEntry]) -> None:
         finish(self.blocking.save_many(namespace, entries))

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import NoReturn
+from inspect import iscoroutinefunction
+from typing import Any, NoReturn, TypeVar
 
 from firefly_memory.codec import PORTABLE
 from firefly_memory.entries import MemoryEntry, restored_entry
-from firefly_memory.errors import ConfigurationError, CorruptDataError, NotSupportedError, StoreClosedError
+from firefly_memory.errors import (
+    ConfigurationError,
+    CorruptDataError,
+    DatabaseStoreError,
+    NotSupportedError,
+    StoreClosedError,
+)
 from firefly_memory.protocols import AsyncMemoryStore, Capability, MemoryStore, StoreView
 from firefly_memory.stores.base import EntryStore
+from firefly_memory.stores.cancellation import stop_if_given_up
+from firefly_memory.stores.conversation_entries import EntryConversationLog
+from firefly_memory.stores.editing import alone_at_once, alone_in_turn
 from firefly_memory.stores.records import Position, Purged, Record, as_it_is
 from firefly_memory.stores.shelf import Shelf, is_live
-from firefly_memory.stores.threads import ThreadedView
+from firefly_memory.stores.threads import threaded
 from firefly_memory.stores.view import RecordView
+
+T = TypeVar("T")
 
 _FIVE = ("save", "load", "load_by_key", "delete", "clear")
 
@@ -26,11 +39,18 @@ def adapt(store: MemoryStore, capabilities: Collection[Capability] = ()) -> Entr
     safe for it, expired entries are hidden, order and pages are made from what it loads. What it cannot know it
     refuses (``Capability.LISTING``). ``capabilities`` are the promises its author makes for it.
     """
+    if isinstance(store, type):
+        raise ConfigurationError(f"{store.__name__} is a class, not a store; pass an object of it")
     if isinstance(store, EntryStore):
         return store
     missing = [name for name in _FIVE if not callable(getattr(store, name, None))]
     if missing:
         raise ConfigurationError(f"{type(store).__name__} is no store: it has no method {', '.join(missing)}")
+    waiting = [name for name in _FIVE if iscoroutinefunction(getattr(store, name))]
+    if waiting:
+        raise ConfigurationError(
+            f"{type(store).__name__} has coroutines where a store blocks; call them async_{', async_'.join(waiting)}"
+        )
     for capability in capabilities:
         if not isinstance(capability, Capability):
             raise ConfigurationError(f"{capability!r} is not a Capability")
@@ -43,21 +63,29 @@ class CustomStore(EntryStore):
     def __init__(self, store: MemoryStore, capabilities: Collection[Capability] = ()) -> None:
         self._store = store
         promised = frozenset(capabilities) - {Capability.LISTING}
-        blocking = RecordView(_CustomBackend(_Blocking(store), promised))
-        suspending: StoreView = ThreadedView(blocking)
+        blocking = RecordView(_CustomBackend(_Blocking(store), promised, alone_at_once))
+        suspending: StoreView = threaded(blocking)
         if isinstance(store, AsyncMemoryStore):
-            suspending = RecordView(_CustomBackend(store, promised))
+            suspending = RecordView(_CustomBackend(store, promised, alone_in_turn))
         super().__init__(blocking, suspending)
 
     def __repr__(self) -> str:
         return f"CustomStore({self._store!r})"
 
 
+_Alone = Callable[[str], AbstractAsyncContextManager[None]]
+
+
 class _Blocking:
     """The five methods as coroutines that never suspend."""
 
     def __init__(self, store: MemoryStore) -> None:
-        self._store = store
+        self._given = store
+
+    @property
+    def _store(self) -> MemoryStore:
+        stop_if_given_up()
+        return self._given
 
     async def async_save(self, namespace: str, entry: MemoryEntry) -> None:
         self._store.save(namespace, entry)
@@ -79,10 +107,12 @@ class _CustomBackend:
     form = PORTABLE
     read_instant = staticmethod(as_it_is)
 
-    def __init__(self, store: AsyncMemoryStore, capabilities: frozenset[Capability]) -> None:
+    def __init__(self, store: AsyncMemoryStore, capabilities: frozenset[Capability], alone: _Alone) -> None:
         self._store = store
         self.capabilities = capabilities
+        self._alone = alone
         self._closed = False
+        self.conversations = EntryConversationLog(self)
 
     async def initialize(self, migrate: bool | None) -> None:
         self._check_open("initialize")
@@ -92,20 +122,38 @@ class _CustomBackend:
 
     async def save(self, record: Record, now: datetime) -> None:
         self._check_open("save")
-        await self._store.async_save(record.namespace, _entry(record))
+        async with self._alone(record.namespace):  # nor between the reading and the writing of an edit
+            await self._store.async_save(record.namespace, _entry(record))
+
+    async def save_if(self, record: Record, expected: Any, now: datetime) -> bool:
+        return await self.edit(record.namespace, lambda shelf: shelf.put_if(record, expected, now))
 
     async def save_many(self, records: list[Record], now: datetime) -> None:
         for record in records:
             await self.save(record, now)
 
+    async def edit(self, namespace: str, change: Callable[[Shelf], T]) -> T:
+        """Let ``change`` work on the records of a namespace while nobody else of this process edits them."""
+        self._check_open("edit")
+        async with self._alone(namespace):
+            shelf = await self._shelf("edit", namespace)
+            before = {record.entry_id: record for record in shelf}
+            result = change(shelf)
+            for record in shelf:
+                if before.pop(record.entry_id, None) is not record:
+                    await self._store.async_save(namespace, _entry(record))
+            for entry_id in before:
+                await self._store.async_delete(namespace, entry_id)
+            return result
+
     async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
         self._check_open("load")
-        return (await self._shelf(namespace)).scan(limit, after, now)
+        return (await self._shelf("load", namespace)).scan(limit, after, now)
 
     async def newest(self, namespace: str, key: str, now: datetime) -> Record | None:
         self._check_open("load_by_key")
         entry = await self._store.async_load_by_key(namespace, key)
-        record = None if entry is None else _record(namespace, entry)
+        record = None if entry is None else _record("load_by_key", namespace, entry)
         return record if record is not None and is_live(record, now) else None
 
     async def delete(self, namespace: str, entry_id: str, now: datetime) -> None:
@@ -114,7 +162,7 @@ class _CustomBackend:
 
     async def delete_many(self, namespace: str, entry_ids: list[str], now: datetime) -> int:
         self._check_open("delete_many")
-        found = (await self._shelf(namespace)).delete(entry_ids, now)
+        found = (await self._shelf("delete_many", namespace)).delete(entry_ids, now)
         for record in found:
             await self._store.async_delete(namespace, record.entry_id)
         return len(found)
@@ -125,7 +173,7 @@ class _CustomBackend:
 
     async def count(self, namespace: str, now: datetime) -> int:
         self._check_open("count")
-        return (await self._shelf(namespace)).count(now)
+        return (await self._shelf("count", namespace)).count(now)
 
     async def namespaces(self, prefix: str, limit: int, after: str, now: datetime) -> list[str]:
         self._refuse("namespaces")
@@ -133,8 +181,16 @@ class _CustomBackend:
     async def purge(self, limit: int, now: datetime) -> Purged:
         self._refuse("cleanup_expired")
 
-    async def _shelf(self, namespace: str) -> Shelf:
-        return Shelf([_record(namespace, entry) for entry in await self._store.async_load(namespace)])
+    async def _shelf(self, operation: str, namespace: str) -> Shelf:
+        loaded = await self._store.async_load(namespace)
+        if not isinstance(loaded, Iterable):
+            what = None if loaded is None else type(loaded).__name__
+            raise DatabaseStoreError(operation, f"the backend's load() returned {what}, not a list of entries")
+        entries = list(loaded)  # outside the block: the backend's errors are its own
+        try:
+            return Shelf(_record(operation, namespace, entry) for entry in entries)
+        except (AttributeError, TypeError, ValueError) as exc:
+            raise CorruptDataError(operation, f"namespace {namespace!r}", f"{type(exc).__name__}: {exc}") from exc
 
     def _check_open(self, operation: str) -> None:
         if self._closed:
@@ -159,9 +215,9 @@ def _entry(record: Record) -> MemoryEntry:
     )
 
 
-def _record(namespace: str, entry: MemoryEntry) -> Record:
+def _record(operation: str, namespace: str, entry: MemoryEntry) -> Record:
     if not isinstance(entry, MemoryEntry):
-        raise CorruptDataError("load", f"namespace {namespace!r}", f"the backend returned {type(entry).__name__}")
+        raise CorruptDataError(operation, f"namespace {namespace!r}", f"the backend returned {type(entry).__name__}")
     return Record(
         entry.entry_id,
         namespace,

@@ -10,21 +10,29 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from pydantic_core import from_json, to_json
 
 from firefly_memory.codec import DOCUMENT, Form
-from firefly_memory.errors import ConfigurationError, CorruptDataError, SchemaMismatchError, StoreClosedError
+from firefly_memory.errors import (
+    ConfigurationError,
+    CorruptDataError,
+    DatabaseStoreError,
+    SchemaMismatchError,
+    StoreClosedError,
+)
 from firefly_memory.options import seconds
 from firefly_memory.protocols import Capability
 from firefly_memory.stores.base import EntryStore
+from firefly_memory.stores.cancellation import stop_if_given_up
+from firefly_memory.stores.conversation_entries import EntryConversationLog
 from firefly_memory.stores.file_system import (
     exclusive_lock,
     make_directory,
@@ -34,8 +42,10 @@ from firefly_memory.stores.file_system import (
 )
 from firefly_memory.stores.records import Position, Purged, Record, as_it_is
 from firefly_memory.stores.shelf import Shelf
-from firefly_memory.stores.threads import ThreadedView
+from firefly_memory.stores.threads import threaded
 from firefly_memory.stores.view import RecordView
+
+T = TypeVar("T")
 
 FORMAT = "firefly-memory/1"
 
@@ -47,16 +57,18 @@ _LONGEST_NAME = 200  # most file systems allow 255 bytes
 class FileStore(EntryStore):
     """Entries in JSON files below ``base_dir``, which is created when it is first written to.
 
-    Every write rewrites the file of its namespace: meant for small amounts that people want to read or edit.
+    A relative one is meant from where the process is when the store is made. Every write rewrites the file of its
+    namespace: meant for small amounts that people want to read or edit.
     ``timeout`` is how long a writer waits for another one, in seconds.
     """
 
     def __init__(self, base_dir: str | os.PathLike[str] = ".firefly_memory", *, timeout: float = 30.0) -> None:
-        if not os.fspath(base_dir):
-            raise ConfigurationError("base_dir must name a directory; use '.' for the current one")
-        self._directory = Path(base_dir)
-        view = RecordView(_FileBackend(_Files(self._directory, seconds("timeout", timeout))))
-        super().__init__(view, ThreadedView(view))
+        given = os.fspath(base_dir) if isinstance(base_dir, (str, os.PathLike)) else None
+        if not isinstance(given, str) or not given or "\0" in given:
+            raise ConfigurationError(f"base_dir must name a directory, not {base_dir!r}; use '.' for the current one")
+        self._directory = Path(given)
+        view = RecordView(_FileBackend(_Files(self._directory.absolute(), seconds("timeout", timeout))))
+        super().__init__(view, threaded(view))
 
     def __repr__(self) -> str:
         return f"FileStore({str(self._directory)!r})"
@@ -78,33 +90,36 @@ class _Files:
             name = f"{name[: _LONGEST_NAME - 65]}~{digest}"
         return self.directory / f"{name}.json"
 
-    def namespaces(self) -> list[str]:
-        """Every namespace that has a file, in order."""
+    def paths(self) -> list[Path]:
+        """Every file there is."""
         try:
-            names = [entry.name for entry in os.scandir(self.directory) if entry.name.endswith(".json")]
+            return [Path(entry) for entry in os.scandir(self.directory) if entry.name.endswith(".json")]
         except FileNotFoundError:
             return []
-        return sorted(
-            self._document(self.directory / name)["namespace"] if "~" in name else unquote(name[: -len(".json")])
-            for name in names
-        )
+
+    def namespace_of(self, path: Path) -> str:
+        """Whose file it is; ``FileNotFoundError`` if it is gone and its name, having been cut short, does not say."""
+        return self._document(path)[0] if "~" in path.name else unquote(path.stem)
+
+    def namespaces(self) -> list[str]:
+        """Every namespace that has a file, in order."""
+        found: list[str] = []
+        for path in self.paths():
+            with suppress(FileNotFoundError):
+                found.append(self.namespace_of(path))
+        return sorted(found)
 
     def read(self, namespace: str) -> Shelf:
         path = self.path(namespace)
         try:
-            document = self._document(path)
+            _, items = self._document(path)
         except FileNotFoundError:
             return Shelf()
-        try:
-            owner, items = document["namespace"], document["entries"]
-            shelf = Shelf(_all_different(_record(namespace, item) for item in items))
-        except (AttributeError, KeyError, TypeError, ValueError) as exc:
-            raise CorruptDataError("load", f"file {path}", f"{type(exc).__name__}: {exc}") from exc
-        if owner != namespace:
-            raise CorruptDataError("load", f"file {path}", f"it belongs to namespace {owner!r}")
-        return shelf
+        with _reading(path):
+            return Shelf(_record(namespace, item) for item in items)
 
     def write(self, namespace: str, shelf: Shelf) -> None:
+        stop_if_given_up()
         path = self.path(namespace)
         if len(shelf) == 0:
             remove_durably(path)
@@ -112,22 +127,39 @@ class _Files:
         document = {"format": FORMAT, "namespace": namespace, "entries": [_listed(record) for record in shelf]}
         write_durably(path, to_json(document, indent=2) + b"\n")
 
-    @contextmanager
-    def locked(self, namespace: str) -> Iterator[None]:
+    def edit(self, namespace: str, change: Callable[[Shelf], T]) -> T:
+        """Let ``change`` work on the records of a namespace while nobody else does; all that it did, or nothing."""
         bucket = zlib.crc32(namespace.encode()) % _LOCKS
         with exclusive_lock(self.directory / ".locks" / f"{bucket:02}.lock", self.timeout):
-            yield
+            shelf = self.read(namespace)
+            result = change(shelf)
+            if shelf.changed:
+                self.write(namespace, shelf)
+            return result
 
-    def _document(self, path: Path) -> Any:
+    def _document(self, path: Path) -> tuple[str, list[Any]]:
+        """The namespace and the items in a file."""
         text = path.read_bytes()
-        try:
+        with _reading(path):
             document = from_json(text, allow_inf_nan=False)
             form = document["format"]
-        except (ValueError, TypeError, KeyError) as exc:
-            raise CorruptDataError("load", f"file {path}", f"{type(exc).__name__}: {exc}") from exc
-        if form != FORMAT:
-            raise SchemaMismatchError(f"reading {path}", str(form), FORMAT, "pip install --upgrade firefly-memory")
-        return document
+            if form != FORMAT:
+                raise SchemaMismatchError("load", f"{form} in {path}", FORMAT, "pip install --upgrade firefly-memory")
+            owner, items = document["namespace"], document["entries"]
+            if not isinstance(items, list):
+                raise TypeError(f"its entries are no list, but {type(items).__name__}")
+            if self.path(owner) != path:
+                raise ValueError(f"it belongs to namespace {owner!r}")
+        return owner, items
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Inside the block, whatever is not as it should be is damage to the file at ``path``."""
+    try:
+        yield
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as exc:
+        raise CorruptDataError("load", f"file {path}", f"{type(exc).__name__}: {exc}") from exc
 
 
 class _FileBackend:
@@ -138,6 +170,7 @@ class _FileBackend:
     def __init__(self, files: _Files) -> None:
         self._files = files
         self._closed = False
+        self.conversations = EntryConversationLog(self)
 
     async def initialize(self, migrate: bool | None) -> None:
         with self._working("initialize"):
@@ -147,15 +180,25 @@ class _FileBackend:
         self._closed = True
 
     async def save(self, record: Record, now: datetime) -> None:
-        await self.save_many([record], now)
+        self._save("save", [record], now)
+
+    async def save_if(self, record: Record, expected: Any, now: datetime) -> bool:
+        return await self.edit(record.namespace, lambda shelf: shelf.put_if(record, expected, now))
 
     async def save_many(self, records: list[Record], now: datetime) -> None:
-        namespace = records[0].namespace
-        with self._working("save"), self._files.locked(namespace):
-            shelf = self._files.read(namespace)
+        self._save("save_many", records, now)
+
+    def _save(self, operation: str, records: list[Record], now: datetime) -> None:
+        def put(shelf: Shelf) -> None:
             for record in records:
                 shelf.put(record, now)
-            self._files.write(namespace, shelf)
+
+        with self._working(operation):
+            self._files.edit(records[0].namespace, put)
+
+    async def edit(self, namespace: str, change: Callable[[Shelf], T]) -> T:
+        with self._working("edit"):
+            return self._files.edit(namespace, change)
 
     async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
         with self._working("load"):
@@ -166,25 +209,21 @@ class _FileBackend:
             return self._files.read(namespace).newest(key, now)
 
     async def delete(self, namespace: str, entry_id: str, now: datetime) -> None:
-        await self.delete_many(namespace, [entry_id], now)
+        self._delete("delete", namespace, [entry_id], now)
 
     async def delete_many(self, namespace: str, entry_ids: list[str], now: datetime) -> int:
-        with self._working("delete"):
+        return self._delete("delete_many", namespace, entry_ids, now)
+
+    def _delete(self, operation: str, namespace: str, entry_ids: list[str], now: datetime) -> int:
+        with self._working(operation):
             if not self._files.path(namespace).exists():
                 return 0
-            with self._files.locked(namespace):
-                shelf = self._files.read(namespace)
-                deleted = shelf.delete(entry_ids, now)
-                if deleted:
-                    self._files.write(namespace, shelf)
-                return len(deleted)
+            return len(self._files.edit(namespace, lambda shelf: shelf.delete(entry_ids, now)))
 
     async def clear(self, namespace: str) -> None:
         with self._working("clear"):
             if self._files.path(namespace).exists():
-                with self._files.locked(namespace):
-                    self._files.read(namespace)  # a damaged file is not ours to throw away
-                    self._files.write(namespace, Shelf())
+                self._files.edit(namespace, Shelf.clear)
 
     async def count(self, namespace: str, now: datetime) -> int:
         with self._working("count"):
@@ -198,12 +237,14 @@ class _FileBackend:
 
     async def purge(self, limit: int, now: datetime) -> Purged:
         deleted = 0
-        damage: CorruptDataError | None = None
+        damage: DatabaseStoreError | None = None
         with self._working("cleanup_expired"):
-            for namespace in self._files.namespaces():
+            for path in self._files.paths():
                 try:
-                    deleted += self._purge(namespace, limit - deleted, now)
-                except CorruptDataError as exc:
+                    deleted += self._purge(self._files.namespace_of(path), limit - deleted, now)
+                except FileNotFoundError:
+                    continue
+                except (CorruptDataError, SchemaMismatchError) as exc:
                     damage = exc  # the other files are cleaned all the same
                 if deleted == limit:
                     return Purged(deleted, more=True)
@@ -214,13 +255,7 @@ class _FileBackend:
     def _purge(self, namespace: str, limit: int, now: datetime) -> int:
         if not self._files.read(namespace).expired(1, now):
             return 0
-        with self._files.locked(namespace):
-            shelf = self._files.read(namespace)
-            doomed = shelf.expired(limit, now)
-            for record in doomed:
-                shelf.remove(record.entry_id)
-            self._files.write(namespace, shelf)
-        return len(doomed)
+        return self._files.edit(namespace, lambda shelf: shelf.purge(limit, now))
 
     @contextmanager
     def _working(self, operation: str) -> Iterator[None]:
@@ -229,8 +264,9 @@ class _FileBackend:
         try:
             with translated(operation, self._files.directory):
                 yield
-        except CorruptDataError as exc:
-            raise CorruptDataError(operation, exc.where, exc.problem) from exc.__cause__
+        except DatabaseStoreError as exc:
+            exc.operation = operation  # whoever reads a file does not know what for
+            raise
 
 
 def _listed(record: Record) -> dict[str, Any]:
@@ -259,12 +295,3 @@ def _instant(text: str) -> datetime:
     if moment.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone")
     return moment.astimezone(UTC)
-
-
-def _all_different(records: Iterable[Record]) -> Iterator[Record]:
-    seen: set[str] = set()
-    for record in records:
-        if record.entry_id in seen:
-            raise ValueError(f"entry_id {record.entry_id!r} occurs twice")
-        seen.add(record.entry_id)
-        yield record

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import sys
 import time
 from collections.abc import Iterator
@@ -11,17 +12,25 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from firefly_memory.errors import DatabaseConnectionError, DatabaseStoreError, StoreTimeoutError
+from firefly_memory.forks import ForkAware, ForkBarrier
+from firefly_memory.stores.cancellation import stop_if_given_up
 
 if sys.platform == "win32":
     import msvcrt
 
-    def _try_lock(descriptor: int) -> None:
+    def _lock(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+
+    def _unlock(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
 else:
     import fcntl
 
-    def _try_lock(descriptor: int) -> None:
+    def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _unlock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 _REASONS = {
@@ -36,7 +45,7 @@ _REASONS = {
     errno.EISDIR: "a directory stands where the file should be",
 }
 _UNREACHABLE = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EISDIR}
-_MAY_PASS = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE}
+_MAY_PASS = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ETIMEDOUT}
 
 
 @contextmanager
@@ -48,41 +57,87 @@ def translated(operation: str, place: Path) -> Iterator[None]:
         if isinstance(exc, DatabaseStoreError):
             raise
         reason = _REASONS.get(exc.errno or 0, exc.strerror or str(exc))
-        kind = DatabaseConnectionError if exc.errno in _UNREACHABLE else DatabaseStoreError
+        kind: type[DatabaseStoreError] = DatabaseStoreError
+        if exc.errno in _UNREACHABLE:
+            kind = DatabaseConnectionError
+        elif exc.errno == errno.ETIMEDOUT:
+            kind = StoreTimeoutError
         raise kind(operation, f"{exc.filename or place}: {reason}", retryable=exc.errno in _MAY_PASS) from exc
+
+
+class _Forks(ForkAware):
+    """Waits with a fork until no thread holds a lock: the child would hold it too, for as long as it lives."""
+
+    def __init__(self) -> None:
+        self.barrier = ForkBarrier()
+        self.watch_forks()
+
+    def before_fork(self) -> None:
+        self.barrier.shut()
+
+    def after_fork_in_parent(self) -> None:
+        self.barrier.open()
+
+    def after_fork_in_child(self) -> None:
+        self.barrier = ForkBarrier()
+
+
+_forks = _Forks()
 
 
 @contextmanager
 def exclusive_lock(path: Path, timeout: float) -> Iterator[None]:
     """Hold the lock file at ``path``: one holder among all threads and processes. A dead holder holds nothing."""
     make_directory(path.parent)
+    deadline = time.monotonic() + timeout
+    pause = 0.000_5
+    while True:
+        stop_if_given_up()
+        with _forks.barrier, _opened(path) as descriptor:
+            if _try_lock(descriptor):
+                try:
+                    yield
+                finally:
+                    _unlock(descriptor)  # closing does not do it while a forked child has the file open too
+                return
+        if time.monotonic() >= deadline:
+            raise TimeoutError(errno.ETIMEDOUT, f"has been locked for {timeout:g} seconds", str(path))
+        time.sleep(pause)
+        pause = min(pause * 2, 0.01)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
-        deadline = time.monotonic() + timeout
-        pause = 0.000_5
-        while True:
-            try:
-                _try_lock(descriptor)
-                break
-            except OSError as exc:
-                if exc.errno not in (errno.EAGAIN, errno.EACCES, errno.EDEADLK):
-                    raise
-                if time.monotonic() >= deadline:
-                    raise StoreTimeoutError(
-                        "waiting for another writer", f"{path} has been locked for {timeout:g} seconds", retryable=True
-                    ) from exc
-            time.sleep(pause)
-            pause = min(pause * 2, 0.01)
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)
 
 
+def _try_lock(descriptor: int) -> bool:
+    try:
+        _lock(descriptor)
+    except OSError as exc:
+        if exc.errno not in (errno.EAGAIN, errno.EACCES, errno.EDEADLK):
+            raise
+        return False
+    return True
+
+
 def write_durably(path: Path, data: bytes) -> None:
-    """Replace ``path`` by ``data``: after a crash at any point it holds the old data or the new."""
+    """Make ``data`` the contents of ``path``: after a crash at any point it holds the old data or the new.
+
+    Of a link, the target is replaced. A file keeps its mode, and its owner as far as the system allows.
+    """
+    path = path.resolve()
     beside = path.with_name(path.name + ".tmp")
     try:
-        with beside.open("wb") as file:
+        beside.unlink(missing_ok=True)
+        before = path.stat() if path.exists() else None
+        with open(beside, "xb", opener=before and _private) as file:
+            if before is not None:
+                _make_alike(file.fileno(), before)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -95,12 +150,28 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 def remove_durably(path: Path) -> None:
-    """Delete ``path`` if it is there."""
+    """Delete ``path`` if it is there; of a link, the target."""
+    path = path.resolve()
     try:
         path.unlink()
     except FileNotFoundError:
         return
     _flush_directory(path.parent)
+
+
+def _private(name: str, flags: int) -> int:
+    """Open a file that nobody else can read, not even before it gets its mode."""
+    return os.open(name, flags, 0o600)
+
+
+def _make_alike(descriptor: int, model: os.stat_result) -> None:
+    if sys.platform == "win32":
+        return
+    for owner, group in ((-1, model.st_gid), (model.st_uid, -1)):
+        with suppress(PermissionError):
+            os.fchown(descriptor, owner, group)
+    with suppress(PermissionError):  # where the file system has no modes of its own
+        os.fchmod(descriptor, stat.S_IMODE(model.st_mode))
 
 
 def make_directory(directory: Path) -> None:

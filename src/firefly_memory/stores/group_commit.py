@@ -74,12 +74,25 @@ class GroupCommit:
         task.add_done_callback(self._tasks.discard)
 
     async def _drain(self, lane: object) -> None:
-        while self._lane is lane:
-            group = self._next_group()
-            if not group:
-                self._lane = None
-                break
-            await self._commit(group)
+        group: list[_Waiting] = []
+        try:
+            while self._lane is lane:
+                group = self._next_group()
+                if not group:
+                    self._lane = None
+                    break
+                await self._commit(group)
+        except asyncio.CancelledError:
+            self._hand_over(lane, group)
+            raise
+
+    def _hand_over(self, lane: object, group: list[_Waiting]) -> None:
+        """Let another task save what this one was cancelled with. Callers who were cancelled too want nothing more."""
+        self._queue = [waiting for waiting in (*group, *self._queue) if not waiting.saved.done()]
+        if self._lane is lane:
+            self._lane = None
+        if self._queue and self._lane is None:
+            self._open_lane()
 
     def _next_group(self) -> list[_Waiting]:
         """The longest waiting saves, no two of the same entry: their order would be lost."""

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import suppress
-from typing import Generic, TypeVar
-from weakref import WeakKeyDictionary
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Generic, TypeVar
+from weakref import finalize
 
 from firefly_memory.forks import ForkAware
 
 T = TypeVar("T")
+
+Cut = Callable[[T, asyncio.AbstractEventLoop], None]
+"""Ends a thing of a loop that has been closed."""
+
+_Things = dict[asyncio.AbstractEventLoop, tuple[T, AsyncGenerator[None, None]]]
 
 _abandoned: list[object] = []
 """What a forked child inherited: kept, for ending it properly would end it for the parent as well."""
 
 
 class PerLoop(ForkAware, Generic[T]):
-    """One thing for each event loop it is used from, made on first use and closed before its loop ends."""
+    """One thing for each event loop it is used from, made on first use and closed before its loop ends.
 
-    def __init__(self, make: Callable[[], T], close: Callable[[T], Awaitable[None]]) -> None:
+    A loop that is closed without ``shutdown_asyncgens()`` tells nobody. What belonged to it is then given to ``cut``,
+    which has to do without a loop, when this is next asked for something, is closed or is no longer needed itself.
+    """
+
+    def __init__(self, make: Callable[[], T], close: Callable[[T], Awaitable[None]], cut: Cut[T] | None = None) -> None:
         self._make = make
         self._close = close
-        self._things: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[T, AsyncGenerator[None, None]]]
-        self._things = WeakKeyDictionary()
+        self._cut = cut
+        self._things: _Things[T] = {}
+        if cut is not None:
+            finalize(self, _cut_ended, self._things, cut)
         self.watch_forks()
 
     def get(self) -> T:
@@ -31,24 +42,10 @@ class PerLoop(ForkAware, Generic[T]):
         loop = asyncio.get_running_loop()
         found = self._things.get(loop)
         if found is None:
+            _cut_ended(self._things, self._cut)
             thing = self._make()
-            found = self._things[loop] = (thing, self._closer(loop, thing))
+            found = self._things[loop] = (thing, _closer(self._things, thing, self._close))
         return found[0]
-
-    def _closer(self, loop: asyncio.AbstractEventLoop, thing: T) -> AsyncGenerator[None, None]:
-        # A loop tells of its end only to asynchronous generators: it closes those that were started in it and are
-        # still waiting at a ``yield``, as asyncio.run() does before it closes the loop.
-        async def until_the_loop_ends() -> AsyncGenerator[None, None]:
-            try:
-                yield
-            finally:
-                self._things.pop(loop, None)
-                await self._close(thing)
-
-        generator = until_the_loop_ends()
-        with suppress(StopIteration):
-            generator.__anext__().send(None)
-        return generator
 
     async def close(self) -> None:
         """Close what belongs to the running loop, and ask other running loops to close theirs."""
@@ -60,13 +57,55 @@ class PerLoop(ForkAware, Generic[T]):
 
     def close_elsewhere(self, here: asyncio.AbstractEventLoop | None = None) -> None:
         """Ask the loops that run in other places than ``here`` to close theirs; a loop at rest will when it ends."""
+        _cut_ended(self._things, self._cut)
         for loop, (_, generator) in list(self._things.items()):
             if loop is not here and loop.is_running():
                 loop.call_soon_threadsafe(_close_soon, loop, generator)
 
     def after_fork_in_child(self) -> None:
-        _abandoned.append(self._things)
-        self._things = WeakKeyDictionary()
+        _abandoned.append(self._things.copy())
+        self._things.clear()
+
+
+def _closer(things: _Things[T], thing: T, close: Callable[[T], Awaitable[None]]) -> AsyncGenerator[None, None]:
+    # A loop tells of its end only to asynchronous generators: it closes those that were started in it and are still
+    # waiting at a ``yield``, as asyncio.run() does before it closes the loop.
+    async def until_the_loop_ends() -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            things.pop(asyncio.get_running_loop(), None)
+            await close(thing)
+
+    generator = until_the_loop_ends()
+    with suppress(StopIteration):
+        generator.__anext__().send(None)
+    return generator
+
+
+def _cut_ended(things: _Things[T], cut: Cut[T] | None) -> None:
+    """Drop what belongs to loops that have ended without telling."""
+    for loop in list(things):
+        if loop.is_closed():
+            found = things.pop(loop, None)
+            if found is not None and cut is not None:
+                with suppress(RuntimeError), _transports_end(loop):  # other kinds of loop may refuse all the same
+                    cut(found[0], loop)
+
+
+@contextmanager
+def _transports_end(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Let the transports of a closed loop be aborted: they want to be called by it once more, which it refuses."""
+
+    def call(callback: Callable[..., Any], *args: Any, **_: Any) -> None:
+        if isinstance(getattr(callback, "__self__", None), asyncio.BaseTransport):
+            callback(*args)
+
+    loop.call_soon = call  # type: ignore[assignment, method-assign]
+    try:
+        yield
+    finally:
+        del loop.call_soon
 
 
 _closing: set[asyncio.Task[None]] = set()

@@ -5,15 +5,17 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 from firefly_memory.codec import TEXT, Form
 from firefly_memory.errors import EntryOwnershipError, StoreClosedError
 from firefly_memory.forks import ForkSafeLock
 from firefly_memory.names import original_name
-from firefly_memory.protocols import Capability
+from firefly_memory.protocols import ABSENT, Capability
 from firefly_memory.stores.base import EntryStore
+from firefly_memory.stores.conversation_in_memory import MemoryConversationLog
 from firefly_memory.stores.records import Position, Purged, Record, as_it_is
-from firefly_memory.stores.shelf import Shelf, is_live
+from firefly_memory.stores.shelf import Shelf, is_as_expected, is_live
 from firefly_memory.stores.view import RecordView
 
 
@@ -39,6 +41,7 @@ class _MemoryBackend:
         self._namespace_of: dict[str, str] = {}
         self._closed = False
         self._lock = ForkSafeLock()
+        self.conversations = MemoryConversationLog()
 
     async def initialize(self, migrate: bool | None) -> None:
         self._check_open("initialize")
@@ -49,6 +52,7 @@ class _MemoryBackend:
             self._shelves.clear()
             self._names.clear()
             self._namespace_of.clear()
+        self.conversations.close()
 
     async def save(self, record: Record, now: datetime) -> None:
         await self.save_many([record], now)
@@ -58,13 +62,27 @@ class _MemoryBackend:
             self._check_open("save")
             for record in records:
                 self._check_owner(record, now)
-            for record in records:
-                shelf = self._shelves.get(record.namespace)
-                if shelf is None:
-                    shelf = self._shelves[record.namespace] = Shelf()
-                    insort(self._names, record.namespace)
-                self._namespace_of[record.entry_id] = record.namespace
-                shelf.put(record, now)
+            self._put(records, now)
+
+    async def save_if(self, record: Record, expected: Any, now: datetime) -> bool:
+        with self._lock:
+            self._check_open("save_if")
+            owner = self._namespace_of.get(record.entry_id)
+            there = None if owner is None else self._shelves[owner][record.entry_id]
+            if not is_as_expected(there, expected, now) or (expected is not ABSENT and owner != record.namespace):
+                return False
+            self._check_owner(record, now)
+            self._put([record], now)
+            return True
+
+    def _put(self, records: list[Record], now: datetime) -> None:
+        for record in records:
+            shelf = self._shelves.get(record.namespace)
+            if shelf is None:
+                shelf = self._shelves[record.namespace] = Shelf()
+                insort(self._names, record.namespace)
+            self._namespace_of[record.entry_id] = record.namespace
+            shelf.put(record, now)
 
     async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
         with self._lock:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from firefly_memory.codec import Form
 from firefly_memory.entries import MemoryEntry, MemoryScope, in_utc, restored_entry
-from firefly_memory.errors import CorruptDataError, InvalidEntryError
+from firefly_memory.errors import CorruptDataError, DatabaseStoreError, InvalidEntryError
 from firefly_memory.names import ESCAPE, original_name, stored_name
 
 
@@ -85,7 +85,7 @@ def to_record(form: Form, namespace: str, entry: MemoryEntry) -> Record:
     )
 
 
-def to_entries(form: Form, read_instant: ReadInstant, rows: Iterable[Row]) -> list[MemoryEntry]:
+def to_entries(form: Form, read_instant: ReadInstant, rows: Iterable[Row], operation: str) -> list[MemoryEntry]:
     """The entries that ``rows`` were made from, or :class:`CorruptDataError` if somebody damaged one since."""
     entries: list[MemoryEntry] = []
     decode = form.decode
@@ -103,9 +103,12 @@ def to_entries(form: Form, read_instant: ReadInstant, rows: Iterable[Row]) -> li
                     importance,
                 )
             )
+        except RecursionError as exc:
+            reason = f"entry {entry_id!r} is nested too deeply for the room left on Python's stack"
+            raise DatabaseStoreError(operation, reason) from exc
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as exc:
             where = f"entry {entry_id!r} in namespace {namespace!r}"
-            raise CorruptDataError("load", where, f"{type(exc).__name__}: {exc}") from exc
+            raise CorruptDataError(operation, where, f"{type(exc).__name__}: {exc}") from exc
     return entries
 
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from typing import Any
 
+from pydantic_core import to_json
+
+from firefly_memory.protocols import ABSENT
 from firefly_memory.stores.records import Position, Record
 
 
@@ -13,15 +17,30 @@ def is_live(record: Record, now: datetime) -> bool:
     return record.expires_at is None or record.expires_at > now
 
 
+def is_as_expected(record: Record | None, expected: Any, now: datetime) -> bool:
+    """Whether a live record has the content ``expected``, or, for ``ABSENT``, there is none."""
+    if record is None or not is_live(record, now):
+        return expected is ABSENT
+    # As JSON text, in which 1 and 1.0, and other orders of keys, differ.
+    return expected is not ABSENT and to_json(record.content) == to_json(expected)
+
+
 class Shelf:
-    """Records by id, by key and by position. Not safe for threads: its owner holds the lock."""
+    """Records by id, by key and by position. Not safe for threads: its owner holds the lock.
+
+    ``ValueError`` if two of ``records`` have one id.
+    """
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         self._records: dict[str, Record] = {}
         self._order: list[Position] = []
         self._order_of_key: dict[str, list[Position]] = {}
         for record in records:
+            if record.entry_id in self._records:
+                raise ValueError(f"entry_id {record.entry_id!r} occurs twice")
             self._insert(record)
+        self.changed = False
+        """Whether anything was put in or taken out since."""
 
     def __len__(self) -> int:
         return len(self._records)
@@ -41,8 +60,16 @@ class Shelf:
                 record = record._replace(created_at=earlier.created_at)
         self._insert(record)
 
+    def put_if(self, record: Record, expected: Any, now: datetime) -> bool:
+        """:meth:`put`, if the record with that id :func:`is_as_expected`."""
+        fits = is_as_expected(self._records.get(record.entry_id), expected, now)
+        if fits:
+            self.put(record, now)
+        return fits
+
     def remove(self, entry_id: str) -> Record:
         record = self._records.pop(entry_id)
+        self.changed = True
         del self._order[bisect_left(self._order, record.position)]
         if record.key is not None:
             positions = self._order_of_key[record.key]
@@ -82,6 +109,19 @@ class Shelf:
                 found.append(record)
         return found
 
+    def purge(self, limit: int, now: datetime) -> int:
+        """Remove up to ``limit`` records that are not live, and return how many they were."""
+        doomed = self.expired(limit, now)
+        for record in doomed:
+            self.remove(record.entry_id)
+        return len(doomed)
+
+    def clear(self) -> None:
+        self._records.clear()
+        self._order.clear()
+        self._order_of_key.clear()
+        self.changed = True
+
     def has_live(self, now: datetime) -> bool:
         return any(is_live(record, now) for record in self._records.values())
 
@@ -90,6 +130,7 @@ class Shelf:
 
     def _insert(self, record: Record) -> None:
         self._records[record.entry_id] = record
+        self.changed = True
         insort(self._order, record.position)
         if record.key is not None:
             insort(self._order_of_key.setdefault(record.key, []), record.position)

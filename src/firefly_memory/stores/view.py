@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import Any
 
 from firefly_memory import clock
 from firefly_memory.entries import MemoryEntry
 from firefly_memory.errors import InvalidEntryError
 from firefly_memory.names import original_name, stored_name, stored_text
-from firefly_memory.protocols import Capability, Page
+from firefly_memory.protocols import ABSENT, Capability, Page
 from firefly_memory.stores.backend import Backend
+from firefly_memory.stores.cancellation import stop_if_given_up
+from firefly_memory.stores.conversations import ConversationLog
 from firefly_memory.stores.records import Position, Record, Row, to_entries, to_record
 
 CLEANUP_BATCH = 10_000
 """Entries that one statement of ``cleanup_expired`` deletes: short locks, and still few round trips."""
+
+_NO_MORE = 2**31 - 2
+"""What a limit above it comes down to, so that with one more it is still a number that all drivers and servers take."""
 
 
 class RecordView:
@@ -27,6 +33,10 @@ class RecordView:
     def capabilities(self) -> frozenset[Capability]:
         return self._backend.capabilities
 
+    @property
+    def conversations(self) -> ConversationLog:
+        return self._backend.conversations
+
     async def initialize(self, *, migrate: bool | None = None) -> None:
         await self._backend.initialize(migrate)
 
@@ -36,6 +46,12 @@ class RecordView:
     async def save(self, namespace: str, entry: MemoryEntry) -> None:
         record = to_record(self._backend.form, stored_name("namespace", namespace), entry)
         await self._backend.save(record, clock.now())
+
+    async def save_if(self, namespace: str, entry: MemoryEntry, expected: Any) -> bool:
+        form = self._backend.form
+        record = to_record(form, stored_name("namespace", namespace), entry)
+        encoded = ABSENT if expected is ABSENT else form.encode(expected, "expected")
+        return await self._backend.save_if(record, encoded, clock.now())
 
     async def save_many(self, namespace: str, entries: Iterable[MemoryEntry]) -> None:
         namespace = stored_name("namespace", namespace)
@@ -53,7 +69,8 @@ class RecordView:
             await self._backend.save_many(list(records.values()), clock.now())
 
     async def load(self, namespace: str) -> list[MemoryEntry]:
-        return self._entries(await self._backend.scan(stored_name("namespace", namespace), None, None, clock.now()))
+        rows = await self._backend.scan(stored_name("namespace", namespace), None, None, clock.now())
+        return self._entries("load", rows)
 
     async def load_page(self, namespace: str, limit: int = 100, after: str | None = None) -> Page:
         namespace = stored_name("namespace", namespace)
@@ -62,12 +79,12 @@ class RecordView:
         if limit == 0:
             return Page((), after)
         rows = await self._backend.scan(namespace, limit + 1, position, clock.now())
-        entries = self._entries(rows[:limit])
+        entries = self._entries("load_page", rows[:limit])
         return Page(tuple(entries), _token(entries[-1]) if len(rows) > limit else None)
 
     async def load_by_key(self, namespace: str, key: str) -> MemoryEntry | None:
         row = await self._backend.newest(stored_name("namespace", namespace), stored_name("key", key), clock.now())
-        return None if row is None else self._entries((row,))[0]
+        return None if row is None else self._entries("load_by_key", (row,))[0]
 
     async def delete(self, namespace: str, entry_id: str) -> None:
         await self._backend.delete(stored_name("namespace", namespace), stored_name("entry_id", entry_id), clock.now())
@@ -100,18 +117,19 @@ class RecordView:
         now = clock.now()
         total, more = 0, True
         while more:
+            stop_if_given_up()
             deleted, more = await self._backend.purge(CLEANUP_BATCH, now)
             total += deleted
         return total
 
-    def _entries(self, rows: Iterable[Row]) -> list[MemoryEntry]:
-        return to_entries(self._backend.form, self._backend.read_instant, rows)
+    def _entries(self, operation: str, rows: Iterable[Row]) -> list[MemoryEntry]:
+        return to_entries(self._backend.form, self._backend.read_instant, rows, operation)
 
 
 def _checked_limit(limit: int) -> int:
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
         raise InvalidEntryError("limit", f"must be a whole number from 0 up, not {limit!r}")
-    return limit
+    return min(limit, _NO_MORE)
 
 
 def _token(entry: MemoryEntry) -> str:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Coroutine
-from contextlib import suppress
+import logging
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from firefly_memory.colours import finish
 from firefly_memory.entries import MemoryEntry
 from firefly_memory.errors import NotSupportedError
+from firefly_memory.names import stored_text
 from firefly_memory.protocols import Capability, MemoryStore, StoreView
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.custom import adapt
+
+E = TypeVar("E", bound=Exception)
 
 
 class Colour(StrEnum):
@@ -23,6 +27,29 @@ class Colour(StrEnum):
 
     BLOCKING = "blocking"
     SUSPENDING = "suspending"
+
+
+class Memory:
+    """Something with both colours, in one of them: every method is to be awaited."""
+
+    def __init__(self, inner: Any, colour: Colour) -> None:
+        self.inner = inner
+        self._colour = colour
+
+    def __getattr__(self, name: str) -> Any:
+        if not hasattr(type(self.inner), f"async_{name}"):
+            return getattr(self.inner, name)
+        if self._colour is Colour.SUSPENDING:
+            return getattr(self.inner, f"async_{name}")
+
+        async def call(*arguments: Any, **options: Any) -> Any:
+            return getattr(self.inner, name)(*arguments, **options)
+
+        return call
+
+
+def _nothing(_: logging.LogRecord) -> bool:
+    return False
 
 
 @dataclass
@@ -35,6 +62,7 @@ class Subject:
     _run: str = field(default_factory=lambda: uuid4().hex[:12])
     _others: list[EntryStore] = field(default_factory=list)
     _used: list[str] = field(default_factory=list)
+    _conversations: list[str] = field(default_factory=list)
 
     @property
     def view(self) -> StoreView:
@@ -57,6 +85,52 @@ class Subject:
         self._others.append(other)
         return self._view_of(other)
 
+    def memory(self, kind: Callable[..., Any], **options: Any) -> Memory:
+        """A memory on the store, with the methods of this run's colour, all to be awaited."""
+        return Memory(kind(store=self.store, **options), self.colour)
+
+    def working(self, name: str = "scope") -> Memory:
+        """The working memory of a scope of this run's own."""
+        from firefly_memory.working import WorkingMemory
+
+        memory = self.memory(WorkingMemory, scope_id=f"{name}:{self._run}")
+        self.exactly(memory.namespace)
+        return memory
+
+    def conversation(self, name: str = "check") -> str:
+        """The id of a conversation of this run's own, deleted at the end."""
+        return self.forget(f"{name}:{self._run}")
+
+    def forget(self, conversation_id: str) -> str:
+        """Delete this conversation as well at the end."""
+        self._conversations.append(conversation_id)
+        return conversation_id
+
+    async def ids_of_conversations(self, memory: Memory) -> list[str]:
+        """All of the store's; the one operation that is a property in one colour."""
+        if self.colour is Colour.BLOCKING:
+            ids: list[str] = memory.inner.conversation_ids
+            return ids
+        return await memory.conversation_ids()  # type: ignore[no-any-return]
+
+    async def refuses(self, error: type[E], call: Awaitable[Any]) -> E:
+        """The error that ``call`` must end with."""
+        try:
+            result = await call
+        except error as refused:
+            return refused
+        raise AssertionError(f"should have raised {error.__name__}, and returned {result!r}")
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Keeps the library's log out of the way of a test that provokes trouble."""
+        logger = logging.getLogger("firefly_memory")
+        logger.addFilter(_nothing)
+        try:
+            yield
+        finally:
+            logger.removeFilter(_nothing)
+
     async def saved(self, namespace: str, *contents: Any, **fields: Any) -> list[MemoryEntry]:
         """Save one new entry for each of ``contents``, and return the entries."""
         entries = [MemoryEntry(content=content, **fields) for content in contents]
@@ -71,6 +145,9 @@ class Subject:
         for namespace in dict.fromkeys(self._used):
             with suppress(Exception):  # a check may have closed the store, or failed because of it
                 await self.view.clear(namespace)
+        for conversation in dict.fromkeys(self._conversations):
+            with suppress(Exception):
+                await self.view.conversations.delete(stored_text(conversation))
         for store in (*self._others, self.store):
             await self._view_of(store).close()
 
@@ -148,4 +225,4 @@ def checks(capabilities: Collection[Capability] = tuple(Capability)) -> list[Che
     promised = frozenset(capabilities)
     kept = [each for each in _checks if each.needs <= promised]
     refused = [each for without, each in _refusals if without not in promised]
-    return sorted(kept + refused, key=lambda each: (int(each.rule[1:]), str(each)))
+    return sorted(kept + refused, key=lambda each: (each.rule[0] != "R", each.rule[0], int(each.rule[1:]), str(each)))

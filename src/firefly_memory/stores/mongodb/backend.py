@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
-from pymongo import DESCENDING, UpdateOne
+from pymongo import DESCENDING, IndexModel, UpdateOne
 from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 
 from firefly_memory.codec import BSON, Form
@@ -20,11 +20,14 @@ from firefly_memory.errors import (
     SchemaMismatchError,
 )
 from firefly_memory.names import original_name
-from firefly_memory.protocols import Capability
+from firefly_memory.protocols import ABSENT, Capability
 from firefly_memory.stores.group_commit import GroupCommit
 from firefly_memory.stores.loops import PerLoop
 from firefly_memory.stores.mongodb import documents
 from firefly_memory.stores.mongodb.clients import DURABLE, Connection, MongoDatabase
+from firefly_memory.stores.mongodb.conversation_documents import CONVERSATION_INDEXES, TURN_INDEXES
+from firefly_memory.stores.mongodb.conversation_groups import GroupingMongoConversationLog
+from firefly_memory.stores.mongodb.conversations import MongoConversationLog
 from firefly_memory.stores.mongodb.documents import Document
 from firefly_memory.stores.mongodb.errors import translated
 from firefly_memory.stores.records import Position, Purged, Record, as_it_is
@@ -50,6 +53,7 @@ class MongoBackend:
         self._database = database
         self._connect = connect
         self.close = close
+        self.conversations = MongoConversationLog(database, self._connected)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -73,6 +77,33 @@ class MongoBackend:
                 else:
                     return
             raise _too_contended("save", record)
+
+    async def save_if(self, record: Record, expected: Any, now: datetime) -> bool:
+        with translated("save_if", self._database.place):
+            connection = await self._connected("save_if")
+            update = documents.upsert(record)
+            if expected is not ABSENT:
+                # By an expression, for a filter would take a list for the same as one of its members.
+                same = {"$expr": {"$eq": ["$content", {"$literal": expected}]}}
+                wanted = {**_own(record, now), **same}
+                del update["$setOnInsert"]
+                return bool((await connection.settle(connection.entries.update_one(wanted, update))).matched_count)
+            new = {
+                **update["$setOnInsert"],
+                **update["$set"],
+                "entry_id": record.entry_id,
+                "namespace": record.namespace,
+            }
+            for _ in range(2):
+                try:
+                    await connection.settle(connection.entries.insert_one(new))
+                except DuplicateKeyError:
+                    in_the_way = {"entry_id": record.entry_id, **documents.expired(now)}
+                    if not (await connection.settle(connection.entries.delete_one(in_the_way))).deleted_count:
+                        return False
+                else:
+                    return True
+            return False
 
     async def save_many(self, records: list[Record], now: datetime) -> None:
         if len(records) == 1:
@@ -204,20 +235,25 @@ class MongoBackend:
         return connection
 
     async def _ensure_indexes(self, connection: Connection, migrate: bool) -> None:
-        information = await connection.settle(connection.entries.index_information())
-        there = {(tuple(index["key"]), index.get("unique", False)) for index in information.values()}
+        needed = [
+            (connection.entries, documents.INDEXES),
+            (connection.conversations, CONVERSATION_INDEXES),
+            (connection.turns, TURN_INDEXES),
+        ]
         missing = [
-            index
-            for index in documents.INDEXES
-            if (tuple(index.document["key"].items()), index.document.get("unique", False)) not in there
+            (collection, index)
+            for collection, indexes in needed
+            for index in await _missing(connection, collection, indexes)
         ]
         if missing and not migrate:
-            names = ", ".join(str(index.document["name"]) for index in missing)
+            names = ", ".join(f"{collection.name}.{index.document['name']}" for collection, index in missing)
             raise SchemaMismatchError(
                 "initialize", None, f"the indexes {names}", "initialize(migrate=True) as a user that may create them"
             )
-        if missing:
-            await connection.settle(connection.entries.create_indexes(missing))
+        for collection, _ in needed:
+            indexes = [index for where, index in missing if where is collection]
+            if indexes:
+                await connection.settle(collection.create_indexes(indexes))
 
     async def _make_way(self, connection: Connection, records: list[Record], now: datetime) -> None:
         """After a duplicate: drop expired entries of these ids, or say that another namespace owns one."""
@@ -279,12 +315,23 @@ class GroupingMongoBackend(MongoBackend):
         self, database: MongoDatabase, connect: Callable[[], Connection], close: Callable[[], Coroutine[Any, Any, None]]
     ) -> None:
         super().__init__(database, connect, close)
+        self.conversations = GroupingMongoConversationLog(database, self._connected)
         self._groups = PerLoop(
             lambda: GroupCommit(super(GroupingMongoBackend, self).save, self.save_group, _not_the_owner), _nothing
         )
 
     async def save(self, record: Record, now: datetime) -> None:
         await self._groups.get().save(record, now)
+
+
+async def _missing(connection: Connection, collection: Any, indexes: Iterable[IndexModel]) -> list[IndexModel]:
+    information = await connection.settle(collection.index_information())
+    there = {(tuple(index["key"]), index.get("unique", False)) for index in information.values()}
+    return [
+        index
+        for index in indexes
+        if (tuple(index.document["key"].items()), index.document.get("unique", False)) not in there
+    ]
 
 
 def _own(record: Record, now: datetime) -> Document:

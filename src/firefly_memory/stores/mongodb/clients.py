@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
+import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
@@ -16,11 +18,14 @@ from bson.codec_options import CodecOptions
 from pymongo import AsyncMongoClient, MongoClient, ReadPreference, WriteConcern
 from pymongo.errors import ConfigurationError as PyMongoConfigurationError
 from pymongo.errors import InvalidName, InvalidURI
+from pymongo.read_concern import ReadConcern
 
 from firefly_memory.errors import ConfigurationError, NotSupportedError, StoreClosedError
 from firefly_memory.forks import ForkAware
 from firefly_memory.options import at_least, seconds
 from firefly_memory.stores.loops import PerLoop, abandon
+from firefly_memory.stores.mongodb.conversation_documents import CONVERSATIONS, TURNS
+from firefly_memory.stores.mongodb.ended_loops import cut_client
 
 DURABLE = WriteConcern("majority", j=True)
 
@@ -31,6 +36,9 @@ _COLLECTION_OPTIONS: dict[str, Any] = {
     "write_concern": DURABLE,
     "read_preference": ReadPreference.PRIMARY,
 }
+
+# An append builds on what it read, so that must not be rolled back by an election.
+_CONVERSATION_OPTIONS: dict[str, Any] = {**_COLLECTION_OPTIONS, "read_concern": ReadConcern("majority")}
 
 Settle = Callable[[Any], Awaitable[Any]]
 
@@ -58,17 +66,34 @@ def awaited_in_turn(connections: int) -> Settle:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A client, the collection of the entries, and how to get at what a call returns."""
+    """A client, the collections, and how to get at what a call returns."""
 
     client: Any
     entries: Any
+    conversations: Any
+    turns: Any
     settle: Settle
+
+    async def all_of(self, cursor: Any) -> list[dict[str, Any]]:
+        """The documents of a cursor, which PyMongo's asynchronous client promises where the others have one."""
+        if inspect.isawaitable(cursor):
+            cursor = await self.settle(cursor)
+        found: list[dict[str, Any]] = await self.settle(cursor.to_list(None))
+        return found
+
+    async def pause(self, seconds: float) -> None:
+        if self.settle is passed_on:
+            time.sleep(seconds)  # noqa: ASYNC251 - nothing else runs in this thread
+        else:
+            await asyncio.sleep(seconds)
 
 
 class MongoDatabase(ABC):
     """Where the entries are, and what is known of the place."""
 
     def __init__(self, place: str, database: str, collection: str, *, timeout: float, migrate: bool) -> None:
+        if collection in (CONVERSATIONS, TURNS):
+            raise ConfigurationError(f"collection: conversations are kept in {collection!r}; choose another name")
         self.place = place
         self.database = database
         self.collection = collection
@@ -98,7 +123,13 @@ class MongoDatabase(ABC):
     def connection(self, client: Any, settle: Settle) -> Connection:
         try:
             database = client.get_database(self.database)
-            return Connection(client, database.get_collection(self.collection, **_COLLECTION_OPTIONS), settle)
+            return Connection(
+                client,
+                database.get_collection(self.collection, **_COLLECTION_OPTIONS),
+                database.get_collection(CONVERSATIONS, **_CONVERSATION_OPTIONS),
+                database.get_collection(TURNS, **_CONVERSATION_OPTIONS),
+                settle,
+            )
         except InvalidName as exc:
             raise ConfigurationError(f"database or collection: {exc}") from exc
 
@@ -134,7 +165,7 @@ class OwnClients(MongoDatabase, ForkAware):
         self.connection(unused, passed_on)
         unused.close()
         self._start_afresh()
-        self._per_loop = PerLoop(self._open_suspending, _close_client)
+        self._per_loop = PerLoop(self._open_suspending, _close_client, _cut_client)
         self.watch_forks()
 
     def _start_afresh(self) -> None:
@@ -214,6 +245,10 @@ class PassedClient(MongoDatabase):
 
 async def _close_client(connection: Connection) -> None:
     await connection.client.close()
+
+
+def _cut_client(connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
+    cut_client(connection.client, loop)
 
 
 def _masked(url: str) -> str:

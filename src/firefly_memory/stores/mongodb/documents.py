@@ -39,7 +39,7 @@ def place(position: Position) -> str:
 
 def upsert(record: Record) -> Document:
     """The update that makes or replaces a record; what it leaves alone stays as it was first."""
-    date, microseconds = _split(record.expires_at)
+    date, microseconds = split(record.expires_at)
     fields: Document = {
         "scope": record.scope,
         "key": record.key,
@@ -50,7 +50,7 @@ def upsert(record: Record) -> Document:
     }
     update: Document = {
         "$set": fields,
-        "$setOnInsert": {"_id": place(record.position), "created_at": _split(record.created_at)[0]},
+        "$setOnInsert": {"_id": place(record.position), "created_at": split(record.created_at)[0]},
     }
     if microseconds:
         fields["expires_at_us"] = microseconds
@@ -69,7 +69,7 @@ def record(document: Document) -> Record:
             document["key"],
             document["content"],
             document["metadata"],
-            _created_at(document),
+            exact(document["created_at"], document["_id"]),
             _joined(document["expires_at"], document.get("expires_at_us", 0)),
             document["importance"],
         )
@@ -79,7 +79,7 @@ def record(document: Document) -> Record:
 
 
 def live(now: datetime) -> Document:
-    date, microseconds = _split(now)
+    date, microseconds = split(now)
     return {
         "$or": [
             {"expires_at": None},
@@ -90,7 +90,7 @@ def live(now: datetime) -> Document:
 
 
 def expired(now: datetime) -> Document:
-    date, microseconds = _split(now)
+    date, microseconds = split(now)
     return {
         "$or": [
             {"expires_at": {"$lt": date}},
@@ -99,7 +99,7 @@ def expired(now: datetime) -> Document:
     }
 
 
-def _split(moment: datetime | None) -> tuple[Any, int]:
+def split(moment: datetime | None) -> tuple[Any, int]:
     """A date as MongoDB keeps it, and the microseconds it would lose."""
     if moment is None:
         return None, 0
@@ -111,8 +111,8 @@ def _joined(date: datetime | None, microseconds: int) -> datetime | None:
     return None if date is None else date + timedelta(microseconds=microseconds)
 
 
-def _created_at(document: Document) -> datetime:
-    date: datetime = document["created_at"]
-    exact = datetime.fromisoformat(document["_id"].partition("/")[0]).astimezone(UTC)
+def exact(date: datetime, place: str) -> datetime:
+    """The instant that ``date`` is to the millisecond, and the text of a :func:`place` exactly."""
+    moment = datetime.fromisoformat(place.partition("/")[0]).astimezone(UTC)
     # Somebody may have changed the date by hand; then it is what counts.
-    return exact if _split(exact)[0] == date else date.astimezone(UTC)
+    return moment if split(moment)[0] == date else date.astimezone(UTC)

@@ -34,15 +34,15 @@ _CODES: dict[int, tuple[type[DatabaseStoreError], str, bool]] = {
 
 
 @contextmanager
-def translated(operation: str, place: str) -> Iterator[None]:
-    """Turn whatever PyMongo raises in the block into an error of ours, with its cause."""
+def translated(operation: str, place: str, what: str = "entry") -> Iterator[None]:
+    """Turn whatever PyMongo raises in the block into an error of ours, with its cause. ``what`` is being written."""
     try:
         yield
     except FireflyMemoryError:
         raise
     except (errors.PyMongoError, BSONError, OverflowError) as exc:
         _shorten_history(exc)
-        raise translate(exc, operation, place) from exc
+        raise translate(exc, operation, place, what) from exc
 
 
 def _shorten_history(exc: BaseException) -> None:
@@ -61,14 +61,14 @@ def _shorten_history(exc: BaseException) -> None:
     exc.__cause__ = exc.__context__ = None
 
 
-def translate(exc: Exception, operation: str, place: str) -> FireflyMemoryError:
+def translate(exc: Exception, operation: str, place: str, what: str = "entry") -> FireflyMemoryError:
     code = getattr(exc, "code", None)
-    if isinstance(exc, errors.DocumentTooLarge) or code in _TOO_LARGE:
-        return InvalidEntryError("entry", f"is larger than the 16 MB MongoDB allows for a document ({_one_line(exc)})")
+    if isinstance(exc, errors.DocumentTooLarge) or code in _TOO_LARGE or _is_too_large_to_insert(exc):
+        return InvalidEntryError(what, f"is larger than the 16 MB MongoDB allows for a document ({_one_line(exc)})")
     if isinstance(exc, InvalidBSON):
         return CorruptDataError(operation, place, _one_line(exc))
     if isinstance(exc, (BSONError, OverflowError)):
-        return InvalidEntryError("entry", f"cannot be written as BSON ({_one_line(exc)})")
+        return InvalidEntryError(what, f"cannot be written as BSON ({_one_line(exc)})")
     if code in _CODES:
         kind, reason, retryable = _CODES[code]
         return kind(operation, f"{reason} ({_one_line(exc)})", retryable=retryable)
@@ -82,6 +82,12 @@ def translate(exc: Exception, operation: str, place: str) -> FireflyMemoryError:
         )
     retryable = isinstance(exc, errors.PyMongoError) and exc.has_error_label("RetryableWriteError")
     return DatabaseStoreError(operation, _one_line(exc), retryable=retryable)
+
+
+def _is_too_large_to_insert(exc: Exception) -> bool:
+    return isinstance(exc, errors.WriteError) and str(exc).startswith(
+        "object to insert too large"
+    )  # no code of its own
 
 
 def _one_line(error: Exception) -> str:

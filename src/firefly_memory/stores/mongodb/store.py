@@ -9,7 +9,7 @@ from firefly_memory.protocols import StoreView
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.mongodb.backend import GroupingMongoBackend, MongoBackend
 from firefly_memory.stores.mongodb.clients import MongoDatabase, OwnClients, PassedClient
-from firefly_memory.stores.threads import ThreadedView
+from firefly_memory.stores.threads import threaded
 from firefly_memory.stores.view import RecordView
 
 
@@ -22,7 +22,8 @@ class MongoDBStore(EntryStore):
     ``MongoClient``, ``AsyncMongoClient`` or Motor client of your own, in place of ``url``: it stays yours.
 
     Calls that touch several entries are all or nothing on a replica set or sharded cluster. On a standalone server
-    ``save_many`` refuses more than one entry, and the rest is all or nothing entry by entry.
+    ``save_many`` refuses more than one entry, and the rest is all or nothing entry by entry. Conversations are kept in
+    ``memory_conversations`` and ``memory_turns`` of the same database, and need no transactions.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class MongoDBStore(EntryStore):
         blocking = RecordView(MongoBackend(place, place.blocking, place.close_blocking))
         suspending: StoreView = RecordView(GroupingMongoBackend(place, place.suspending, place.close_suspending))
         if isinstance(place, PassedClient) and place.blocks_only:
-            suspending = ThreadedView(blocking)
+            suspending = threaded(blocking)
         super().__init__(blocking, suspending)
 
     def __repr__(self) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from firefly_memory.protocols import Capability
 from firefly_memory.stores.records import Position, Purged, Record, Row
 from firefly_memory.stores.sql import operations
+from firefly_memory.stores.sql.conversation_log import SQLConversationLog
 from firefly_memory.stores.sql.runners import Runner
 from firefly_memory.stores.sql.statements import Statements
 
@@ -19,10 +21,14 @@ class SQLBackend:
         self.form = dialect.form
         self.read_instant = dialect.read_instant
         self.capabilities = capabilities
+        self.conversations = SQLConversationLog(runner, dialect)
         self.initialize = runner.initialize
         self.close = runner.close
         self.save = runner.save
         self._run = runner.run
+
+    async def save_if(self, record: Record, expected: Any, now: datetime) -> bool:
+        return await self._run(operations.save_if, record, expected, now)
 
     async def save_many(self, records: list[Record], now: datetime) -> None:
         await self._run(operations.save_many, records, now)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Dialect, Engine
+from sqlalchemy.pool import StaticPool
+from sqlalchemy.util import await_only
 
-from firefly_memory.errors import ConfigurationError, StoreClosedError
+from firefly_memory.errors import ConfigurationError, StoreClosedError, StoreTimeoutError
+from firefly_memory.forks import ForkAware
 from firefly_memory.options import seconds
+from firefly_memory.stores.loops import PerLoop
 from firefly_memory.stores.sql.errors import Place, translated
 from firefly_memory.stores.sql.migrate import checked_schema_name, ensure_schema
 from firefly_memory.stores.sql.pool import Operation
@@ -29,7 +37,63 @@ _ASYNC_ENGINE = (
 _ASYNC_CONNECTION = "blocking methods cannot use an AsyncConnection; await the asynchronous ones, or bind a Connection"
 
 
-class BorrowedDatabase:
+_AUTOCOMMIT = (
+    "the connection commits each statement by itself, so nothing can join its transaction; "
+    "bind one whose isolation_level is not AUTOCOMMIT"
+)
+
+
+class _Lock(Protocol):
+    """Of one colour."""
+
+    def acquire(self, *, timeout: float) -> bool: ...
+
+    def release(self) -> None: ...
+
+
+class _TaskLock:
+    """For code in greenlets: a lock among the tasks of one event loop."""
+
+    def __init__(self) -> None:
+        self._locks = PerLoop(asyncio.Lock, _nothing)
+
+    def acquire(self, *, timeout: float) -> bool:
+        return await_only(_acquired(self._locks.get(), timeout))
+
+    def release(self) -> None:
+        self._locks.get().release()
+
+
+async def _acquired(lock: asyncio.Lock, timeout: float) -> bool:  # noqa: ASYNC109 - as of a lock of threads
+    try:
+        async with asyncio.timeout(timeout):
+            return await lock.acquire()
+    except TimeoutError:
+        return False
+
+
+async def _nothing(_: object) -> None:
+    """A lock has nothing to close."""
+
+
+class _LoneConnections(ForkAware):
+    """A lock for each engine with one connection for everybody, whichever stores they use it through."""
+
+    def __init__(self) -> None:
+        self.after_fork_in_child()
+        self.watch_forks()
+
+    def lock(self, engine: Engine, make: Callable[[], _Lock]) -> _Lock:
+        return self._locks.setdefault(engine, make())
+
+    def after_fork_in_child(self) -> None:
+        self._locks: WeakKeyDictionary[Engine, _Lock] = WeakKeyDictionary()
+
+
+_lone_connections = _LoneConnections()
+
+
+class BorrowedDatabase(ForkAware):
     """An engine of the caller's, with the caller's pool, events and isolation. An operation is one transaction."""
 
     def __init__(
@@ -52,18 +116,30 @@ class BorrowedDatabase:
         self._schema_is_current = False
         self._closed = False
         self._statements = statements(self.engine.dialect, self.place.schema_name)
+        self._make_lock: Callable[[], _Lock]
         self.blocking: Runner
         self.suspending: Runner
         if isinstance(engine, Engine):
+            self._make_lock = threading.Lock
             self.blocking = CallRunner(self, here)
             self.suspending = CallRunner(self, in_thread)
         else:
+            self._make_lock = _TaskLock
             self.blocking = CallRunner(self, refused(_ASYNC_ENGINE))
             self.suspending = CallRunner(self, in_greenlet)
+        self._start_afresh()
+        self.watch_forks()
+
+    def _start_afresh(self) -> None:
+        self._preparing = self._make_lock()
+
+    def after_fork_in_child(self) -> None:
+        self._start_afresh()  # somebody may have held it
 
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         self._prepare(operation.__name__, None)
-        with translated(operation.__name__, self.place), self.engine.begin() as connection:
+        name = operation.__name__
+        with self._alone(name), translated(name, self.place), self._transactional.begin() as connection:
             return operation(BoundSession(self._statements, connection), *args, **kwargs)
 
     def initialize(self, migrate: bool | None) -> None:
@@ -72,21 +148,58 @@ class BorrowedDatabase:
     def close(self) -> None:
         self._closed = True
 
-    def _prepare(self, operation: str, migrate: bool | None) -> None:
+    def check_open(self, operation: str) -> None:
         if self._closed:
             raise StoreClosedError(operation)
-        if not self._schema_is_current:
-            wanted = self._migrate if migrate is None else migrate
-            ensure_schema(self.engine, self.place, migrate=wanted, timeout=self.timeout)
-            self._schema_is_current = True
+
+    def _prepare(self, operation: str, migrate: bool | None) -> None:
+        self.check_open(operation)
+        if self._schema_is_current:
+            return
+        looking = self._holding(self._preparing, operation, "another call is still looking at the schema")
+        with looking, self._alone(operation):
+            if not self._schema_is_current:
+                wanted = self._migrate if migrate is None else migrate
+                ensure_schema(self.engine, self.place, migrate=wanted, timeout=self.timeout)
+                with translated(operation, self.place):
+                    self._transactional = _with_transactions(self.engine)
+                self._schema_is_current = True
+
+    def _alone(self, operation: str) -> AbstractContextManager[None]:
+        """By itself on the connection, where all threads or tasks share one."""
+        if not isinstance(self.engine.pool, StaticPool):
+            return nullcontext()
+        lock = _lone_connections.lock(self.engine, self._make_lock)
+        return self._holding(lock, operation, "other calls kept the engine's only connection")
+
+    @contextmanager
+    def _holding(self, lock: _Lock, operation: str, otherwise: str) -> Iterator[None]:
+        if not lock.acquire(timeout=self.timeout):
+            raise StoreTimeoutError(operation, otherwise, retryable=True)
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+class _Owner(Protocol):
+    """What a bound store depends on."""
+
+    def check_open(self, operation: str) -> None: ...
 
 
 class BoundDatabase:
     """One connection of the caller's: everything happens in its transaction, and lasts if the caller commits."""
 
     def __init__(
-        self, connection: Connection | AsyncConnection, statements: type[Statements], schema_name: str | None
+        self,
+        connection: Connection | AsyncConnection,
+        statements: type[Statements],
+        schema_name: str | None,
+        owner: _Owner,
     ) -> None:
+        self.check_open = owner.check_open
+        self.check_open("bind")
         if not isinstance(connection, Connection) and not hasattr(connection, "sync_connection"):
             raise ConfigurationError(
                 f"bind() needs an open Connection or AsyncConnection of SQLAlchemy, not {type(connection).__name__}"
@@ -96,6 +209,8 @@ class BoundDatabase:
             raise ConfigurationError("the connection has not been opened; use it as `async with engine.begin() as …`")
         dialect = self._connection.dialect
         _check_dialect("connection", dialect, statements)
+        if not self._connection.closed and _is_autocommit(self._connection):
+            raise ConfigurationError(_AUTOCOMMIT)
         self._place = Place("the bound connection", schema_name)
         self._statements = _compiled(statements, dialect, schema_name)
         self.blocking: Runner = CallRunner(self, here)
@@ -105,15 +220,33 @@ class BoundDatabase:
             self.suspending = CallRunner(self, in_greenlet)
 
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        self.check_open(operation.__name__)
         assert self._connection is not None
         with translated(operation.__name__, self._place):
             return operation(BoundSession(self._statements, self._connection), *args, **kwargs)
 
     def initialize(self, migrate: bool | None) -> None:
-        """Nothing: the schema is not this transaction's business."""
+        """Nothing more: the schema is not this transaction's business."""
+        self.check_open("initialize")
 
     def close(self) -> None:
         """Nothing: the connection is the caller's."""
+
+
+def _with_transactions(engine: Engine) -> Engine:
+    """``engine``; if it commits each statement by itself, the same pool with transactions."""
+    with engine.connect() as connection:
+        if not _is_autocommit(connection):
+            return engine
+    return engine.execution_options(isolation_level=engine.dialect.default_isolation_level)
+
+
+def _is_autocommit(connection: Connection) -> bool:
+    dialect = connection.dialect
+    if dialect.name == "sqlite":  # the driver is in that mode too where an application begins by itself
+        return connection._is_autocommit_isolation()  # noqa: SLF001 - nothing public tells
+    assert connection.connection.dbapi_connection is not None
+    return dialect.detect_autocommit_setting(connection.connection.dbapi_connection)
 
 
 _bound_statements: WeakKeyDictionary[Dialect, dict[str | None, Statements]] = WeakKeyDictionary()

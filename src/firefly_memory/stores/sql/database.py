@@ -67,7 +67,9 @@ class Database(ForkAware, ABC):
         return pool.run(operation, *args, **kwargs)
 
     def initialize(self, migrate: bool | None) -> None:
-        self._prepared("initialize", migrate).warm_up(self.warm_connections)
+        pool = self._prepared("initialize", migrate)
+        with self._lock:
+            pool.warm_up(self.warm_connections)
 
     def _prepared(self, operation: str, migrate: bool | None) -> Pool[Any]:
         with self._lock:

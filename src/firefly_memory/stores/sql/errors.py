@@ -6,7 +6,7 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import exc as errors
 
@@ -22,7 +22,7 @@ from firefly_memory.errors import (
 )
 from firefly_memory.schema import HEAD, POSTGRESQL_SCHEMA
 
-_UNDEFINED_TABLE = {"42P01", "3F000"}
+UNDEFINED_TABLE = {"42P01", "3F000"}
 
 # SQLSTATE, or its first two characters: what it means, and whether the same call may succeed later.
 _POSTGRESQL: dict[str, tuple[type[DatabaseStoreError], str, bool]] = {
@@ -65,8 +65,8 @@ class Place(NamedTuple):
         return f"alembic {other}{command}"
 
     def is_not_current(self, operation: str, found: str | None) -> SchemaMismatchError:
-        command = f"{self.alembic('upgrade head')}, or initialize(migrate=True) as a role that may create tables"
-        return SchemaMismatchError(operation, found, HEAD, command)
+        otherwise = "initialize(migrate=True) as a role that may create tables"
+        return SchemaMismatchError(operation, found, HEAD, self.alembic("upgrade head"), otherwise)
 
 
 @contextmanager
@@ -94,30 +94,59 @@ def driver_error(exc: Exception) -> Exception:
     return exc
 
 
+def sqlstate(exc: Exception) -> str | None:
+    """What PostgreSQL's server calls the error, or ``None`` where it did not come from there."""
+    cause = driver_error(exc)
+    code = getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None)  # psycopg2's word for it
+    return code if isinstance(code, str) else None
+
+
+def is_lost(exc: Exception) -> bool:
+    """Whether PostgreSQL's server said that it ends the connection."""
+    code = sqlstate(exc) or ""
+    return code[:2] == "08" or code[:3] == "57P"
+
+
+def is_an_answer(exc: BaseException) -> bool:
+    """Whether the database itself answered, and goes on; after anything else, such as a cancelled task, nobody knows
+    what state the connection is in."""
+    if isinstance(exc, (FireflyMemoryError, sqlite3.Error)):
+        return True
+    if not isinstance(exc, Exception):
+        return False
+    return isinstance(driver_error(exc), sqlite3.Error) or (sqlstate(exc) is not None and not is_lost(exc))
+
+
+def is_duplicate(exc: Exception) -> bool:
+    """Whether a unique index refused a row."""
+    code = getattr(driver_error(exc), "sqlite_errorcode", None)
+    return sqlstate(exc) == "23505" or code == sqlite3.SQLITE_CONSTRAINT_UNIQUE
+
+
 def translate(exc: Exception, operation: str, place: Place) -> FireflyMemoryError | None:
     """Our error for a driver's ``exc``; ``None`` for what is no trouble with the database, such as a bug."""
     if isinstance(exc, errors.TimeoutError):
         return StoreTimeoutError(operation, "no pooled connection became free in time; raise pool_size", retryable=True)
     if isinstance(exc, sqlite3.Error):
         return _from_sqlite(exc, operation, place)
-    sqlstate: Any = getattr(exc, "sqlstate", None)
-    if isinstance(sqlstate, str):
-        return _from_postgresql(sqlstate, exc, operation, place)
-    if isinstance(exc, TimeoutError) or type(exc).__name__ == "_WaitTimeout":  # psycopg's, which it keeps private
+    code = sqlstate(exc)
+    if code is not None:
+        return _from_postgresql(code, exc, operation, place)
+    if isinstance(exc, TimeoutError):
         return StoreTimeoutError(operation, "the server did not answer in time", retryable=True)
     if isinstance(exc, (OSError, errors.SQLAlchemyError)) or _is_from_driver(exc):
         return _without_sqlstate(exc, operation, place)
     return None
 
 
-def _from_postgresql(sqlstate: str, error: Exception, operation: str, place: Place) -> FireflyMemoryError:
-    if sqlstate in _UNDEFINED_TABLE:
+def _from_postgresql(code: str, error: Exception, operation: str, place: Place) -> FireflyMemoryError:
+    if code in UNDEFINED_TABLE:
         return place.is_not_current(operation, None)
-    if sqlstate == "54000":
+    if code == "54000":
         return _too_large(error)
     for length in (5, 3, 2):
-        if sqlstate[:length] in _POSTGRESQL:
-            kind, reason, retryable = _POSTGRESQL[sqlstate[:length]]
+        if code[:length] in _POSTGRESQL:
+            kind, reason, retryable = _POSTGRESQL[code[:length]]
             return kind(operation, f"{reason} ({_one_line(error)})", retryable=retryable)
     return DatabaseStoreError(operation, _one_line(error))
 
@@ -155,17 +184,18 @@ _IN_WORDS = (
 
 def _without_sqlstate(error: Exception, operation: str, place: Place) -> FireflyMemoryError:
     text = str(error)
-    for words, sqlstate in _IN_WORDS:
+    for words, code in _IN_WORDS:
         if words.search(text):
-            if sqlstate is None:
+            if code is None:
                 return ConfigurationError(f"the PostgreSQL URL cannot be used: {_one_line(error)}")
-            return _from_postgresql(sqlstate, error, operation, place)
+            return _from_postgresql(code, error, operation, place)
     return DatabaseConnectionError(operation, _one_line(error), retryable=True)
 
 
 def _is_from_driver(error: Exception) -> bool:
-    """Errors of asyncpg and psycopg without an SQLSTATE come from the client side: the connection is gone."""
-    return any(kind.__module__.partition(".")[0] in {"asyncpg", "psycopg"} for kind in type(error).__mro__)
+    """Errors of these drivers without an SQLSTATE come from the client side: the connection is gone."""
+    drivers = {"asyncpg", "psycopg", "psycopg2"}
+    return any(kind.__module__.partition(".")[0] in drivers for kind in type(error).__mro__)
 
 
 def _one_line(error: Exception) -> str:

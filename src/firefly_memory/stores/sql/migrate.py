@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import re
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,8 +22,9 @@ from firefly_memory.errors import (
     SchemaMismatchError,
     StoreTimeoutError,
 )
-from firefly_memory.forks import ForkAware
-from firefly_memory.stores.sql.errors import Place, driver_error, translated
+from firefly_memory.forks import ForkSafeLock
+from firefly_memory.stores.cancellation import stop_if_given_up
+from firefly_memory.stores.sql.errors import UNDEFINED_TABLE, Place, is_an_answer, sqlstate, translated
 
 _PATIENCE = 60.0  # seconds that `alembic` waits for a server, or for another migrator
 
@@ -42,42 +43,82 @@ def checked_schema_name(name: str) -> str:
 
 def ensure_schema(engine: Engine, place: Place, *, migrate: bool, timeout: float) -> None:
     """Bring the schema to the revision this version needs, or only check it: one query when it is there already."""
-    schema_name = place.schema_name
-    with translated("initialize", place), engine.connect() as connection:
-        connection.execution_options(isolation_level="AUTOCOMMIT")
-        if is_current(connection, schema_name):
-            return
-        if not migrate:
-            raise place.is_not_current("initialize", current_revision(connection, schema_name))
-        with migrating(connection, schema_name, timeout):
-            # Another process may have been faster. To ask a missing table would end PostgreSQL's transaction.
-            there = inspect(connection).has_table(schema.VERSION_TABLE, schema=schema_name)
-            if not (there and is_current(connection, schema_name)):
-                _upgrade(connection, place)
+    if not has_schema(engine, place, migrate=migrate):
+        upgrade_schema(engine, place, timeout)
 
 
-def is_current(connection: Connection, schema_name: str | None) -> bool:
-    """Whether the schema is at the newest revision; ``SchemaMismatchError`` if it is ahead of this version."""
-    found = current_revision(connection, schema_name)
-    if found is not None and found not in schema.REVISIONS:
-        raise SchemaMismatchError("initialize", found, schema.HEAD, "pip install --upgrade firefly-memory")
+def has_schema(engine: Engine, place: Place, *, migrate: bool) -> bool:
+    """Whether the schema is at the newest revision. It is an error if nobody may ``migrate`` it there."""
+    with _connection(engine, place) as connection:
+        found = _current_revision(connection, place)
+    if found != schema.HEAD and not migrate:
+        raise place.is_not_current("initialize", found)
     return found == schema.HEAD
 
 
-def current_revision(connection: Connection, schema_name: str | None) -> str | None:
-    """The revision the database says it is at, or ``None`` where there is no schema."""
-    version = Table(schema.VERSION_TABLE, MetaData(), Column("version_num", Text), schema=schema_name)
+def upgrade_schema(engine: Engine, place: Place, timeout: float) -> None:
+    """Run the revisions that are missing, all of them or none."""
+    name = place.schema_name
+    with _connection(engine, place) as connection:
+        _check_encoding(connection)
+        with migrating(connection, name, timeout):
+            # Another process may have been faster. To ask a missing table would end PostgreSQL's transaction.
+            there = inspect(connection).has_table(schema.VERSION_TABLE, schema=name)
+            found = _current_revision(connection, place) if there else None
+            if found != schema.HEAD:
+                _create_schema(connection, name)
+                script = _script(connection.dialect.name, name, found)
+                if there and found is None:  # left by a downgrade, empty; the script begins with making it
+                    del script[0]
+                _run_script(connection, place, script)
+
+
+@contextmanager
+def _connection(engine: Engine, place: Place) -> Iterator[Connection]:
+    """One in autocommit mode, which is thrown away unless it is known to be in order at the end."""
+    with translated("initialize", place), engine.connect() as connection:
+        try:
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            yield connection
+        except BaseException as error:
+            if not is_an_answer(error):
+                connection.invalidate()
+            raise
+
+
+def _current_revision(connection: Connection, place: Place) -> str | None:
+    """The revision the database says it is at, or ``None`` where there is no schema; ``SchemaMismatchError`` if it is
+    ahead of this version."""
+    version = Table(schema.VERSION_TABLE, MetaData(), Column("version_num", Text), schema=place.schema_name)
+    columns: list[Any] = [version.c.version_num]
+    if connection.dialect.name == "postgresql":
+        columns.append(_ENCODING)
     try:
-        revisions = connection.execute(select(version.c.version_num)).scalars().all()
+        rows = connection.execute(select(*columns)).all()
     except exc.DBAPIError as error:
-        if _is_missing_table(driver_error(error)):
+        if sqlstate(error) in UNDEFINED_TABLE or "no such table" in str(error):
             return None
         raise
-    return ", ".join(sorted(revisions)) or None
+    for row in rows:
+        _refuse_encoding(*row[1:])
+    found = ", ".join(sorted(row[0] for row in rows)) or None
+    if found is not None and found not in schema.REVISIONS:
+        raise SchemaMismatchError("initialize", found, schema.HEAD, "pip install --upgrade firefly-memory")
+    return found
 
 
-def _is_missing_table(error: Exception) -> bool:
-    return getattr(error, "sqlstate", None) in {"42P01", "3F000"} or "no such table" in str(error)
+_ENCODING = func.current_setting("server_encoding")
+
+
+def _check_encoding(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        _refuse_encoding(connection.execute(select(_ENCODING)).scalar_one())
+
+
+def _refuse_encoding(encoding: str = "UTF8") -> None:
+    if encoding != "UTF8":
+        reason = f"the database's encoding {encoding} cannot hold every text; use one created with ENCODING 'UTF8'"
+        raise DatabaseStoreError("initialize", reason)
 
 
 @contextmanager
@@ -90,10 +131,13 @@ def migrating(connection: Connection, schema_name: str | None, timeout: float) -
         connection.exec_driver_sql("BEGIN" if on_postgresql else "BEGIN IMMEDIATE")
         try:
             yield
+            connection.exec_driver_sql("COMMIT")
         except BaseException:
-            connection.exec_driver_sql("ROLLBACK")
+            try:
+                connection.exec_driver_sql("ROLLBACK")
+            except Exception:  # noqa: BLE001 - the first error is the one to report
+                connection.invalidate()
             raise
-        connection.exec_driver_sql("COMMIT")
     finally:
         if on_postgresql and not connection.invalidated:
             connection.execute(select(func.pg_advisory_unlock(_lock_key(schema_name))))
@@ -104,42 +148,14 @@ def _acquire(connection: Connection, key: int, timeout: float) -> None:
     deadline = time.monotonic() + timeout
     pause = 0.01
     while not connection.execute(select(func.pg_try_advisory_lock(key))).scalar_one():
-        if time.monotonic() >= deadline:
-            raise StoreTimeoutError("initialize", "another process is still migrating the schema", retryable=True)
-        _sleep(connection, pause)
+        left = deadline - time.monotonic()
+        if left <= 0:
+            reason = "somebody else, in another process or another task of this one, is still migrating the schema"
+            raise StoreTimeoutError("initialize", reason, retryable=True)
+        stop_if_given_up()
+        # On the server, so that an event loop goes on meanwhile.
+        connection.execute(select(func.pg_sleep(min(pause, left))))
         pause = min(pause * 2, 0.25)
-
-
-def _sleep(connection: Connection, seconds: float) -> None:
-    if connection.dialect.name == "postgresql":
-        connection.execute(select(func.pg_sleep(seconds)))  # on the server, so that an event loop goes on meanwhile
-    else:
-        time.sleep(seconds)  # in a thread
-
-
-class _Turns(ForkAware):
-    """Whose turn it is to use Alembic: what it works on is global to the process."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.watch_forks()
-
-    def after_fork_in_child(self) -> None:
-        self.lock = threading.Lock()
-
-
-_turns = _Turns()
-
-
-@contextmanager
-def _alone_with_alembic(connection: Connection) -> Iterator[None]:
-    lock = _turns.lock
-    while not lock.acquire(blocking=False):  # blocking would stop an event loop whose other task has the turn
-        _sleep(connection, 0.01)
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _lock_key(schema_name: str | None) -> int:
@@ -147,24 +163,50 @@ def _lock_key(schema_name: str | None) -> int:
     return int.from_bytes(digest[:8], signed=True)
 
 
-def _upgrade(connection: Connection, place: Place) -> None:
-    from alembic import command  # slow to load, and not needed while the schema is current
-    from alembic.config import Config
-
-    config = Config()
-    config.set_main_option("script_location", str(script_location()).replace("%", "%%"))
-    config.attributes.update(connection=connection, schema_name=place.schema_name)
+def _run_script(connection: Connection, place: Place, script: list[str]) -> None:
     try:
-        with _alone_with_alembic(connection):
-            command.upgrade(config, "head")
-    except exc.ProgrammingError as error:
-        if getattr(driver_error(error), "sqlstate", None) == "42P07":
+        for statement in script:
+            connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
+    except exc.DBAPIError as error:
+        if sqlstate(error) == "42P07" or (place.schema_name is None and "already exists" in str(error)):
             raise _unversioned(place) from error
         raise
-    except exc.OperationalError as error:
-        if "already exists" in str(error):
-            raise _unversioned(place) from error
-        raise
+
+
+_alembic = ForkSafeLock()  # what Alembic works on is global to the process
+
+
+class _Statements(io.StringIO):
+    """Takes the place of the file that Alembic would print a script to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[str] = []
+
+    def write(self, text: str) -> int:
+        """One statement, or a comment."""
+        statement = text.strip().removesuffix(";")
+        if not statement.startswith("--"):
+            self.written.append(statement)
+        return len(text)
+
+
+def _script(dialect_name: str, schema_name: str | None, found: str | None) -> list[str]:
+    """The statements that lead from revision ``found`` to the newest.
+
+    Alembic writes them, and never sees a connection: its global lock is not held while anybody waits for a database,
+    and so nobody can wait for the lock in the thread that has to answer.
+    """
+    statements = _Statements()
+    with _alembic:
+        from alembic import command  # slow to load, and not needed while the schema is current
+        from alembic.config import Config
+
+        config = Config(output_buffer=statements)
+        config.set_main_option("script_location", str(script_location()).replace("%", "%%"))
+        config.attributes.update(dialect_name=dialect_name, schema_name=schema_name)
+        command.upgrade(config, f"{found or 'base'}:head", sql=True)
+    return statements.written
 
 
 def _unversioned(place: Place) -> DatabaseStoreError:
@@ -195,10 +237,11 @@ def target_schema() -> str | None:
 
 
 def run_in_alembic(context: Any) -> None:  # alembic.context, a module that stands in for an EnvironmentContext
-    """Run the revisions Alembic asks for: on the connection ``initialize()`` gave it, or on one from the URL."""
+    """Run the revisions Alembic asks for on the database of the URL, or only write them down."""
     given = context.config.attributes
-    if "connection" in given:
-        _run(context, given["connection"], given["schema_name"], create_schema=True)
+    if given:  # by _script()
+        _configure_offline(context, given["dialect_name"], given["schema_name"])
+        context.run_migrations()
         return
     from alembic.util import CommandError
 
@@ -257,28 +300,38 @@ def _run_on_url(context: Any, url: str, schema_name: str) -> None:
 
 
 def _run(context: Any, connection: Connection, schema_name: str | None, *, create_schema: bool) -> None:
-    if create_schema and schema_name is not None and not inspect(connection).has_schema(schema_name):
-        connection.execute(CreateSchema(schema_name, if_not_exists=True))
+    if create_schema:
+        _create_schema(connection, schema_name)
     _configure(context, schema_name, connection=connection)
     with context.begin_transaction():
         context.run_migrations()
 
 
+def _create_schema(connection: Connection, schema_name: str | None) -> None:
+    """If it is missing: a role that may not create it may still create tables in it."""
+    if schema_name is not None and not inspect(connection).has_schema(schema_name):
+        connection.execute(CreateSchema(schema_name, if_not_exists=True))
+
+
 def _print_sql(context: Any, url: str, schema_name: str) -> None:
     on_sqlite = _is_sqlite(url)
     target = None if on_sqlite else schema_name
-    _configure(
-        context,
-        target,
-        dialect_name="sqlite" if on_sqlite else "postgresql",
-        literal_binds=True,
-        dialect_opts={"paramstyle": "named"},
-        transactional_ddl=True,
-    )
+    _configure_offline(context, "sqlite" if on_sqlite else "postgresql", target)
     with context.begin_transaction():
         if target is not None and not context.get_starting_revision_argument():
             context.execute(CreateSchema(target, if_not_exists=True))
         context.run_migrations()
+
+
+def _configure_offline(context: Any, dialect_name: str, schema_name: str | None) -> None:
+    _configure(
+        context,
+        schema_name,
+        dialect_name=dialect_name,
+        literal_binds=True,
+        dialect_opts={"paramstyle": "named"},
+        transactional_ddl=True,
+    )
 
 
 def _configure(context: Any, schema_name: str | None, **options: Any) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 
 from firefly_memory.errors import EntryOwnershipError
 from firefly_memory.names import original_name
+from firefly_memory.protocols import ABSENT
 from firefly_memory.stores.records import Position, Purged, Record, Row
+from firefly_memory.stores.sql.pool import never_repeated
 from firefly_memory.stores.sql.session import Session
 from firefly_memory.stores.sql.statements import Statements
 
@@ -20,6 +22,17 @@ def save(session: SQLSession, record: Record, now: datetime) -> None:
     with session.writing():
         if session.execute(statements.upsert, {**statements.values(record), "now": statements.instant(now)}) == 0:
             raise not_the_owner(record)
+
+
+def save_if(session: SQLSession, record: Record, expected: Any, now: datetime) -> bool:
+    statements = session.statements
+    values = {**statements.values(record), "now": statements.instant(now)}
+    statement = statements.insert_if_absent
+    if expected is not ABSENT:
+        statement = statements.update_if_same
+        values |= {"expected": expected, "this_id": record.entry_id, "this_namespace": record.namespace}
+    with session.writing():
+        return session.execute(statement, values) == 1
 
 
 def save_many(session: SQLSession, records: Sequence[Record], now: datetime) -> None:
@@ -59,6 +72,7 @@ def delete(session: SQLSession, namespace: str, entry_id: str, now: datetime) ->
         session.execute(statements.delete, values)
 
 
+@never_repeated
 def delete_many(session: SQLSession, namespace: str, entry_ids: Sequence[str], now: datetime) -> int:
     statements = session.statements
     values = {"namespace": namespace, "entry_ids": statements.texts(entry_ids), "now": statements.instant(now)}
@@ -83,6 +97,7 @@ def namespaces(session: SQLSession, prefix: str, limit: int, after: str, now: da
     return [row[0] for row in session.fetch(statements.namespaces, values)]
 
 
+@never_repeated
 def cleanup_expired(session: SQLSession, limit: int, now: datetime) -> Purged:
     with session.writing():
         return session.statements.purge(session, limit, now)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
@@ -11,6 +10,7 @@ from typing import ParamSpec, Protocol, TypeVar
 from sqlalchemy.util import greenlet_spawn
 
 from firefly_memory.errors import NotSupportedError
+from firefly_memory.stores.cancellation import in_worker_thread
 from firefly_memory.stores.group_commit import GroupCommit
 from firefly_memory.stores.loops import PerLoop
 from firefly_memory.stores.records import Record
@@ -61,7 +61,7 @@ async def in_greenlet(call: Callable[[], T]) -> T:
 
 
 async def in_thread(call: Callable[[], T]) -> T:
-    return await asyncio.to_thread(call)
+    return await in_worker_thread(call)
 
 
 def refused(what: str) -> Through:

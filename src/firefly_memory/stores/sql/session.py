@@ -11,7 +11,8 @@ from sqlalchemy import Connection
 from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.pool import PoolProxiedConnection
 
-from firefly_memory.stores.sql.statements import Statement, Statements
+from firefly_memory.stores.sql.statement import Statement
+from firefly_memory.stores.sql.statements import Statements
 
 S = TypeVar("S", bound=Statements)
 
@@ -39,6 +40,10 @@ class Session(ABC, Generic[S]):
     @abstractmethod
     def writing(self) -> AbstractContextManager[None]:
         """Around a write of one statement."""
+
+    @abstractmethod
+    def attempt(self) -> AbstractContextManager[None]:
+        """Around a write of one statement that a constraint may refuse without ending what surrounds it."""
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[None]:
@@ -78,6 +83,8 @@ class DriverSession(Session[S]):
     def writing(self) -> Iterator[None]:
         with self._gate:
             yield
+
+    attempt = writing
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -133,6 +140,8 @@ class BoundSession(Session[S]):
         self._begin()
         with self._connection.begin_nested():
             yield
+
+    attempt = transaction
 
     def _begin(self) -> None:
         """Python's SQLite driver begins late: not for statements it does not know, nor for a savepoint, which would

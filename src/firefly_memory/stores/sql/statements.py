@@ -8,7 +8,7 @@ drivers and engines differ in how they read JSON, and asyncpg takes the first an
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,6 +19,7 @@ from sqlalchemy import (
     Dialect,
     Integer,
     Select,
+    Table,
     Text,
     bindparam,
     case,
@@ -30,38 +31,25 @@ from sqlalchemy import (
     select,
     true,
     tuple_,
+    update,
 )
-from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import CompilerElement
 from sqlalchemy.types import TypeEngine
 
 from firefly_memory import schema
 from firefly_memory.codec import Form
 from firefly_memory.stores.records import Purged, Record
+from firefly_memory.stores.sql.conversation_statements import ConversationStatements
+from firefly_memory.stores.sql.statement import Statement
 
 if TYPE_CHECKING:
     from firefly_memory.stores.sql.session import Session
 
+_REPLACED = ("scope", "key", "content", "metadata", "expires_at", "importance")
+"""What saving an entry again replaces."""
+
 _DOCUMENTS = ("content", "metadata")
-_INSTANTS = ("created_at", "expires_at")
-
-
-class Statement:
-    """One statement's text for one driver, and the order its parameters go in."""
-
-    __slots__ = ("_constants", "_order", "sql")
-
-    def __init__(self, construct: CompilerElement, dialect: Dialect) -> None:
-        compiled = construct.compile(dialect=dialect)
-        assert isinstance(compiled, SQLCompiler)
-        self.sql = str(compiled)
-        self._order = tuple(compiled.positiontup) if compiled.positiontup is not None else None
-        self._constants = {name: value for name, value in compiled.params.items() if value is not None}
-
-    def parameters(self, values: Mapping[str, Any]) -> Any:
-        if self._constants:
-            values = {**self._constants, **values}
-        return values if self._order is None else tuple([values[name] for name in self._order])
+_INSTANTS = ("created_at", "expires_at", "updated_at", "claimed_until")
 
 
 class Statements(ABC):
@@ -70,6 +58,8 @@ class Statements(ABC):
     dialect_name: ClassVar[str]
     form: ClassVar[Form]
     begin: ClassVar[str]
+    queries_may_write: ClassVar[bool]
+    """Whether a ``WITH`` may insert, so that one statement does the work of two."""
 
     def __init__(self, dialect: Dialect, schema_name: str | None) -> None:
         self._dialect = dialect
@@ -77,6 +67,7 @@ class Statements(ABC):
             f"{schema_name}.memory_entries" if schema_name else "memory_entries"
         ]
         self._columns = self._entries.c
+        self.conversations = ConversationStatements(self, schema_name)
 
     # What the dialects say differently.
 
@@ -139,7 +130,8 @@ class Statements(ABC):
         """The same for rows of different callers, durable in one go, each for itself."""
 
     @abstractmethod
-    def _insert(self) -> Any: ...
+    def insert(self, table: Table) -> Any:
+        """The dialect's own insert, which knows conflicts."""
 
     def values(self, record: Record) -> dict[str, Any]:
         """The parameters for one row."""
@@ -154,11 +146,38 @@ class Statements(ABC):
     @cached_property
     def upsert(self) -> Statement:
         """Insert one row, or replace it; touches no row if a live one of another namespace has the id."""
-        row = {
+        return self.compiled(self._or_replace(self.insert(self._entries).values(self._new_row())))
+
+    @cached_property
+    def insert_if_absent(self) -> Statement:
+        """:attr:`upsert`, if no live row has the id."""
+        insert = self.insert(self._entries).values(self._new_row())
+        replaced = {name: insert.excluded[name] for name in Record._fields if name != "entry_id"}
+        return self.compiled(
+            insert.on_conflict_do_update(
+                index_elements=[self._columns.entry_id], set_=replaced, where=self._columns.expires_at <= self._now
+            )
+        )
+
+    @cached_property
+    def update_if_same(self) -> Statement:
+        """:attr:`upsert`, if a live row of the namespace has the id and the content that is expected."""
+        c, row = self._columns, self._new_row()
+        # Compared as text, so that 1 and 1.0 differ on every dialect.
+        expected = self.document_out(self.document_in(bindparam("expected", type_=Text)))
+        same = self.document_out(c.content) == expected
+        this = c.entry_id == bindparam("this_id", type_=Text)
+        here = c.namespace == bindparam("this_namespace", type_=Text)
+        return self.compiled(
+            update(self._entries).where(this, here, self._live, same).values({name: row[name] for name in _REPLACED})
+        )
+
+    def _new_row(self) -> dict[str, ColumnElement[Any]]:
+        """A parameter for each column."""
+        return {
             column.name: self.value_in(column.name, bindparam(column.name, type_=self.type_in(column)))
             for column in self._entries.columns
         }
-        return self._compiled(self._or_replace(self._insert().values(row)))
 
     def type_in(self, column: Column[Any]) -> TypeEngine[Any]:
         """The type a column's values cross the border in."""
@@ -179,7 +198,7 @@ class Statements(ABC):
     def _or_replace(self, insert: Any) -> Any:
         c, new = self._columns, insert.excluded
         expired = c.expires_at <= self._now
-        replaced = {name: new[name] for name in ("scope", "key", "content", "metadata", "expires_at", "importance")}
+        replaced = {name: new[name] for name in _REPLACED}
         return insert.on_conflict_do_update(
             index_elements=[c.entry_id],
             set_={
@@ -192,23 +211,23 @@ class Statements(ABC):
 
     @cached_property
     def load(self) -> Statement:
-        return self._compiled(self._page())
+        return self.compiled(self._page())
 
     @cached_property
     def first_page(self) -> Statement:
-        return self._compiled(self._page().limit(bindparam("limit", type_=Integer)))
+        return self.compiled(self._page().limit(bindparam("limit", type_=Integer)))
 
     @cached_property
     def next_page(self) -> Statement:
         c = self._columns
         after = tuple_(self.instant_in(bindparam("created_at", type_=Text)), bindparam("entry_id", type_=Text))
         later = tuple_(c.created_at, self.by_code_point(c.entry_id)) > after
-        return self._compiled(self._page().where(later).limit(bindparam("limit", type_=Integer)))
+        return self.compiled(self._page().where(later).limit(bindparam("limit", type_=Integer)))
 
     @cached_property
     def newest(self) -> Statement:
         c = self._columns
-        return self._compiled(
+        return self.compiled(
             self._select()
             .where(self._in_namespace_order, self.by_code_point(c.key) == bindparam("key", type_=Text), self._live)
             .where(self.steer_to_order)
@@ -220,21 +239,21 @@ class Statements(ABC):
     def delete(self) -> Statement:
         c = self._columns
         one = c.entry_id == bindparam("entry_id", type_=Text)
-        return self._compiled(delete(self._entries).where(one, self._in_namespace, self._live))
+        return self.compiled(delete(self._entries).where(one, self._in_namespace, self._live))
 
     @cached_property
     def delete_many(self) -> Statement:
         several = self.is_one_of(self._columns.entry_id, "entry_ids")
-        return self._compiled(delete(self._entries).where(several, self._in_namespace, self._live))
+        return self.compiled(delete(self._entries).where(several, self._in_namespace, self._live))
 
     @cached_property
     def clear(self) -> Statement:
-        return self._compiled(delete(self._entries).where(self._in_namespace))
+        return self.compiled(delete(self._entries).where(self._in_namespace))
 
     @cached_property
     def count(self) -> Statement:
         counted = select(func.count()).select_from(self._entries)
-        return self._compiled(counted.where(self._in_namespace, self._live))
+        return self.compiled(counted.where(self._in_namespace, self._live))
 
     @cached_property
     def purge_some(self) -> Statement:
@@ -243,7 +262,7 @@ class Statements(ABC):
         doomed = self.is_in(self.row_address, some.order_by(c.expires_at).limit(bindparam("limit", type_=Integer)))
         # Somebody may put off an expiry meanwhile. Said in a way no index is used for, so that the addresses are.
         still_expired = (c.expires_at > self._now).is_(false())
-        return self._compiled(delete(self._entries).where(doomed, still_expired))
+        return self.compiled(delete(self._entries).where(doomed, still_expired))
 
     def purge(self, session: Session[Any], limit: int, now: datetime) -> Purged:
         """Delete up to ``limit`` expired rows."""
@@ -267,11 +286,12 @@ class Statements(ABC):
         hops = hop.union_all(select(following.scalar_subquery()).where(fits(hop.c.namespace)))
         found = hops.c.namespace
         # No ORDER BY: the hops come in order, and sorting them would take all of them, not the first few.
-        return self._compiled(
+        return self.compiled(
             select(found).where(found.is_not(None), fits(found)).limit(bindparam("limit", type_=Integer))
         )
 
-    def _compiled(self, construct: CompilerElement) -> Statement:
+    def compiled(self, construct: CompilerElement) -> Statement:
+        """The text of a statement for this dialect and driver."""
         return Statement(construct, self._dialect)
 
     def _select(self) -> Select[Any]:

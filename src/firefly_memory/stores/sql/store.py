@@ -25,6 +25,8 @@ class _Database(Protocol):
     @property
     def suspending(self) -> Runner: ...
 
+    def check_open(self, operation: str) -> None: ...
+
 
 class SQLStore(EntryStore):
     """Entries in the table ``memory_entries`` of a SQL database."""
@@ -43,9 +45,10 @@ class SQLStore(EntryStore):
     def bind(self, connection: Connection | AsyncConnection) -> BoundStore:
         """This store inside the transaction of ``connection``: what it does commits or rolls back with the rest.
 
-        An ``AsyncConnection`` has the asynchronous methods only. Nothing is committed, closed or migrated here.
+        An ``AsyncConnection`` has the asynchronous methods only. Nothing is committed, closed or migrated here. When
+        this store is closed, what was bound is as well.
         """
-        bound = BoundDatabase(connection, self._dialect, self._schema_name)
+        bound = BoundDatabase(connection, self._dialect, self._schema_name, self.database)
         return BoundStore(self, bound)
 
 

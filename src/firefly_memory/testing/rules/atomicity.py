@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 from firefly_memory.entries import MemoryEntry
 from firefly_memory.errors import InvalidEntryError
@@ -105,6 +106,29 @@ async def a_cancelled_save_leaves_the_old_state_or_the_new(subject: Subject) -> 
         states.append(await subject.contents(namespace))
         await subject.view.save(namespace, MemoryEntry(entry_id="after", content="works"))
     assert all(state in (["old"], ["new"], ["new", "new"]) for state in states), states
+
+
+@check("R8")
+async def a_save_that_was_given_up_does_not_undo_a_later_one(subject: Subject) -> None:
+    if subject.colour is Colour.BLOCKING:
+        return  # nothing to cancel there
+    namespace = subject.namespace()
+    loop = asyncio.get_running_loop()
+    for pauses in range(1, 7):
+        with ThreadPoolExecutor(16) as threads:  # to see the end of those that nobody waits for
+            loop.set_default_executor(threads)
+            crowd = [asyncio.create_task(subject.saved(namespace, number)) for number in range(12)]  # in its way
+            given_up = asyncio.create_task(subject.view.save(namespace, MemoryEntry(entry_id="it", content="given up")))
+            for _ in range(pauses):
+                await asyncio.sleep(0)
+            given_up.cancel()
+            await asyncio.gather(given_up, return_exceptions=True)
+            await subject.view.save(namespace, MemoryEntry(entry_id="it", key="it", content=pauses))
+            await asyncio.gather(*crowd)
+        loop.set_default_executor(ThreadPoolExecutor())
+        found = await subject.view.load_by_key(namespace, "it")
+        assert found is not None, "undone by the one that was given up"
+        assert found.content == pauses
 
 
 @check("R9", Capability.DURABLE)

@@ -71,6 +71,26 @@ async def limits_and_positions_that_make_no_sense_are_refused(subject: Subject) 
             raise AssertionError(f"{arguments} should have been refused")
 
 
+LARGE = [2**31 - 2, 2**31 - 1, 2**31, 2**63 - 2, 2**63 - 1, 2**63, 10**30]
+
+
+@check("R11")
+async def a_limit_may_be_larger_than_any_number_of_entries(subject: Subject) -> None:
+    namespace = subject.namespace()
+    entries = await subject.saved(namespace, 1, 2, 3)
+    for limit in LARGE:
+        page = await subject.view.load_page(namespace, limit)
+        assert (list(page), page.next) == (entries, None), limit
+
+
+@check("R11", Capability.LISTING)
+async def a_limit_may_be_larger_than_any_number_of_namespaces(subject: Subject) -> None:
+    namespace = subject.namespace()
+    await subject.saved(namespace, 1)
+    for limit in LARGE:
+        assert await subject.view.namespaces(namespace, limit) == [namespace], limit
+
+
 @check("R11", Capability.LISTING)
 async def namespaces_are_listed_in_order_and_in_pages(subject: Subject) -> None:
     run = subject.namespace().partition(":")[2]

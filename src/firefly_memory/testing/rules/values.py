@@ -43,10 +43,10 @@ def same(one: Any, other: Any) -> bool:
     return True
 
 
-def _deep(levels: int) -> Any:
+def _deep(levels: int, key: str = "down") -> Any:
     value: Any = "the bottom \x00"
     for level in range(levels):
-        value = [value] if level % 2 else {"down": value, "level": level}
+        value = [value] if level % 2 else {key: value, "level": level}
     return value
 
 
@@ -69,6 +69,7 @@ VALUES: list[Any] = [
     0.0, -0.0, 0.1, 1.0, -1.5, 1e15, 1e16, 1e22, 1e-7, 5e-324, 1.7976931348623157e308, 2.0**63, 123456789012345680.0, 1e100,
     [0, 0.0, -0.0, False, None, "", [], {}], [1, 1.0, True, "1"], {"n": None, "f": -0.0, "i": 2**70, "s": "\x00"},
     _deep(5), _deep(63), _deep(64), _deep(65), _deep(120), _deep(250), _deep(499),
+    _deep(29, "$"), _deep(60, "$"), _deep(61, "~"), _deep(200, "\x00"), _deep(200, "\ud800"), _deep(499, "$"),
     "x" * 100_000, list(range(5_000)), {f"key {n}": n for n in range(500)}, {str(n % 7) + "k" * (n % 5): n for n in range(99)},
 ]  # fmt: skip
 

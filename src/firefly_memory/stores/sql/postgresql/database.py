@@ -12,13 +12,19 @@ from sqlalchemy import Engine
 from sqlalchemy.util import greenlet_spawn
 
 from firefly_memory.options import at_least
+from firefly_memory.stores.cancellation import in_worker_thread
 from firefly_memory.stores.loops import PerLoop
 from firefly_memory.stores.records import Record
 from firefly_memory.stores.sql.database import Database
 from firefly_memory.stores.sql.errors import Place
-from firefly_memory.stores.sql.migrate import checked_schema_name
+from firefly_memory.stores.sql.migrate import checked_schema_name, has_schema, upgrade_schema
 from firefly_memory.stores.sql.pool import Operation, Pool
-from firefly_memory.stores.sql.postgresql.engines import blocking_engine, suspending_engine
+from firefly_memory.stores.sql.postgresql.engines import (
+    blocking_engine,
+    connections_of,
+    end_without_loop,
+    suspending_engine,
+)
 from firefly_memory.stores.sql.postgresql.statements import PostgreSQLStatements
 from firefly_memory.stores.sql.postgresql.urls import PostgreSQLUrl
 from firefly_memory.stores.sql.runners import CallRunner, group_commit, here
@@ -57,6 +63,24 @@ class PostgreSQLDatabase(Database):
     def open_suspending_pool(self) -> Pool[Any]:
         return self._pool_on(suspending_engine)
 
+    async def prepare_schema(self, pool: Pool[Any], migrate: bool | None) -> None:
+        """:meth:`check_schema` for an event loop. Migrates outside of the loop: a blocking call in it may already be
+        waiting for the end of the migration."""
+        wanted = self._migrate if migrate is None else migrate
+        if not await greenlet_spawn(partial(has_schema, pool.engine, self.place, migrate=wanted)):
+            await in_worker_thread(self._migrate_in_a_loop_of_its_own)
+        self.schema_is_current = True
+
+    def _migrate_in_a_loop_of_its_own(self) -> None:
+        async def migrate() -> None:
+            engine = suspending_engine(self._url, pool_size=1, timeout=self.timeout)
+            try:
+                await greenlet_spawn(upgrade_schema, engine, self.place, self.timeout)
+            finally:
+                await greenlet_spawn(engine.dispose)
+
+        asyncio.run(migrate())
+
     def _pool_on(self, make_engine: Callable[..., Engine]) -> Pool[Any]:
         engine = make_engine(self._url, pool_size=self.pool_size, timeout=self.timeout)
         return Pool(engine, PostgreSQLStatements(engine.dialect, self.place.schema_name), self.place)
@@ -67,6 +91,7 @@ class _Lane:
 
     def __init__(self, pool: Pool[Any], connections: int) -> None:
         self.pool = pool
+        self._connections = connections_of(pool.engine)
         # Waiting here costs a fraction of waiting in the pool. Statements have a time-out, so it cannot be for ever.
         self._free = asyncio.Semaphore(connections)
         self.group = group_commit(self)
@@ -79,13 +104,19 @@ class _Lane:
     async def close(self) -> None:
         await greenlet_spawn(self.pool.dispose)
 
+    def cut(self, _: asyncio.AbstractEventLoop) -> None:
+        for connection in self._connections:
+            end_without_loop(connection)
+
 
 class _LoopRunner:
     """Runs operations on the pool of the event loop it is called from."""
 
     def __init__(self, database: PostgreSQLDatabase) -> None:
         self._database = database
-        self._lanes = PerLoop(lambda: _Lane(database.open_suspending_pool(), database.pool_size), _Lane.close)
+        self._lanes = PerLoop(
+            lambda: _Lane(database.open_suspending_pool(), database.pool_size), _Lane.close, _Lane.cut
+        )
 
     async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         lane = await self._lane(operation.__name__)
@@ -97,7 +128,8 @@ class _LoopRunner:
 
     async def initialize(self, migrate: bool | None) -> None:
         lane = await self._lane("initialize", migrate)
-        await greenlet_spawn(lane.pool.warm_up, self._database.warm_connections)
+        async with lane.preparing:
+            await greenlet_spawn(lane.pool.warm_up, self._database.warm_connections)
 
     async def close(self) -> None:
         self._database.close_blocking()
@@ -113,5 +145,5 @@ class _LoopRunner:
         if not database.schema_is_current:
             async with lane.preparing:
                 if not database.schema_is_current:
-                    await greenlet_spawn(database.check_schema, lane.pool, migrate)
+                    await database.prepare_schema(lane.pool, migrate)
         return lane

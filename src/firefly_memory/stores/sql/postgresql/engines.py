@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any
+from weakref import WeakSet
 
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine, create_engine, event
 
+from firefly_memory.colours import finish
 from firefly_memory.errors import MissingDependencyError
 from firefly_memory.stores.sql.database import ENGINE_OPTIONS
+from firefly_memory.stores.sql.postgresql.patience import patient, settled
 from firefly_memory.stores.sql.postgresql.urls import PostgreSQLUrl
 
 APPLICATION_NAME = "firefly-memory"
+
+_SERVER_FIRST = 0.5
+"""Seconds that a driver waits longer than the server: after the server's own time-out a connection is still good."""
+
+_NO_SETTINGS = re.compile("unsupported startup parameter|command-line options")
+"""What PgBouncer and Amazon's proxy say to settings that they do not let through."""
 
 
 def blocking_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float) -> Engine:
     """psycopg, whatever driver the URL names: asyncpg cannot block."""
     psycopg = _driver("psycopg", "a PostgreSQL store's blocking methods")
-    connect = partial(_timed(psycopg.Connection, timeout).connect, **_psycopg_arguments(url, timeout))
+    connect = _with_settings(_psycopg_connect(psycopg, psycopg.Connection, url, timeout), url, timeout)
     return create_engine(
         "postgresql+psycopg://",
-        creator=connect,
+        creator=lambda: finish(connect()),
         pool_size=pool_size,
         pool_timeout=timeout,
         use_native_hstore=False,  # saves a query on each first connection
@@ -35,19 +45,45 @@ def suspending_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float) -> 
     """An engine for use inside ``greenlet_spawn``: asyncpg, or psycopg where the URL asks for what only it can do."""
     if url.driver == "psycopg" or (url.driver is None and url.only_libpq_understands):
         psycopg = _driver("psycopg", "this PostgreSQL URL")
-        connection_class = _timed_async(psycopg.AsyncConnection, timeout)
-        connect = partial(connection_class.connect, **_psycopg_arguments(url, timeout))
+        connect = _with_settings(_psycopg_connect(psycopg, psycopg.AsyncConnection, url, timeout), url, timeout)
         return _suspending("psycopg_async", connect, pool_size, timeout, use_native_hstore=False)
     asyncpg = _driver("asyncpg", "a PostgreSQL store's asynchronous methods")
     arguments = url.for_asyncpg()
-    connect = partial(
-        asyncpg.connect,
-        **arguments,
-        timeout=url.connect_timeout or timeout,
-        command_timeout=timeout,
-        server_settings=None if "application_name" in url.parameters else {"application_name": APPLICATION_NAME},
-    )
-    return _suspending("asyncpg", connect, pool_size, timeout)
+    name = {"application_name": url.parameters.get("application_name", APPLICATION_NAME)}
+
+    def connect_asyncpg(**options: str) -> Any:
+        return asyncpg.connect(
+            **arguments,
+            timeout=url.connect_timeout or timeout,
+            command_timeout=timeout + _SERVER_FIRST,
+            server_settings=name | options,
+        )
+
+    return _suspending("asyncpg", _with_settings(connect_asyncpg, url, timeout), pool_size, timeout)
+
+
+def _with_settings(connect: Callable[..., Any], url: PostgreSQLUrl, timeout: float) -> Callable[[], Any]:
+    """A coroutine function that connects, with the settings that this library wants of the server.
+
+    A statement ends there after ``timeout`` even if nobody is left to call it off, and numbers come exactly. The
+    settings come along with the connection: sent after it, they would stay with a connection that PgBouncer shares
+    among its clients. A pooler that refuses them is asked without.
+    """
+    asked = {"options": url.options} if url.options else {}
+    milliseconds = min(max(1, round(timeout * 1000)), 2**31 - 1)
+    wanted = {"options": f"-c statement_timeout={milliseconds} {url.options} -c extra_float_digits=3"}
+
+    async def connected() -> Any:
+        nonlocal wanted
+        try:
+            return await settled(connect(**wanted))
+        except Exception as exc:
+            if wanted is asked or not _NO_SETTINGS.search(str(exc)):
+                raise
+        wanted = asked
+        return await settled(connect(**asked))
+
+    return connected
 
 
 def _suspending(driver: str, connect: Callable[[], Any], pool_size: int, timeout: float, **options: Any) -> Engine:
@@ -66,28 +102,30 @@ def _suspending(driver: str, connect: Callable[[], Any], pool_size: int, timeout
     return engine
 
 
-def _psycopg_arguments(url: PostgreSQLUrl, timeout: float) -> dict[str, Any]:
+def connections_of(engine: Engine) -> WeakSet[Any]:
+    """The driver's connections that an engine for event loops opens from now on."""
+    opened: WeakSet[Any] = WeakSet()
+
+    def add(connection: Any, _: object) -> None:
+        opened.add(connection.driver_connection)
+
+    event.listen(engine, "connect", add)
+    return opened
+
+
+def end_without_loop(connection: Any) -> None:
+    """Close one of them when its event loop does not run any more."""
+    if type(connection).__module__.startswith("asyncpg."):
+        connection.terminate()
+    else:
+        connection.pgconn.finish()
+
+
+def _psycopg_connect(psycopg: ModuleType, kind: Any, url: PostgreSQLUrl, timeout: float) -> Callable[..., Any]:
     quiet_line = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
     defaults = {"connect_timeout": str(max(2, round(timeout))), "application_name": APPLICATION_NAME, **quiet_line}
-    return defaults | url.for_psycopg()
-
-
-def _timed(connection_class: Any, statement_timeout: float) -> Any:
-    """psycopg waits for ever by default; a server that is frozen would freeze its callers."""
-
-    class TimedConnection(connection_class):  # type: ignore[misc]
-        def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
-            return super().wait(gen, interval, statement_timeout if timeout is None else timeout)
-
-    return TimedConnection
-
-
-def _timed_async(connection_class: Any, statement_timeout: float) -> Any:
-    class TimedAsyncConnection(connection_class):  # type: ignore[misc]
-        async def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:  # noqa: ASYNC109
-            return await super().wait(gen, interval, statement_timeout if timeout is None else timeout)
-
-    return TimedAsyncConnection
+    connection_class = patient(psycopg, kind, timeout + _SERVER_FIRST)
+    return partial(connection_class.connect, **defaults | url.for_psycopg())
 
 
 def _driver(name: str, purpose: str) -> ModuleType:

@@ -13,6 +13,7 @@ from sqlalchemy import (
     DateTime,
     Integer,
     Select,
+    Table,
     Text,
     any_,
     bindparam,
@@ -29,7 +30,8 @@ from sqlalchemy.dialects import postgresql
 from firefly_memory.codec import JSONB, Form
 from firefly_memory.stores.records import Purged, Record
 from firefly_memory.stores.sql.session import Session
-from firefly_memory.stores.sql.statements import Statement, Statements
+from firefly_memory.stores.sql.statement import Statement
+from firefly_memory.stores.sql.statements import Statements
 
 GROUP_PATIENCE = "100ms"
 """How long a group of saves waits for a row that somebody has locked, before each save tries for itself."""
@@ -43,6 +45,7 @@ class PostgreSQLStatements(Statements):
     dialect_name: ClassVar[str] = "postgresql"
     form: ClassVar[Form] = JSONB
     begin: ClassVar[str] = "BEGIN"
+    queries_may_write: ClassVar[bool] = True
 
     def by_code_point(self, column: ColumnElement[str]) -> ColumnElement[str]:
         return column.collate("C")
@@ -83,47 +86,40 @@ class PostgreSQLStatements(Statements):
         moment: datetime = stored if stored.tzinfo is not None else stored.replace(tzinfo=UTC)
         return moment
 
-    def _insert(self) -> postgresql.Insert:
-        return postgresql.insert(self._entries)
+    def insert(self, table: Table) -> postgresql.Insert:
+        return postgresql.insert(table)
 
     @cached_property
     def purge_oldest(self) -> Statement:
-        """Deletes what expired before the row that is one too many, by index alone, in half the time of
-        :attr:`purge_some`. Returns how many rows that were, and whether there was one too many."""
+        """Deletes what expired before the row that is one too many: by index alone, in half the time of
+        :attr:`purge_some`."""
         c = self._columns
         expired = c.expires_at <= self._now
+        limit = bindparam("limit", type_=Integer)
         one_too_many = (
-            select(c.expires_at.label("moment"))
-            .where(expired)
-            .order_by(c.expires_at)
-            .offset(bindparam("limit", type_=Integer))
-            .limit(literal_column("1"))
-            .cte("one_too_many")
+            select(c.expires_at).where(expired).order_by(c.expires_at).offset(limit).limit(literal_column("1"))
         )
-        moment = select(one_too_many.c.moment).scalar_subquery()
         never = cast(literal_column("'infinity'"), DateTime(timezone=True))
-        oldest = delete(self._entries).where(expired, c.expires_at < func.coalesce(moment, never))
-        gone = oldest.returning(literal_column("1")).cte("gone")
-        return self._compiled(select(select(func.count()).select_from(gone).scalar_subquery(), moment.is_not(None)))
+        oldest = c.expires_at < func.coalesce(one_too_many.scalar_subquery(), never)
+        return self.compiled(delete(self._entries).where(expired, oldest))
 
     def purge(self, session: Session[Any], limit: int, now: datetime) -> Purged:
-        values = {"limit": limit, "now": self.instant(now)}
-        ((deleted, more),) = session.fetch(self.purge_oldest, values)
-        if deleted or not more:
-            return Purged(deleted, more)
-        return super().purge(session, limit, now)  # too many expired at the very same moment
+        deleted = session.execute(self.purge_oldest, {"limit": limit, "now": self.instant(now)})
+        if deleted:
+            return Purged(deleted, more=True)  # perhaps only what expired at one and the same moment
+        return super().purge(session, limit, now)  # that, or nothing
 
     @cached_property
     def upsert_many(self) -> Statement:
         """:attr:`upsert` for rows given as one array a column; returns the ids it wrote."""
-        return self._compiled(self._upsert_arrays(patience=None))
+        return self.compiled(self._upsert_arrays(patience=None))
 
     @cached_property
     def upsert_group(self) -> Statement:
         """The same, but giving up soon where a row is locked: the callers of a group have nothing to do with it."""
         # Set for the statement's own transaction, in the same round trip; volatile, so evaluated before any row.
         patience = select(func.set_config("lock_timeout", bindparam("patience", type_=Text), true())).cte("patience")
-        return self._compiled(self._upsert_arrays(patience))
+        return self.compiled(self._upsert_arrays(patience))
 
     def _upsert_arrays(self, patience: Any) -> Any:
         columns = list(self._entries.columns)
@@ -131,7 +127,7 @@ class PostgreSQLStatements(Statements):
         rows = func.unnest(*arrays).table_valued(*[column.name for column in columns]).render_derived(name="rows")
         values = [self.value_in(column.name, rows.c[column.name]) for column in columns]
         source = select(*values).select_from(rows) if patience is None else select(*values).select_from(rows, patience)
-        insert = self._insert().from_select([column.name for column in columns], source)
+        insert = self.insert(self._entries).from_select([column.name for column in columns], source)
         return self._or_replace(insert).returning(self._columns.entry_id)
 
     def write_all(self, session: Session[Any], records: Sequence[Record], now: datetime) -> list[Record]:

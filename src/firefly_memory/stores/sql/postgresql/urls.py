@@ -33,6 +33,16 @@ _ASYNCPG_READS = {
     "application_name", "options", "client_encoding",
 }  # fmt: skip
 
+# What libpq and asyncpg take for these, so that a slip is found before anybody connects.
+_TAKES = {
+    "sslmode": {"disable", "allow", "prefer", "require", "verify-ca", "verify-full"},
+    "sslnegotiation": {"postgres", "direct"},
+    "gssencmode": {"disable", "prefer", "require"},
+    "channel_binding": {"disable", "prefer", "require"},
+    "target_session_attrs": {"any", "read-write", "read-only", "primary", "standby", "prefer-standby"},
+    "load_balance_hosts": {"disable", "random"},
+}
+
 # Harmless to leave out where the driver does not know them: they keep idle connections alive.
 _KEEPALIVES = {"keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"}
 
@@ -61,11 +71,19 @@ class PostgreSQLUrl:
         """Parameters that asyncpg does not know: with them, psycopg serves both colours."""
         return set(self.parameters) - _ASYNCPG_READS - _KEEPALIVES
 
+    @property
+    def options(self) -> str:
+        """The server's command-line options, which the methods below leave out."""
+        return self.parameters.get("options", "")
+
     def for_psycopg(self) -> dict[str, str]:
-        return dict(self.parameters)
+        parameters = {name: value for name, value in self.parameters.items() if name != "options"}
+        return parameters | {"client_encoding": "UTF8"}  # whatever the URL or the environment says
 
     def for_asyncpg(self) -> dict[str, Any]:
-        named = {"host", "port", "user", "password", "dbname", "connect_timeout"} | _KEEPALIVES
+        # It speaks UTF-8 by itself.
+        named = {"host", "port", "user", "password", "dbname", "connect_timeout", "client_encoding", "options"}
+        named |= _KEEPALIVES
         query = {name: value for name, value in self.parameters.items() if name not in named}
         arguments: dict[str, Any] = {"dsn": f"postgresql://?{urlencode(query)}"} if query else {}
         for name, argument in (("user", "user"), ("password", "password"), ("dbname", "database")):
@@ -121,9 +139,24 @@ def postgresql_url(url: str | URL) -> PostgreSQLUrl:
     except ValueError:
         raise ConfigurationError("the part of the PostgreSQL URL after '?' is not name=value&name=value") from None
     _add_query(parameters, query)
-    if not all(re.fullmatch(r"\d{0,5}", port) for port in parameters.get("port", "").split(",")):
-        raise ConfigurationError(f"the port of the PostgreSQL URL is not a number; {_LOOKS_LIKE}")
+    _check(parameters)
     return PostgreSQLUrl(parameters, _SCHEMES[scheme])
+
+
+def _check(parameters: dict[str, str]) -> None:
+    if any("\0" in value for value in parameters.values()):
+        raise ConfigurationError("the PostgreSQL URL contains %00, which no part of it may")
+    ports = parameters.get("port", "").split(",")
+    if not all(port == "" or (re.fullmatch("[0-9]{1,5}", port) and 0 < int(port) < 2**16) for port in ports):
+        raise ConfigurationError(f"a port of the PostgreSQL URL is not a number from 1 to 65535; {_LOOKS_LIKE}")
+    if len(ports) not in (1, len(parameters.get("host", "").split(","))):
+        raise ConfigurationError("the PostgreSQL URL must give one port for all hosts, or one for each")
+    for name in parameters.keys() & (_KEEPALIVES | {"connect_timeout"}):
+        if not re.fullmatch("[0-9]{1,9}", parameters[name]):
+            raise ConfigurationError(f"{name} in the PostgreSQL URL must be a whole number, 0 or more")
+    for name in parameters.keys() & _TAKES.keys():
+        if parameters[name] not in _TAKES[name]:
+            raise ConfigurationError(f"{name} in the PostgreSQL URL must be one of {', '.join(sorted(_TAKES[name]))}")
 
 
 def _hosts_and_ports(servers: str) -> tuple[str, str]:

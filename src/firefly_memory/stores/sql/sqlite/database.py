@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import sqlite3
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 from urllib.parse import unquote
 
 from sqlalchemy import Engine, create_engine
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.pool import QueuePool
 
-from firefly_memory.errors import ConfigurationError, NotSupportedError, StoreTimeoutError
+from firefly_memory.errors import ConfigurationError, FireflyMemoryError, NotSupportedError, StoreTimeoutError
 from firefly_memory.forks import ForkBarrier
 from firefly_memory.options import at_least
-from firefly_memory.stores.file_system import make_directory, translated
+from firefly_memory.stores.cancellation import in_worker_thread, stop_if_given_up
+from firefly_memory.stores.file_system import make_directory
+from firefly_memory.stores.file_system import translated as file_errors_translated
 from firefly_memory.stores.loops import abandon
 from firefly_memory.stores.sql.database import ENGINE_OPTIONS, Database
-from firefly_memory.stores.sql.errors import Place
+from firefly_memory.stores.sql.errors import Place, translated
 from firefly_memory.stores.sql.pool import Operation, Pool
 from firefly_memory.stores.sql.runners import CallRunner, GroupingRunner, here
 from firefly_memory.stores.sql.sqlite.statements import SQLiteStatements
@@ -32,21 +35,37 @@ T = TypeVar("T")
 
 IN_MEMORY = ":memory:"
 
+_STEP = 0.02
+"""Seconds that SQLite itself waits for a lock: with a connection in its hands, and a fork has to wait as well."""
 
-class _Gate:
-    """Lets one writer of this process in at a time, so that writers wait here in turn instead of colliding in SQLite,
-    and none for longer than the time-out."""
+_PAUSE = 0.002
+"""Seconds between two such steps, for whoever else wants the connection, or to fork."""
 
-    def __init__(self, timeout: float) -> None:
-        self._lock = threading.Lock()
-        self._timeout = timeout
+
+class _NotInTurnError(FireflyMemoryError):
+    """Another thread of this process is writing. Nobody sees this: the operation begins again when it may."""
+
+
+class _Turn:
+    """Whose turn it is to write: writers of this process wait in line here instead of colliding in SQLite.
+
+    Around a write it lets in whoever is in turn, or may be at once. Others have to :meth:`wait` first, elsewhere.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
 
     def __enter__(self) -> None:
-        if not self._lock.acquire(timeout=self._timeout):
-            reason = f"other writers of this process kept the database for {self._timeout:g} seconds"
-            raise StoreTimeoutError("waiting for SQLite", reason, retryable=True)
+        if not self._lock.acquire(blocking=False):
+            raise _NotInTurnError
 
     def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def wait(self, deadline: float) -> bool:
+        return self._lock.acquire(timeout=max(0.0, deadline - time.monotonic()))
+
+    def end(self) -> None:
         self._lock.release()
 
 
@@ -55,35 +74,76 @@ class SQLiteDatabase(Database):
     crosses to a thread and back for every step of a statement."""
 
     def __init__(self, path: str, *, timeout: float, synchronous: str, pool_size: int, migrate: bool) -> None:
-        super().__init__(Place(f"SQLite database {path}"), timeout=timeout, migrate=migrate)
-        self.path = path
+        # Connections are opened when they are needed, wherever the process has gone to by then.
+        self.path = path if path == IN_MEMORY else str(Path(path).absolute())
+        super().__init__(Place(f"SQLite database {self.path}"), timeout=timeout, migrate=migrate)
         self._synchronous = synchronous
-        self._pool_size = at_least(1, "pool_size", pool_size)
-        self._gate = _Gate(self.timeout)
-        self._barrier = ForkBarrier()
+        self._threads_at_most = min(4, at_least(1, "pool_size", pool_size))
+        self._pool_size = 1 if path == IN_MEMORY else pool_size
         self._orphaned = False
-        self._threads: ThreadPoolExecutor | None = None
-        self._threads_lock = threading.Lock()
+        self._start_afresh()
         self.blocking = CallRunner(self, here)
         self.suspending = GroupingRunner(self, self._in_thread)
 
+    def _start_afresh(self) -> None:
+        self._turn = _Turn()
+        self._barrier = ForkBarrier(room=self._pool_size)
+        self._threads: ThreadPoolExecutor | None = None
+        self._threads_lock = threading.Lock()
+
     def open_pool(self) -> Pool[Any]:
-        if self.path != IN_MEMORY:
-            directory = Path(self.path).parent
-            with translated("opening", directory):
-                make_directory(directory)
-        engine = sqlite_engine(
-            self.path, pool_size=self._pool_size, timeout=self.timeout, synchronous=self._synchronous
-        )
-        return Pool(engine, SQLiteStatements(engine.dialect, None), self.place, gate=self._gate)
+        step = min(_STEP, self.timeout)
+        engine = sqlite_engine(self.path, pool_size=self._pool_size, timeout=step, synchronous=self._synchronous)
+        return Pool(engine, SQLiteStatements(engine.dialect, None), self.place, gate=self._turn)
 
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        with self._barrier:
-            return super().run(operation, *args, **kwargs)
+        return self._patiently(operation.__name__, partial(super().run, operation, *args, **kwargs))
 
     def initialize(self, migrate: bool | None) -> None:
-        with self._barrier:
-            super().initialize(migrate)
+        self._patiently("initialize", partial(super().initialize, migrate))
+
+    def _patiently(self, operation: str, work: Callable[[], T]) -> T:
+        """Do ``work`` as soon as nobody is in its way, before the time-out.
+
+        Whoever has to wait does so outside of the barrier and without a connection: work that met somebody begins
+        again from its start.
+        """
+        deadline = time.monotonic() + self.timeout
+        in_turn = False
+        try:
+            while True:
+                stop_if_given_up()
+                try:
+                    return self._inside(operation, work, deadline)
+                except _NotInTurnError:
+                    in_turn = self._turn.wait(deadline)
+                    if not in_turn:
+                        reason = f"other writers of this process kept the database for {self.timeout:g} seconds"
+                        raise StoreTimeoutError(operation, reason, retryable=True) from None
+                except StoreTimeoutError as exc:
+                    if not _is_busy(exc) or time.monotonic() >= deadline:
+                        raise
+                    time.sleep(_PAUSE)
+        finally:
+            if in_turn:
+                self._turn.end()
+
+    def _inside(self, operation: str, work: Callable[[], T], deadline: float) -> T:
+        if not self._barrier.enter(deadline):
+            with translated(operation, self.place):
+                raise PoolTimeoutError
+        try:
+            return work()
+        finally:
+            self._barrier.leave()
+
+    def _prepared(self, operation: str, migrate: bool | None) -> Pool[Any]:
+        self.check_open(operation)
+        if self.path != IN_MEMORY:
+            directory = Path(self.path).parent
+            with file_errors_translated(operation, directory):
+                make_directory(directory)
+        return super()._prepared(operation, migrate)
 
     def before_fork(self) -> None:
         # SQLite keeps what it knows of a file's locks in the process: a child that inherits an open file would take
@@ -98,10 +158,7 @@ class SQLiteDatabase(Database):
     def after_fork_in_child(self) -> None:
         super().after_fork_in_child()
         abandon(self._threads)
-        self._threads = None
-        self._threads_lock = threading.Lock()
-        self._gate = _Gate(self.timeout)
-        self._barrier = ForkBarrier()
+        self._start_afresh()
         self._orphaned = self.path == IN_MEMORY
 
     def check_open(self, operation: str) -> None:
@@ -117,9 +174,9 @@ class SQLiteDatabase(Database):
             return call()  # which says so, or has nothing left to do
         with self._threads_lock:
             if self._threads is None:
-                self._threads = ThreadPoolExecutor(min(4, self._pool_size), "firefly-memory-sqlite")
+                self._threads = ThreadPoolExecutor(self._threads_at_most, "firefly-memory-sqlite")
             threads = self._threads
-        return await asyncio.get_running_loop().run_in_executor(threads, call)
+        return await in_worker_thread(call, threads)
 
     def close(self) -> None:
         super().close()
@@ -147,7 +204,7 @@ def sqlite_engine(path: str, *, pool_size: int, timeout: float, synchronous: str
         "sqlite://",
         creator=connect,
         poolclass=QueuePool,
-        pool_size=1 if path == IN_MEMORY else pool_size,
+        pool_size=pool_size,
         pool_timeout=timeout,
         **ENGINE_OPTIONS,
     )
@@ -165,14 +222,20 @@ def _use_wal(connection: sqlite3.Connection, timeout: float) -> None:
             time.sleep(0.005)
 
 
+def _is_busy(error: StoreTimeoutError) -> bool:
+    """Whether a lock was in the way, of another process or another store on the file."""
+    return getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
 def sqlite_path(url: str) -> str:
     """The path in an URL such as ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or ``sqlite://`` (in memory)."""
     found = re.fullmatch(r"sqlite(?:\+aiosqlite|\+pysqlite)?://(?:/(?P<path>[^?]*))?(?P<query>\?.*)?", url)
+    # Not the URL itself: it may hold a password.
     if found is None:
         raise ConfigurationError(
-            f"{url!r} is not an SQLite URL this library reads; use sqlite:///relative.db, sqlite:////absolute.db "
+            "this is not an SQLite URL that this library reads; use sqlite:///relative.db, sqlite:////absolute.db "
             "or sqlite:///:memory:"
         )
     if found["query"]:
-        raise ConfigurationError(f"{url!r}: an SQLite URL has no parameters here; pass them as options of the store")
+        raise ConfigurationError("an SQLite URL has no parameters here; pass them as options of the store")
     return unquote(found["path"] or "") or ":memory:"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import ColumnElement, Select, Text, bindparam, func, literal_column, select
+from sqlalchemy import ColumnElement, Select, Table, Text, bindparam, func, literal_column, select
 from sqlalchemy.dialects import sqlite
 
 from firefly_memory.codec import TEXT, Form
@@ -20,6 +20,7 @@ class SQLiteStatements(Statements):
     dialect_name: ClassVar[str] = "sqlite"
     form: ClassVar[Form] = TEXT
     begin: ClassVar[str] = "BEGIN IMMEDIATE"
+    queries_may_write: ClassVar[bool] = False
 
     def by_code_point(self, column: ColumnElement[str]) -> ColumnElement[str]:
         return column  # SQLite's own way
@@ -63,7 +64,7 @@ class SQLiteStatements(Statements):
         return moment.astimezone(UTC)
 
     def write_all(self, session: Session[Any], records: Sequence[Record], now: datetime) -> list[Record]:
-        rows = [self._row(record, now) for record in records]
+        rows = [self._row_values(record, now) for record in records]
         if session.execute_many(self.upsert, rows) == len(rows):
             return []
         # The transaction is lost already; find out on whose account.
@@ -71,10 +72,10 @@ class SQLiteStatements(Statements):
 
     def write_group(self, session: Session[Any], records: Sequence[Record], now: datetime) -> list[Record]:
         with session.transaction():
-            return [record for record in records if session.execute(self.upsert, self._row(record, now)) == 0]
+            return [record for record in records if session.execute(self.upsert, self._row_values(record, now)) == 0]
 
-    def _row(self, record: Record, now: datetime) -> dict[str, Any]:
+    def _row_values(self, record: Record, now: datetime) -> dict[str, Any]:
         return {**self.values(record), "now": self.instant(now)}
 
-    def _insert(self) -> sqlite.Insert:
-        return sqlite.insert(self._entries)
+    def insert(self, table: Table) -> sqlite.Insert:
+        return sqlite.insert(table)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
+from sqlalchemy.pool import SingletonThreadPool
 
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.options import exactly_one
@@ -19,12 +21,16 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
 
+_URL = re.compile("sqlite:|[A-Za-z][A-Za-z0-9+.-]+://")
+
+
 class SQLiteStore(SQLStore):
     """Entries in an SQLite file, which is created with its directories when it is first used.
 
-    ``timeout`` is how long a writer waits for writers of other processes, in seconds. ``synchronous`` is SQLite's
-    own: with ``"FULL"`` what was acknowledged survives a power failure, with ``"NORMAL"`` it survives a crash of the
-    process only, and saving is faster. ``migrate=False`` checks the schema instead of bringing it up to date.
+    A relative path counts from where the process is when the store is made. ``timeout`` is how long a call waits for
+    other writers and for a free connection, in seconds. ``synchronous`` is SQLite's own: with ``"FULL"`` what was
+    acknowledged survives a power failure, with ``"NORMAL"`` it survives a crash of the process only, and saving is
+    faster. ``migrate=False`` checks the schema instead of bringing it up to date.
     ``engine`` is an ``Engine`` or ``AsyncEngine`` of your own, in place of ``path``: it stays yours.
     """
 
@@ -43,6 +49,7 @@ class SQLiteStore(SQLStore):
     ) -> None:
         exactly_one("SQLiteStore", path=path, engine=engine)
         if engine is not None:
+            _check_pool(engine)
             self._shown = f"engine={engine!r}"
             super().__init__(BorrowedDatabase(engine, self._dialect, None, timeout=timeout, migrate=migrate))
             return
@@ -50,8 +57,8 @@ class SQLiteStore(SQLStore):
         name = os.fspath(path)
         if not isinstance(name, str) or not name or "\x00" in name:
             raise ConfigurationError(f"SQLiteStore needs the path of a file, not {path!r}")
-        if name.startswith("sqlite:"):
-            raise ConfigurationError(f"SQLiteStore takes a path; for the URL {name!r} use firefly_memory.connect()")
+        if _URL.match(name):  # which may hold a password
+            raise ConfigurationError("SQLiteStore takes a path; for a URL use firefly_memory.connect()")
         if not isinstance(synchronous, str) or synchronous.upper() not in {"FULL", "NORMAL", "EXTRA"}:
             raise ConfigurationError(f"synchronous must be 'FULL', 'NORMAL' or 'EXTRA', not {synchronous!r}")
         if name == IN_MEMORY:
@@ -63,3 +70,12 @@ class SQLiteStore(SQLStore):
 
     def __repr__(self) -> str:
         return f"SQLiteStore({self._shown})"
+
+
+def _check_pool(engine: Engine | AsyncEngine) -> None:
+    if isinstance(engine, Engine) and isinstance(engine.pool, SingletonThreadPool):
+        raise ConfigurationError(
+            "the engine's SingletonThreadPool gives each thread a connection of its own, and in memory a database of "
+            "its own; use SQLiteStore(':memory:'), or create the engine with poolclass=StaticPool and "
+            "connect_args={'check_same_thread': False}"
+        )

@@ -1,0 +1,99 @@
+"""``firefly-memory export`` and ``firefly-memory import``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from firefly_memory.archive import Counts, Progress, export_jsonl, import_jsonl
+from firefly_memory.cli.progress import progress_bar
+from firefly_memory.cli.target import add_url, opened_store
+
+
+def add_to(commands: Any) -> None:
+    export = commands.add_parser(
+        "export",
+        help="write all entries and conversations to a file of JSON Lines",
+        description="Write all live entries and all conversations to a file of JSON Lines, in constant memory. "
+        "Nothing in the store is changed.",
+    )
+    add_url(export)
+    export.add_argument("file", nargs="?", default="-", help="the file to write, by default the standard output")
+    export.add_argument("--no-messages", action="store_true", help="leave out the messages of turns, keep their texts")
+    export.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
+    export.set_defaults(run=_export)
+    imports = commands.add_parser(
+        "import",
+        help="save what was exported",
+        description="Save what `firefly-memory export` wrote. Importing the same again changes nothing, so an import "
+        "that broke off is simply started again. Entries take the place of those with their ids.",
+    )
+    add_url(imports)
+    imports.add_argument("file", nargs="?", default="-", help="the file to read, by default the standard input")
+    imports.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
+    imports.set_defaults(run=_import)
+
+
+def _export(arguments: argparse.Namespace) -> None:
+    with (
+        opened_store(arguments) as store,
+        _progress(arguments, "exported") as progress,
+        _written(arguments.file) as file,
+    ):
+        counts = export_jsonl(store, file, raw_messages=not arguments.no_messages, progress=progress)
+    _say(arguments, "exported", counts)
+
+
+def _import(arguments: argparse.Namespace) -> None:
+    with opened_store(arguments) as store, _progress(arguments, "imported") as progress, _read(arguments.file) as file:
+        counts = import_jsonl(store, file, progress=progress)
+    _say(arguments, "imported", counts)
+
+
+@contextmanager
+def _written(name: str) -> Iterator[IO[str]]:
+    """A file that is there as a whole or not at all."""
+    if name == "-":
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    path = Path(name)
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        with partial.open("w", encoding="ascii") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _read(name: str) -> Iterator[IO[str]]:
+    if name == "-":
+        yield sys.stdin
+        return
+    with Path(name).open(encoding="utf-8") as file:
+        yield file
+
+
+@contextmanager
+def _progress(arguments: argparse.Namespace, done: str) -> Iterator[Progress | None]:
+    with progress_bar(done, quiet=arguments.quiet) as show:
+        yield show and (lambda counts: show(counts.total, _words(counts)))
+
+
+def _say(arguments: argparse.Namespace, done: str, counts: Counts) -> None:
+    if not arguments.quiet:
+        print(f"{done} {_words(counts)}", file=sys.stderr)
+
+
+def _words(counts: Counts) -> str:
+    return f"{counts.entries} entries, {counts.conversations} conversations with {counts.turns} turns"

@@ -1,0 +1,58 @@
+"""The store that the settings describe."""
+
+from __future__ import annotations
+
+from pydantic import SecretStr
+
+from firefly_memory.by_url import connect
+from firefly_memory.errors import ConfigurationError
+from firefly_memory.settings import PREFIX, MemorySettings
+from firefly_memory.stores.base import EntryStore
+
+
+def configured_store(settings: MemorySettings) -> EntryStore:
+    """Open it. ``ConfigurationError`` names what is missing."""
+    # Each store is imported when it is wanted: the others' drivers may not be installed.
+    if settings.url is not None:
+        return connect(settings.url.get_secret_value())
+    match settings.backend:
+        case "file":
+            from firefly_memory.stores.file import FileStore
+
+            return FileStore(settings.file_dir)
+        case "sqlite":
+            from firefly_memory.stores.sql.sqlite.store import SQLiteStore
+
+            return SQLiteStore(_needed(settings.sqlite_path, "sqlite", "SQLITE_PATH"))
+        case "postgres":
+            from firefly_memory.stores.sql.postgresql.store import PostgreSQLStore
+
+            return PostgreSQLStore(
+                _needed(_secret(settings.postgres_url), "postgres", "POSTGRES_URL"),
+                pool_size=settings.postgres_pool_size,
+                pool_min_size=settings.postgres_pool_min_size,
+                schema_name=settings.postgres_schema,
+            )
+        case "mongodb":
+            from firefly_memory.stores.mongodb.store import MongoDBStore
+
+            return MongoDBStore(
+                _needed(_secret(settings.mongodb_url), "mongodb", "MONGODB_URL"),
+                database=settings.mongodb_database,
+                collection=settings.mongodb_collection,
+                pool_size=settings.mongodb_pool_size,
+            )
+        case _:
+            from firefly_memory.stores.memory import InMemoryStore
+
+            return InMemoryStore()
+
+
+def _secret(value: SecretStr | None) -> str | None:
+    return None if value is None else value.get_secret_value()
+
+
+def _needed(value: str | None, backend: str, variable: str) -> str:
+    if not value:
+        raise ConfigurationError(f"{PREFIX}BACKEND is {backend}, which needs {PREFIX}{variable}, and that is not set")
+    return value

@@ -1,0 +1,230 @@
+"""``MemoryManager``: conversations and working memory on one store, the object that agents are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from types import TracebackType
+from typing import Any, Self
+
+from firefly_memory.configured import configured_store
+from firefly_memory.conversation import ConversationMemory, Summarizer
+from firefly_memory.names import new_entry_id
+from firefly_memory.protocols import MemoryStore
+from firefly_memory.settings import read_settings
+from firefly_memory.stores.base import EntryStore
+from firefly_memory.stores.custom import adapt
+from firefly_memory.stores.memory import InMemoryStore
+from firefly_memory.tokens import TokenEstimator
+from firefly_memory.turns import ConversationTurn
+from firefly_memory.twins import documented
+from firefly_memory.working import WorkingMemory
+
+
+@documented
+class MemoryManager:
+    """``conversation`` and ``working`` memory on one ``store``, with shortcuts to what is used most.
+
+    Without a store everything is in memory. A store that is passed in stays its owner's: ``close()`` closes what the
+    manager opened itself. The other arguments are those of :class:`ConversationMemory` and :class:`WorkingMemory`.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: MemoryStore | None = None,
+        max_conversation_tokens: int = 128_000,
+        summarize_threshold: int = 3072,
+        summarizer: Summarizer | None = None,
+        estimator: TokenEstimator | None = None,
+        working_scope_id: str = "default",
+    ) -> None:
+        self._store: EntryStore = InMemoryStore() if store is None else adapt(store)
+        self._owns_store = store is None
+        self._conversation = ConversationMemory(
+            max_tokens=max_conversation_tokens,
+            summarize_threshold=summarize_threshold,
+            summarizer=summarizer,
+            estimator=estimator,
+            store=self._store,
+        )
+        self._working = WorkingMemory(store=self._store, scope_id=working_scope_id)
+
+    @classmethod
+    def from_config(cls, **options: Any) -> Self:
+        """A manager as the variables ``FIREFLY_AGENTIC_MEMORY_…`` say, its store opened and initialized.
+
+        ``options`` are ``summarizer``, ``estimator`` and ``working_scope_id``; others take the place of a variable.
+        """
+        manager = cls(**_configured(options))
+        manager._owns_store = True
+        return manager.__enter__()
+
+    @classmethod
+    async def async_from_config(cls, **options: Any) -> Self:
+        manager = cls(**_configured(options))
+        manager._owns_store = True
+        return await manager.__aenter__()
+
+    def __repr__(self) -> str:
+        return f"MemoryManager(store={self._store!r}, working_scope_id={self._working.scope_id!r})"
+
+    @property
+    def conversation(self) -> ConversationMemory:
+        """The conversations."""
+        return self._conversation
+
+    @property
+    def working(self) -> WorkingMemory:
+        """The facts of this manager's scope."""
+        return self._working
+
+    @property
+    def store(self) -> EntryStore:
+        """Where everything is kept."""
+        return self._store
+
+    def fork(self, working_scope_id: str | None = None) -> Self:
+        """A manager with the same conversations and store, and a working memory of its own.
+
+        Without a name, nobody else has its scope. Closing a fork closes nothing.
+        """
+        scope_id = new_entry_id() if working_scope_id is None else working_scope_id
+        child = copy(self)
+        vars(child).update(_owns_store=False, _working=WorkingMemory(store=self._store, scope_id=scope_id))
+        return child
+
+    def new_conversation(self, conversation_id: str | None = None) -> str:
+        """Make an empty conversation and return its id, a new one unless it is given."""
+        return self._conversation.new_conversation(conversation_id)
+
+    async def async_new_conversation(self, conversation_id: str | None = None) -> str:
+        return await self._conversation.async_new_conversation(conversation_id)
+
+    def add_turn(
+        self,
+        conversation_id: str,
+        user_prompt: str,
+        assistant_response: str,
+        raw_messages: Sequence[Any] = (),
+        **options: Any,
+    ) -> ConversationTurn:
+        """Append a turn; ``options`` are those of :meth:`ConversationMemory.add_turn`."""
+        return self._conversation.add_turn(conversation_id, user_prompt, assistant_response, raw_messages, **options)
+
+    async def async_add_turn(
+        self,
+        conversation_id: str,
+        user_prompt: str,
+        assistant_response: str,
+        raw_messages: Sequence[Any] = (),
+        **options: Any,
+    ) -> ConversationTurn:
+        return await self._conversation.async_add_turn(
+            conversation_id, user_prompt, assistant_response, raw_messages, **options
+        )
+
+    def get_message_history(self, conversation_id: str, max_tokens: int | None = None) -> list[Any]:
+        """The messages of a conversation to replay: the summary and the newest turns that fit the budget."""
+        return self._conversation.get_message_history(conversation_id, max_tokens)
+
+    async def async_get_message_history(self, conversation_id: str, max_tokens: int | None = None) -> list[Any]:
+        return await self._conversation.async_get_message_history(conversation_id, max_tokens)
+
+    def set_fact(self, key: str, value: Any, *, importance: float = 0.5, ttl: float | None = None) -> None:
+        """Remember ``value`` in working memory, for ``ttl`` seconds or until it is deleted."""
+        self._working.set(key, value, importance=importance, ttl=ttl)
+
+    async def async_set_fact(self, key: str, value: Any, *, importance: float = 0.5, ttl: float | None = None) -> None:
+        await self._working.async_set(key, value, importance=importance, ttl=ttl)
+
+    def get_fact(self, key: str, default: Any = None) -> Any:
+        """What working memory has under ``key``."""
+        return self._working.get(key, default)
+
+    async def async_get_fact(self, key: str, default: Any = None) -> Any:
+        return await self._working.async_get(key, default)
+
+    def get_working_context(self) -> str:
+        """Working memory as a text for a prompt."""
+        return self._working.to_context_string()
+
+    async def async_get_working_context(self) -> str:
+        return await self._working.async_to_context_string()
+
+    def clear_conversation(self, conversation_id: str) -> None:
+        """Delete one conversation."""
+        self._conversation.clear(conversation_id)
+
+    async def async_clear_conversation(self, conversation_id: str) -> None:
+        await self._conversation.async_clear(conversation_id)
+
+    def clear_working(self) -> None:
+        """Delete the facts of this manager's scope."""
+        self._working.clear()
+
+    async def async_clear_working(self) -> None:
+        await self._working.async_clear()
+
+    def clear_all(self) -> None:
+        """Delete every conversation of the store, whoever made it, and the facts of this manager's scope."""
+        self._conversation.clear_all()
+        self._working.clear()
+
+    async def async_clear_all(self) -> None:
+        await self._conversation.async_clear_all()
+        await self._working.async_clear()
+
+    def initialize_sync(self) -> None:
+        """Open the store now instead of on first use."""
+        self._store.initialize_sync()
+
+    async def initialize(self) -> None:
+        """Open the store now instead of on first use."""
+        await self._store.initialize()
+
+    def close_sync(self) -> None:
+        """Close the store, if the manager opened it."""
+        if self._owns_store:
+            self._store.close_sync()
+
+    async def close(self) -> None:
+        """Close the store, if the manager opened it."""
+        if self._owns_store:
+            await self._store.close()
+
+    def __enter__(self) -> Self:
+        try:
+            self.initialize_sync()
+        except BaseException:  # the block is not entered, so it will not be left either
+            self.close_sync()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close_sync()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.initialize()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _configured(options: dict[str, Any]) -> dict[str, Any]:
+    settings = read_settings()
+    return {
+        "max_conversation_tokens": settings.max_conversation_tokens,
+        "summarize_threshold": settings.summarize_threshold,
+        **options,
+        "store": configured_store(settings),
+    }

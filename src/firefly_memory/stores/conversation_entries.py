@@ -1,0 +1,215 @@
+"""Conversations made of entries: for files and for backends of users' own.
+
+Each conversation is a namespace, ``conversation:<id>``. A turn is one entry, so that whatever a backend does with one
+entry is all that an append needs; another entry holds the summary. Numbers and sums are counted when the entries are
+read. The namespace ``conversation:`` lists them all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+from firefly_memory import clock
+from firefly_memory.codec import DecodeError, Form
+from firefly_memory.entries import MemoryScope
+from firefly_memory.errors import CorruptDataError
+from firefly_memory.names import new_entry_id
+from firefly_memory.stores.conversation_in_memory import KeptConversation, newest_first
+from firefly_memory.stores.conversations import Head, StoredTurn
+from firefly_memory.stores.records import Position, ReadInstant, Record, as_it_is
+from firefly_memory.stores.shelf import Shelf
+
+T = TypeVar("T")
+
+PREFIX = "conversation:"
+"""What the namespaces of conversations start with. The list is the one whose name ends there: ids are not empty."""
+
+LIST = PREFIX
+_SUMMARY = "summary"
+
+
+class _UnlistedError(Exception):
+    """The first turn of a conversation that is not in the list yet."""
+
+
+class Entries(Protocol):
+    """What is needed of a backend."""
+
+    @property
+    def form(self) -> Form: ...
+
+    async def scan(
+        self, namespace: str, limit: int | None, after: Position | None, now: datetime
+    ) -> Sequence[Record]: ...
+
+    async def edit(self, namespace: str, change: Callable[[Shelf], T]) -> T:
+        """Let ``change`` read and write the records of a namespace while nobody else does; all of it or nothing."""
+
+    async def clear(self, namespace: str) -> None: ...
+
+
+class EntryConversationLog:
+    """A :class:`~firefly_memory.stores.conversations.ConversationLog` over such a backend."""
+
+    read_instant: ReadInstant = staticmethod(as_it_is)
+    namespaces = PREFIX
+
+    def __init__(self, entries: Entries) -> None:
+        self._entries = entries
+        self.form = entries.form
+
+    async def create(self, conversation_id: str, now: datetime) -> bool:
+        def add(shelf: Shelf) -> bool:
+            if shelf.newest(conversation_id, now) is not None:
+                return False
+            shelf.put(self._record(_listed_as(conversation_id), LIST, conversation_id, None, now), now)
+            return True
+
+        return await self._entries.edit(LIST, add)
+
+    async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Head | None:
+        def append(shelf: Shelf) -> Head | None:
+            if not len(shelf) and not listed:
+                raise _UnlistedError
+            conversation = self._conversation(conversation_id, shelf, draft.created_at)
+            head = conversation.append(draft, expected)
+            if head is not None:
+                shelf.put(self._turn(conversation_id, conversation.turns[-1]), draft.created_at)
+            return head
+
+        listed = False
+        try:
+            return await self._entries.edit(_namespace(conversation_id), append)
+        except _UnlistedError:
+            if expected:
+                return None
+        # Listed before it is there: an empty conversation does no harm, one that nobody finds would.
+        await self.create(conversation_id, draft.created_at)
+        listed = True
+        return await self._entries.edit(_namespace(conversation_id), append)
+
+    async def head(self, conversation_id: str) -> Head | None:
+        conversation = await self._read(conversation_id)
+        return None if conversation is None else conversation.head
+
+    async def window(self, conversation_id: str, budget: int) -> tuple[Head, Sequence[StoredTurn]] | None:
+        conversation = await self._read(conversation_id)
+        return None if conversation is None else conversation.window(budget)
+
+    async def turns(self, conversation_id: str, after: int, limit: int | None) -> Sequence[StoredTurn]:
+        conversation = await self._read(conversation_id)
+        return () if conversation is None else conversation.after(after, limit)
+
+    async def find(self, conversation_id: str, idempotency_key: str) -> StoredTurn | None:
+        conversation = await self._read(conversation_id)
+        return None if conversation is None else conversation.find(idempotency_key)
+
+    async def claim(self, conversation_id: str, claim: str, evicted: int, now: datetime, until: datetime) -> bool:
+        return await self._change(conversation_id, lambda kept: kept.claim_summary(claim, evicted, now, until))
+
+    async def evict(self, conversation_id: str, claim: str, summary: str, turns: int, tokens: int) -> bool:
+        return await self._change(conversation_id, lambda kept: kept.evict(claim, summary, turns, tokens))
+
+    async def release(self, conversation_id: str, claim: str) -> None:
+        await self._change(conversation_id, lambda kept: kept.release(claim))
+
+    async def delete(self, conversation_id: str) -> None:
+        def unlist(shelf: Shelf) -> None:
+            shelf.delete([_listed_as(conversation_id)], clock.now())
+
+        await self._entries.clear(_namespace(conversation_id))
+        await self._entries.edit(LIST, unlist)
+
+    async def page(self, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
+        listed = await self._entries.scan(LIST, None, None, clock.now())
+        heads = [_empty(record.key or "", record.created_at) for record in listed]
+        page = newest_first(heads, limit, after)
+        found = [(await self.head(head.conversation_id) or head, head.created_at) for head in page]
+        return [head._replace(summary=None, created_at=created_at) for head, created_at in found]
+
+    async def _read(self, conversation_id: str) -> KeptConversation | None:
+        now = clock.now()
+        records = await self._entries.scan(_namespace(conversation_id), None, None, now)
+        if records:
+            return self._conversation(conversation_id, records, now)
+        listed = await self._entries.scan(LIST, None, None, now)
+        here = [record.created_at for record in listed if record.key == conversation_id]
+        return KeptConversation(conversation_id, here[0]) if here else None
+
+    async def _change(self, conversation_id: str, change: Callable[[KeptConversation], bool]) -> bool:
+        def edit(shelf: Shelf) -> bool:
+            conversation = self._conversation(conversation_id, shelf, clock.now())
+            changed = change(conversation)
+            if changed:
+                shelf.put(self._summary(conversation), clock.now())
+            return changed
+
+        return await self._entries.edit(_namespace(conversation_id), edit)
+
+    def _conversation(self, conversation_id: str, records: Iterable[Record], now: datetime) -> KeptConversation:
+        """What the entries of a namespace say. Two writers who could not see each other may have given one number
+        twice: then the earlier one keeps it, and nothing is lost."""
+        try:
+            contents = [(self._contents(record), record) for record in records]
+            turns = [pair for pair in contents if pair[1].key != _SUMMARY]
+            turns.sort(key=lambda pair: (pair[0]["turn_id"], pair[1].position))
+            stored = [
+                StoredTurn(**content, metadata=record.metadata, created_at=record.created_at)
+                for content, record in turns
+            ]
+            conversation = KeptConversation(conversation_id, stored[0].created_at if stored else now, stored)
+            for content, record in contents:
+                if record.key == _SUMMARY:
+                    until = content.pop("claimed_until")
+                    conversation.claim = content.pop("claim")
+                    conversation.claimed_until = None if until is None else datetime.fromisoformat(until)
+                    conversation.head = conversation.head._replace(**content, created_at=record.created_at)
+        except (DecodeError, KeyError, TypeError, ValueError) as exc:
+            where = f"conversation {conversation_id!r}"
+            raise CorruptDataError("reading a conversation", where, f"{type(exc).__name__}: {exc}") from exc
+        return conversation
+
+    def _contents(self, record: Record) -> dict[str, Any]:
+        return dict(self.form.decode(record.content))  # a copy: some forms decode in place
+
+    def _turn(self, conversation_id: str, turn: StoredTurn) -> Record:
+        content = turn._asdict()
+        metadata, created_at = content.pop("metadata"), content.pop("created_at")
+        key = f"turn {turn.turn_id}"
+        record = self._record(new_entry_id(), _namespace(conversation_id), key, content, created_at)
+        return record._replace(metadata=metadata)
+
+    def _summary(self, conversation: KeptConversation) -> Record:
+        head, until = conversation.head, conversation.claimed_until
+        content = {
+            "evicted_turns": head.evicted_turns,
+            "evicted_tokens": head.evicted_tokens,
+            "summary": head.summary,
+            "claim": conversation.claim,
+            "claimed_until": None if until is None else until.isoformat(),
+        }
+        entry_id = f"{_digest(head.conversation_id)}/{_SUMMARY}"
+        return self._record(entry_id, _namespace(head.conversation_id), _SUMMARY, content, head.created_at)
+
+    def _record(self, entry_id: str, namespace: str, key: str, content: Any, created_at: datetime) -> Record:
+        scope, encode = MemoryScope.CONVERSATION.value, self.form.encode
+        return Record(entry_id, namespace, scope, key, encode(content), encode({}), created_at, None, 0.5)
+
+
+def _namespace(conversation_id: str) -> str:
+    return PREFIX + conversation_id
+
+
+def _digest(conversation_id: str) -> str:
+    return hashlib.sha256(conversation_id.encode()).hexdigest()
+
+
+def _listed_as(conversation_id: str) -> str:
+    return f"{_digest(conversation_id)}/listed"
+
+
+def _empty(conversation_id: str, created_at: datetime) -> Head:
+    return Head(conversation_id, 0, 0, 0, 0, None, created_at, created_at)

@@ -1,0 +1,98 @@
+"""What a place has to offer so that conversations can be kept in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+from firefly_memory.codec import Form
+from firefly_memory.stores.records import ReadInstant
+
+
+class Head(NamedTuple):
+    """What is known of a conversation without its turns."""
+
+    conversation_id: str
+    turns: int
+    tokens: int
+    evicted_turns: int
+    """How many turns, from the first on, the summary stands for."""
+    evicted_tokens: int
+    summary: str | None
+    created_at: Any
+    updated_at: Any
+
+    @property
+    def live_tokens(self) -> int:
+        """The tokens of the turns that the summary does not stand for."""
+        return self.tokens - self.evicted_tokens
+
+
+class StoredTurn(NamedTuple):
+    """A turn, encoded: what a row, document or entry of it holds."""
+
+    turn_id: int
+    """In a draft, which is about to be appended, without meaning: the place gives the number."""
+    tokens: int
+    user_prompt: str
+    assistant_response: str
+    messages: str | None
+    messages_format: str | None
+    metadata: Any
+    idempotency_key: str | None
+    append_id: str
+    created_at: Any
+
+
+class ConversationLog(Protocol):
+    """One colour of one place. Ids and texts are in their stored form, ``now`` is in UTC.
+
+    Whatever writes is all or nothing, and what it wrote is durable when it returns, as far as the place is.
+    """
+
+    @property
+    def form(self) -> Form:
+        """How metadata is encoded."""
+
+    @property
+    def read_instant(self) -> ReadInstant:
+        """How the instants this place returns are read."""
+
+    @property
+    def namespaces(self) -> str | None:
+        """What the namespaces start with that conversations are made of, where they are made of entries."""
+
+    async def create(self, conversation_id: str, now: datetime) -> bool:
+        """Make an empty conversation; ``False`` if there is one already."""
+
+    async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Head | None:
+        """Append as the newest turn, number ``head.turns``, and return the head after it.
+
+        Makes the conversation if there is none. ``None``, and nothing is written, if it does not have ``expected``
+        turns, or has one with the draft's ``idempotency_key``.
+        """
+
+    async def head(self, conversation_id: str) -> Head | None: ...
+
+    async def window(self, conversation_id: str, budget: int) -> tuple[Head, Sequence[StoredTurn]] | None:
+        """The head, and the newest turns that are not evicted and have ``budget`` tokens or less together, in order."""
+
+    async def turns(self, conversation_id: str, after: int, limit: int | None) -> Sequence[StoredTurn]:
+        """The first ``limit`` turns after number ``after``, in order, evicted or not."""
+
+    async def find(self, conversation_id: str, idempotency_key: str) -> StoredTurn | None: ...
+
+    async def claim(self, conversation_id: str, claim: str, evicted: int, now: datetime, until: datetime) -> bool:
+        """Reserve the next summary until then, if nobody else has and ``evicted`` turns are evicted."""
+
+    async def evict(self, conversation_id: str, claim: str, summary: str, turns: int, tokens: int) -> bool:
+        """Let ``summary`` stand for the first ``turns`` turns, if the claim still holds, and end it."""
+
+    async def release(self, conversation_id: str, claim: str) -> None:
+        """End a claim that came to nothing."""
+
+    async def delete(self, conversation_id: str) -> None: ...
+
+    async def page(self, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
+        """The newest ``limit`` conversations made before ``after``, newest first, without their summaries."""

@@ -1,0 +1,258 @@
+"""Conversations as documents, and the queries that find them.
+
+A conversation is one document in ``memory_conversations``, and one in ``memory_turns`` for each turn. A turn carries
+its number and the sum of the tokens before it, so the newest turn is all there is to count: the other document holds
+what the turns cannot tell, and an append does not write to it. To insert a turn is to append it, and the unique index
+on its number lets one of several writers have it.
+
+``life`` is what belongs together: a conversation that is deleted and made again has another one. So whatever a writer
+or a deletion leaves of an earlier life when it dies half-way is seen by nobody and in nobody's way.
+
+A conversation that an append makes is there once it has a turn; without one only a conversation that is ``explicit``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from bson import ObjectId
+from pymongo import ASCENDING, IndexModel
+
+from firefly_memory.errors import CorruptDataError
+from firefly_memory.names import original_name
+from firefly_memory.stores.conversations import Head, StoredTurn
+from firefly_memory.stores.mongodb.documents import Document, exact, place, split
+from firefly_memory.stores.records import Position
+
+Pipeline = list[Document]
+
+CONVERSATIONS = "memory_conversations"
+TURNS = "memory_turns"
+
+IN_ORDER = [("place", ASCENDING)]
+CONVERSATION_INDEXES = (IndexModel(IN_ORDER),)
+
+_LIFE = [("conversation_id", ASCENDING), ("life", ASCENDING)]
+TURN_INDEXES = (
+    IndexModel([*_LIFE, ("turn_id", ASCENDING)], unique=True),
+    IndexModel([*_LIFE, ("tokens_before", ASCENDING)]),
+    IndexModel(
+        [*_LIFE, ("idempotency_key", ASCENDING)],
+        unique=True,
+        partialFilterExpression={"idempotency_key": {"$exists": True}},
+    ),
+)
+
+_MOST_TOKENS = 2**62
+"""A budget that no conversation exceeds, within BSON's integers."""
+
+
+class Tail(NamedTuple):
+    """Where the next turn of a conversation goes: behind so many turns of so many tokens."""
+
+    life: ObjectId
+    turns: int
+    tokens: int
+
+
+def new_conversation(conversation_id: str, now: datetime) -> Document:
+    nothing = {"evicted_turns": 0, "evicted_tokens": 0, "summary": None, "claim": None, "claimed_until": None}
+    return {"_id": conversation_id, "life": ObjectId(), **made_at(conversation_id, now), **nothing}
+
+
+def made_at(conversation_id: str, now: datetime) -> Document:
+    return {"created_at": split(now)[0], "place": place(Position(now, conversation_id))}
+
+
+def new_turns(conversation_id: str, drafts: Iterable[StoredTurn], tail: Tail) -> list[Document]:
+    documents = []
+    life, turn_id, tokens_before = tail
+    for draft in drafts:
+        date, microseconds = split(draft.created_at)
+        document = {
+            "_id": draft.append_id,
+            "conversation_id": conversation_id,
+            "life": life,
+            "turn_id": turn_id,
+            "tokens": draft.tokens,
+            "tokens_before": tokens_before,
+            "user_prompt": draft.user_prompt,
+            "assistant_response": draft.assistant_response,
+            "messages": draft.messages,
+            "messages_format": draft.messages_format,
+            "metadata": draft.metadata,
+            "created_at": date,
+        }
+        if microseconds:
+            document["created_at_us"] = microseconds
+        if draft.idempotency_key is not None:
+            document["idempotency_key"] = draft.idempotency_key
+        documents.append(document)
+        turn_id += 1
+        tokens_before += draft.tokens
+    return documents
+
+
+def claimed(claim: str, until: datetime) -> Document:
+    return {"claim": claim, "claimed_until": split(until)[0]}  # to the millisecond will do
+
+
+def unclaimed(now: datetime) -> Document:
+    return {"$or": [{"claim": None}, {"claimed_until": {"$lte": split(now)[0]}}]}
+
+
+# Queries of the conversations. What they know of its newest turn is in the field ``newest`` of each.
+
+
+def conversation(conversation_id: str) -> Pipeline:
+    return [{"$match": {"_id": conversation_id}}, *_WITH_NEWEST]
+
+
+def page(limit: int, after: tuple[datetime, str] | None) -> Pipeline:
+    older = {} if after is None else {"place": {"$lt": place(Position(*after))}}
+    is_there = {"$or": [{"explicit": True}, {"newest": {"$exists": True}}]}
+    newest_first: Pipeline = [{"$match": older}, {"$sort": {"place": -1}}]
+    return [*newest_first, *_WITH_NEWEST, {"$match": is_there}, {"$limit": limit}, {"$unset": "summary"}]
+
+
+def window(conversation_id: str, budget: int) -> Pipeline:
+    """A document for each turn, with the turn in ``turn``: the last one, or the only one, has all the rest as well."""
+    end = {"$add": ["$newest.tokens_before", "$newest.tokens"]}
+    fits = {
+        "start": {"$max": [{"$subtract": [end, min(budget, _MOST_TOKENS)]}, "$evicted_tokens"]},
+        "end": end,  # for somebody may append at this moment
+    }
+    within: Pipeline = [{"$gte": ["$tokens_before", "$$start"]}, {"$lt": ["$tokens_before", "$$end"]}]
+    older = {"$and": ["$turn", {"$lt": ["$turn.turn_id", "$newest.turn_id"]}]}
+    return [
+        *conversation(conversation_id),
+        *_with_turns("turn", {}, {"$sort": {"tokens_before": 1}}, let=fits, within=within),
+        # The summary may be long: once will do.
+        {"$replaceWith": {"$cond": [older, {"turn": "$turn"}, "$$ROOT"]}},
+    ]
+
+
+def turns(conversation_id: str, after: int, limit: int | None) -> Pipeline:
+    stages: Pipeline = [{"$sort": {"turn_id": 1}}]
+    if limit is not None:
+        stages.append({"$limit": limit})
+    return _only_turns(conversation_id, {"turn_id": {"$gt": after}}, *stages)
+
+
+def keyed(conversation_id: str, idempotency_key: str) -> Pipeline:
+    return _only_turns(conversation_id, {"idempotency_key": idempotency_key})
+
+
+def _only_turns(conversation_id: str, matching: Document, *stages: Document) -> Pipeline:
+    found = _with_turns("turn", matching, *stages, keep_without=False)
+    return [{"$match": {"_id": conversation_id}}, *found, {"$replaceWith": "$turn"}]
+
+
+def _with_turns(
+    field: str,
+    matching: Document,
+    *stages: Document,
+    let: Document | None = None,
+    within: Iterable[Document] = (),
+    keep_without: bool = True,
+) -> Pipeline:
+    """Each conversation once for each of its turns that is ``matching`` and ``within`` what ``let`` says."""
+    of_this_life: Pipeline = [{"$eq": ["$conversation_id", "$$id"]}, {"$eq": ["$life", "$$life"]}]
+    lookup = {
+        "from": TURNS,
+        "let": {"id": "$_id", "life": "$life", **(let or {})},
+        "pipeline": [{"$match": {**matching, "$expr": {"$and": [*of_this_life, *within]}}}, *stages],
+        "as": field,
+    }
+    # At once, so that there never is one document of all the turns: it might be larger than documents can be.
+    return [{"$lookup": lookup}, {"$unwind": {"path": f"${field}", "preserveNullAndEmptyArrays": keep_without}}]
+
+
+_WITH_NEWEST = _with_turns(
+    "newest",
+    {},
+    {"$sort": {"turn_id": -1}},
+    {"$limit": 1},
+    {"$project": {"_id": 0, "turn_id": 1, "tokens_before": 1, "tokens": 1, "created_at": 1, "created_at_us": 1}},
+)
+
+
+# What they give.
+
+
+def tail(document: Mapping[str, Any]) -> Tail:
+    try:
+        newest = document.get("newest")
+        if newest is None:
+            return Tail(document["life"], 0, 0)
+        return Tail(document["life"], int(newest["turn_id"]) + 1, newest["tokens_before"] + newest["tokens"])
+    except _DAMAGE as exc:
+        raise _damaged(document, exc) from exc
+
+
+def head(document: Mapping[str, Any]) -> Head | None:
+    """``None`` for a conversation that is not there yet."""
+    newest = document.get("newest")
+    if newest is None and not document.get("explicit"):
+        return None
+    try:
+        updated_at = _made_at(document) if newest is None else _appended_at(newest)
+    except _DAMAGE as exc:
+        raise _damaged(document, exc) from exc
+    return head_at(tail(document), document, updated_at)
+
+
+def head_at(end: Tail, document: Mapping[str, Any], updated_at: datetime) -> Head:
+    """The head with ``end`` in place of what the document may know of the newest turn."""
+    try:
+        return Head(
+            document["_id"],
+            end.turns,
+            end.tokens,
+            int(document["evicted_turns"]),
+            int(document["evicted_tokens"]),
+            document.get("summary"),
+            _made_at(document),
+            updated_at,
+        )
+    except _DAMAGE as exc:
+        raise _damaged(document, exc) from exc
+
+
+def turn(document: Mapping[str, Any]) -> StoredTurn:
+    try:
+        return StoredTurn(
+            int(document["turn_id"]),
+            int(document["tokens"]),
+            document["user_prompt"],
+            document["assistant_response"],
+            document["messages"],
+            document["messages_format"],
+            document["metadata"],
+            document.get("idempotency_key"),
+            document["_id"],
+            _appended_at(document),
+        )
+    except _DAMAGE as exc:
+        raise _damaged(document, exc) from exc
+
+
+def _made_at(document: Mapping[str, Any]) -> datetime:
+    return exact(document["created_at"], document["place"])
+
+
+def _appended_at(document: Mapping[str, Any]) -> datetime:
+    date: datetime = document["created_at"]
+    return date + timedelta(microseconds=document.get("created_at_us", 0))
+
+
+_DAMAGE = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
+
+
+def _damaged(document: Mapping[str, Any], exc: Exception) -> CorruptDataError:
+    where = f"conversation {original_name(str(document.get('conversation_id', document.get('_id'))))!r}"
+    if "turn_id" in document:
+        where = f"turn {document['turn_id']} of {where}"
+    return CorruptDataError("reading a conversation", where, f"{type(exc).__name__}: {exc}")

@@ -1,0 +1,131 @@
+"""What is done with conversations in SQL, each operation one plain function over a session of either colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from firefly_memory.stores.conversations import Head, StoredTurn
+from firefly_memory.stores.sql.errors import is_duplicate
+from firefly_memory.stores.sql.operations import SQLSession
+from firefly_memory.stores.sql.pool import repeated_as
+
+_HEAD = len(Head._fields)
+
+
+def create_conversation(session: SQLSession, conversation_id: str, now: datetime) -> bool:
+    statements = session.statements
+    with session.writing():
+        values = {"conversation_id": conversation_id, "now": statements.instant(now)}
+        return session.execute(statements.conversations.create, values) == 1
+
+
+def append_again(session: SQLSession, conversation_id: str, draft: StoredTurn, expected: int | None) -> Head | None:
+    """:func:`append_turn` after a lost connection: it may have been the answer that was lost."""
+    values = {"conversation_id": conversation_id, "append_id": draft.append_id}
+    appended = session.fetch(session.statements.conversations.appended, values)
+    head = conversation_head(session, conversation_id) if appended else None
+    if head is None:
+        return append_turn(session, conversation_id, draft, expected)
+    turns, tokens = appended[0]  # others may have appended since
+    return head._replace(turns=turns, tokens=tokens)
+
+
+@repeated_as(append_again)
+def append_turn(session: SQLSession, conversation_id: str, draft: StoredTurn, expected: int | None) -> Head | None:
+    statements = session.statements.conversations
+    values = {**statements.values(conversation_id, draft), "expected": expected}
+    try:
+        if session.statements.queries_may_write:
+            with session.attempt():
+                rows = session.fetch(statements.append, values)
+        else:
+            with session.transaction():
+                rows = session.fetch(statements.take_number, values)
+                if rows:
+                    head = Head(*rows[0])
+                    place = {"turn_id": head.turns - 1, "tokens_before": head.tokens - draft.tokens}
+                    session.execute(statements.insert_turn, {**values, **place})
+    except Exception as exc:
+        if not is_duplicate(exc):
+            raise
+        return None  # somebody else appended it under its idempotency key at the same moment
+    return Head(*rows[0]) if rows else None
+
+
+def conversation_head(session: SQLSession, conversation_id: str) -> Head | None:
+    rows = session.fetch(session.statements.conversations.head, {"conversation_id": conversation_id})
+    return Head(*rows[0]) if rows else None
+
+
+def conversation_window(session: SQLSession, conversation_id: str, budget: int) -> tuple[Head, list[StoredTurn]] | None:
+    values = {"conversation_id": conversation_id, "budget": budget}
+    rows = session.fetch(session.statements.conversations.window, values)
+    if not rows:
+        return None
+    turns = [StoredTurn(*row[_HEAD:]) for row in rows if row[_HEAD] is not None]
+    return Head(*rows[-1][:_HEAD]), turns
+
+
+def turns_after(session: SQLSession, conversation_id: str, after: int, limit: int | None) -> list[StoredTurn]:
+    statements = session.statements.conversations
+    values = {"conversation_id": conversation_id, "after": after, "limit": limit}
+    rows = session.fetch(statements.turns if limit is None else statements.some_turns, values)
+    return [StoredTurn(*row) for row in rows]
+
+
+def find_turn(session: SQLSession, conversation_id: str, idempotency_key: str) -> StoredTurn | None:
+    values = {"conversation_id": conversation_id, "idempotency_key": idempotency_key}
+    rows = session.fetch(session.statements.conversations.find, values)
+    return StoredTurn(*rows[0]) if rows else None
+
+
+def claim_summary(
+    session: SQLSession, conversation_id: str, claim: str, evicted: int, now: datetime, until: datetime
+) -> bool:
+    statements = session.statements
+    values = {
+        "conversation_id": conversation_id,
+        "new_claim": claim,
+        "evicted": evicted,
+        "now": statements.instant(now),
+        "until": statements.instant(until),
+    }
+    with session.writing():
+        return session.execute(statements.conversations.claim, values) == 1
+
+
+def evict_turns(session: SQLSession, conversation_id: str, claim: str, summary: str, turns: int, tokens: int) -> bool:
+    values = {
+        "conversation_id": conversation_id,
+        "held": claim,
+        "summary": summary,
+        "turns": turns,
+        "tokens": tokens,
+    }
+    with session.writing():
+        return session.execute(session.statements.conversations.evict, values) == 1
+
+
+def release_claim(session: SQLSession, conversation_id: str, claim: str) -> None:
+    with session.writing():
+        session.execute(session.statements.conversations.release, {"conversation_id": conversation_id, "held": claim})
+
+
+def delete_conversation(session: SQLSession, conversation_id: str) -> None:
+    statements = session.statements.conversations
+    values = {"conversation_id": conversation_id}
+    with session.transaction():
+        # The head first: whoever appends at this moment has it locked, so that the turn is seen afterwards.
+        session.execute(statements.delete_head, values)
+        session.execute(statements.delete_turns, values)
+
+
+def conversation_page(session: SQLSession, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
+    statements = session.statements
+    if after is None:
+        rows = session.fetch(statements.conversations.newest, {"limit": limit})
+    else:
+        values = {"limit": limit, "created_at": statements.instant(after[0]), "conversation_id": after[1]}
+        rows = session.fetch(statements.conversations.older, values)
+    return [Head(*row) for row in rows]

@@ -1,0 +1,119 @@
+"""Summaries by a language model."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from firefly_memory.errors import ConfigurationError, MissingDependencyError
+from firefly_memory.options import at_least
+from firefly_memory.settings import PREFIX, read_settings
+from firefly_memory.tokens import TokenEstimator
+from firefly_memory.turns import ConversationTurn
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
+
+logger = logging.getLogger("firefly_memory")
+
+PLACE = "{turns_text}"
+
+PROMPT = f"""\
+Below are the earlier turns of a conversation between a user and an assistant, which are about to be dropped from the \
+assistant's context. Write the summary that takes their place. Keep what later turns may need: names, numbers, dates, \
+decisions, preferences, open questions and promises. If the first turn is itself a summary, work it in, so that \
+nothing in it is lost. Write plain sentences in the language of the conversation, and nothing but the summary.
+
+{PLACE}"""
+
+_SENTENCE = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s+|\n+")
+_PARTS = 3  # of each turn, for the summary without a model: its first sentences
+
+
+class LLMSummarizer:
+    """What :func:`create_llm_summarizer` returns: call it with turns, and await what it returns."""
+
+    def __init__(self, model: Model | str, prompt_template: str, max_summary_tokens: int) -> None:
+        self._model = model
+        self._template = prompt_template
+        self._max_tokens = max_summary_tokens
+
+    def __repr__(self) -> str:
+        return f"LLMSummarizer({self._model!r}, max_summary_tokens={self._max_tokens})"
+
+    async def __call__(self, turns: Sequence[ConversationTurn]) -> str:
+        """The summary of ``turns``, by the model or, if that fails, made of their own sentences."""
+        try:
+            summary = await self._ask(turns)
+        except Exception:
+            logger.exception(
+                "the model did not summarize; the summary is made of sentences of the newest turns instead"
+            )
+            return extracted(turns, self._max_tokens)
+        return summary.strip() or extracted(turns, self._max_tokens)
+
+    async def _ask(self, turns: Sequence[ConversationTurn]) -> str:
+        from pydantic_ai import Agent
+
+        agent = Agent(self._model, instructions=f"Answer in about {self._max_tokens} tokens at the most.")
+        # Not str.format(): templates and turns may have other braces.
+        result = await agent.run(self._template.replace(PLACE, as_text(turns)))
+        return str(result.output)
+
+
+def create_llm_summarizer(
+    model: Model | str | None = None, prompt_template: str = PROMPT, max_summary_tokens: int = 500
+) -> LLMSummarizer:
+    """A summarizer for :class:`ConversationMemory` that asks ``model``, through an agent made for each summary.
+
+    ``model`` is pydantic-ai's, by name or as an object; ``None`` stands for ``FIREFLY_AGENTIC_MEMORY_SUMMARY_MODEL``.
+    ``prompt_template`` has ``{turns_text}`` where the turns go. The model is told ``max_summary_tokens``, and may
+    exceed them. If it fails, the summary is made of the first sentences of the newest turns, and the log says why.
+    """
+    if not isinstance(prompt_template, str) or PLACE not in prompt_template:
+        raise ConfigurationError(f"prompt_template must have {PLACE} in it, where the turns go")
+    at_least(1, "max_summary_tokens", max_summary_tokens)
+    _check_dependency()
+    chosen: Any = model or read_settings().summary_model
+    if not chosen:
+        raise ConfigurationError(f"no model: pass one, such as 'openai:gpt-4o-mini', or set {PREFIX}SUMMARY_MODEL")
+    return LLMSummarizer(chosen, prompt_template, max_summary_tokens)
+
+
+def as_text(turns: Sequence[ConversationTurn]) -> str:
+    """The turns as a prompt shows them."""
+    return "\n\n".join(_shown(turn) for turn in turns)
+
+
+def _shown(turn: ConversationTurn) -> str:
+    if turn.is_summary:
+        return f"Summary of what came before:\n{turn.assistant_response}"
+    return f"User: {turn.user_prompt}\nAssistant: {turn.assistant_response}"
+
+
+def extracted(turns: Sequence[ConversationTurn], max_tokens: int) -> str:
+    """A summary without a model: the earlier one, then the first sentences of the newest turns, as far as they fit."""
+    estimator = TokenEstimator()
+    earlier = [turn.assistant_response for turn in turns if turn.is_summary]
+    room = max_tokens - sum(map(estimator.estimate, earlier))
+    kept: list[str] = []
+    for turn in reversed([turn for turn in turns if not turn.is_summary]):
+        text = " / ".join(filter(None, (_beginning(turn.user_prompt), _beginning(turn.assistant_response))))
+        room -= estimator.estimate(text)
+        if kept and room < 0:
+            break
+        kept.append(text)
+    return "\n".join([*earlier, *reversed(kept)])
+
+
+def _beginning(text: str) -> str:
+    return " ".join(_SENTENCE.split(text.strip())[:_PARTS])
+
+
+def _check_dependency() -> None:
+    try:
+        import pydantic_ai  # noqa: F401
+    except ImportError as exc:
+        raise MissingDependencyError("summarizing with a model", "pydantic-ai-slim", "agents") from exc

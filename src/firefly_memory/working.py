@@ -1,0 +1,261 @@
+"""``WorkingMemory``: facts by key, in a scope."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pydantic import ValidationError
+
+from firefly_memory import clock
+from firefly_memory.colours import finish
+from firefly_memory.entries import MemoryEntry, MemoryScope
+from firefly_memory.errors import ConflictError, InvalidEntryError
+from firefly_memory.forks import ForkAware
+from firefly_memory.names import stored_name
+from firefly_memory.protocols import ABSENT, MemoryStore, StoreView
+from firefly_memory.stores.base import EntryStore
+from firefly_memory.stores.custom import adapt
+from firefly_memory.stores.memory import InMemoryStore
+from firefly_memory.twins import documented
+
+_ATTEMPTS = 1000  # each that fails is another writer's success
+
+
+@documented
+class WorkingMemory:
+    """Facts of the scope ``scope_id`` in ``store`` or, without one, in memory.
+
+    Keys are in the order they were first set. Each has one live entry, whoever sets it at the same time, in the
+    namespace ``working:<scope_id>``, which belongs to the working memory: it is not for ``store.save``.
+    """
+
+    def __init__(self, *, scope_id: str = "default", store: MemoryStore | None = None) -> None:
+        stored_name("scope_id", scope_id)
+        self.scope_id = scope_id
+        self.namespace = f"working:{scope_id}"
+        stored_name("scope_id, with 'working:' before it,", self.namespace)
+        self.store: EntryStore = InMemoryStore() if store is None else adapt(store)
+        self._blocking = _Flows(self.store.blocking, self.namespace)
+        self._suspending = _Flows(self.store.suspending, self.namespace)
+
+    def __repr__(self) -> str:
+        return f"WorkingMemory(scope_id={self.scope_id!r}, store={self.store!r})"
+
+    def set(self, key: str, value: Any, *, importance: float = 0.5, ttl: float | timedelta | None = None) -> None:
+        """Remember ``value``, in place of what ``key`` had before; for ``ttl`` seconds, or until it is deleted."""
+        finish(self._blocking.set(key, value, importance, ttl))
+
+    async def async_set(
+        self, key: str, value: Any, *, importance: float = 0.5, ttl: float | timedelta | None = None
+    ) -> None:
+        await self._suspending.set(key, value, importance, ttl)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value of ``key``, or ``default`` if there is none."""
+        return finish(self._blocking.get(key, default))
+
+    async def async_get(self, key: str, default: Any = None) -> Any:
+        return await self._suspending.get(key, default)
+
+    def has(self, key: str) -> bool:
+        """Whether ``key`` has a value, even ``None``."""
+        return finish(self._blocking.get(key, ABSENT)) is not ABSENT
+
+    async def async_has(self, key: str) -> bool:
+        return await self._suspending.get(key, ABSENT) is not ABSENT
+
+    def delete(self, key: str) -> None:
+        """Forget ``key``. Forgetting what is not there changes nothing."""
+        finish(self._blocking.delete(key))
+
+    async def async_delete(self, key: str) -> None:
+        await self._suspending.delete(key)
+
+    def keys(self) -> list[str]:
+        """The keys, in the order they were first set."""
+        return list(finish(self._blocking.to_dict()))
+
+    async def async_keys(self) -> list[str]:
+        return list(await self._suspending.to_dict())
+
+    def items(self) -> list[tuple[str, Any]]:
+        """Keys and values, in the same order."""
+        return list(finish(self._blocking.to_dict()).items())
+
+    async def async_items(self) -> list[tuple[str, Any]]:
+        return list((await self._suspending.to_dict()).items())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Keys and values as a dict, in the same order."""
+        return finish(self._blocking.to_dict())
+
+    async def async_to_dict(self) -> dict[str, Any]:
+        return await self._suspending.to_dict()
+
+    def to_context_string(self) -> str:
+        """All facts as a text for a prompt, a line for each; the empty text if there are none.
+
+        Values that are no text are written as JSON; further lines of a value are indented.
+        """
+        return _as_text(finish(self._blocking.to_dict()))
+
+    async def async_to_context_string(self) -> str:
+        return _as_text(await self._suspending.to_dict())
+
+    def increment(self, key: str, by: float = 1) -> int | float:
+        """Add ``by`` to the number that ``key`` has, or to 0, and return the sum; nobody's addition is lost.
+
+        Importance and expiry stay. ``InvalidEntryError`` if the value is no number.
+        """
+        return finish(self._blocking.increment(key, by))
+
+    async def async_increment(self, key: str, by: float = 1) -> int | float:
+        return await self._suspending.increment(key, by)
+
+    def compare_and_set(
+        self, key: str, expected: Any, value: Any, *, importance: float = 0.5, ttl: float | timedelta | None = None
+    ) -> bool:
+        """Set ``key`` if it still has the value ``expected``, and return whether it had.
+
+        ``expected=ABSENT`` stands for no value. What counts is the value as it is stored, down to the order of keys.
+        """
+        return finish(self._blocking.compare_and_set(key, expected, value, importance, ttl))
+
+    async def async_compare_and_set(
+        self, key: str, expected: Any, value: Any, *, importance: float = 0.5, ttl: float | timedelta | None = None
+    ) -> bool:
+        return await self._suspending.compare_and_set(key, expected, value, importance, ttl)
+
+    def clear(self) -> None:
+        """Forget everything in this scope."""
+        finish(self._blocking.clear())
+
+    async def async_clear(self) -> None:
+        await self._suspending.clear()
+
+
+class _Flows:
+    """What working memory does, once for both colours."""
+
+    def __init__(self, view: StoreView, namespace: str) -> None:
+        self._view = view
+        self._namespace = namespace
+
+    async def set(self, key: str, value: Any, importance: float, ttl: float | timedelta | None) -> None:
+        await self._view.save(self._namespace, self._entry(key, value, importance, _expiry(ttl)))
+
+    async def get(self, key: str, default: Any) -> Any:
+        entry = await self._view.load_by_key(self._namespace, key)
+        return default if entry is None else entry.content
+
+    async def delete(self, key: str) -> None:
+        await self._view.delete(self._namespace, self._entry_id(key))
+
+    async def to_dict(self) -> dict[str, Any]:
+        return {entry.key: entry.content for entry in await self._view.load(self._namespace) if entry.key is not None}
+
+    async def clear(self) -> None:
+        await self._view.clear(self._namespace)
+
+    async def compare_and_set(
+        self, key: str, expected: Any, value: Any, importance: float, ttl: float | timedelta | None
+    ) -> bool:
+        entry = self._entry(key, value, importance, _expiry(ttl))
+        return await self._view.save_if(self._namespace, entry, expected)
+
+    async def increment(self, key: str, by: float) -> int | float:
+        _number("by", by)
+        for _ in range(_ATTEMPTS):
+            entry = await self._view.load_by_key(self._namespace, key)
+            if entry is None:
+                total, there = by, self._entry(key, by, 0.5, None)
+                expected: Any = ABSENT
+            else:
+                total = _number(f"the value of {key!r}", entry.content) + by
+                expected, there = entry.content, self._entry(key, total, entry.importance, entry.expires_at)
+            if await self._view.save_if(self._namespace, there, expected):
+                return total
+        raise ConflictError(f"{key!r} was changed by others {_ATTEMPTS} times while it was to be incremented")
+
+    def _entry(self, key: str, value: Any, importance: float, expires_at: datetime | None) -> MemoryEntry:
+        entry_id = self._entry_id(key)  # says what is wrong with a key
+        try:
+            return MemoryEntry(
+                entry_id=entry_id,
+                scope=MemoryScope.WORKING,
+                key=key,
+                content=value,
+                created_at=_later(),
+                expires_at=expires_at,
+                importance=importance,
+            )
+        except ValidationError as exc:
+            raise InvalidEntryError("importance", f"must be a number from 0.0 to 1.0, not {importance!r}") from exc
+
+    def _entry_id(self, key: str) -> str:
+        """Made from scope and key, so that every writer of a key writes the same entry."""
+        name = f"{self._namespace}\x00{stored_name('key', key)}"
+        return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class _Later(ForkAware):
+    """Instants that grow with every call of this process, for the order in which keys were set: a clock may stand still
+    for the length of two calls, or jump back."""
+
+    def __init__(self) -> None:
+        self.after_fork_in_child()
+        self._last = datetime.min.replace(tzinfo=UTC)
+        self.watch_forks()
+
+    def after_fork_in_child(self) -> None:
+        self._lock = threading.Lock()
+
+    def __call__(self) -> datetime:
+        now = clock.now()
+        with self._lock:
+            if now <= self._last:
+                now = self._last + timedelta(microseconds=1)
+            self._last = now
+        return now
+
+
+_later = _Later()
+
+
+def _expiry(ttl: float | timedelta | None) -> datetime | None:
+    if ttl is None:
+        return None
+    if not isinstance(ttl, timedelta):
+        if isinstance(ttl, bool) or not isinstance(ttl, (int, float)):
+            raise InvalidEntryError("ttl", f"must be seconds or a timedelta, not {ttl!r}")
+        try:
+            ttl = timedelta(seconds=ttl)
+        except (OverflowError, ValueError) as exc:
+            raise InvalidEntryError("ttl", f"cannot be {ttl!r} seconds") from exc
+    if ttl <= timedelta(0):
+        raise InvalidEntryError("ttl", f"must be longer than nothing, not {ttl}")
+    try:
+        return clock.now() + ttl
+    except OverflowError as exc:
+        raise InvalidEntryError("ttl", f"{ttl} from now is after the year 9999") from exc
+
+
+def _number(what: str, value: Any) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InvalidEntryError(what, f"must be a number, not {type(value).__name__}")
+    return value
+
+
+def _as_text(facts: dict[str, Any]) -> str:
+    if not facts:
+        return ""
+    return "\n".join(["Working Memory:", *[f"- {key}: {_shown(value)}" for key, value in facts.items()]])
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.replace("\n", "\n  ")

@@ -1,0 +1,277 @@
+"""Everything of a store as JSON Lines, out and in, by call and by command."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+import termios
+import tracemalloc
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firefly_memory import (
+    Capability,
+    ConversationMemory,
+    CorruptDataError,
+    EntryStore,
+    FileStore,
+    InMemoryStore,
+    MemoryEntry,
+    MemoryManager,
+    SQLiteStore,
+    TurnConflictError,
+    adapt,
+)
+from firefly_memory.archive import async_export_jsonl, async_import_jsonl, export_jsonl, import_jsonl
+from firefly_memory.testing.rules.values import VALUES, same
+from tests.backends import OWN, Backend, Place
+from tests.test_messages import EVERYTHING
+
+ROOT = Path(__file__).parents[1]
+
+
+def filled(store: EntryStore) -> EntryStore:
+    store.save_many("n\x00", [MemoryEntry(content=value, key="k", metadata={"v": value}) for value in VALUES[:60]])
+    in_an_hour = datetime.now(UTC) + timedelta(hours=1)
+    store.save("expiring", MemoryEntry(content=1, expires_at=in_an_hour, importance=0.9))
+    memory = ConversationMemory(store=store, summarize_threshold=20, summarizer=lambda turns: f"{len(turns)} turns")
+    memory.new_conversation("empty")
+    for number in range(8):
+        memory.add_turn("chat", f"prompt {number} \ud800", "answer", EVERYTHING, metadata={"n": number})
+    memory.add_turn("plain", "p", "a", [{"role": "user", "content": "p\x00"}, 2**70])
+    MemoryManager(store=store, working_scope_id="s").set_fact("k", "v")
+    return store
+
+
+def contents(store: EntryStore) -> dict[str, Any]:
+    memory = ConversationMemory(store=store)
+    of_conversations = store.blocking.conversations.namespaces
+    namespaces = [name for name in store.namespaces() if not (of_conversations and name.startswith(of_conversations))]
+    return {
+        "entries": {namespace: store.load(namespace) for namespace in namespaces},
+        "turns": {name: memory.get_turns(name) for name in sorted(memory.conversation_ids)},
+        "windows": {name: memory.get_window(name) for name in sorted(memory.conversation_ids)},
+    }
+
+
+def equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    for namespace in one["entries"]:
+        for left, right in zip(one["entries"][namespace], other["entries"][namespace], strict=True):
+            assert same(left.content, right.content)
+    return one == other
+
+
+@pytest.mark.parametrize(
+    "backend", [each for each in OWN if {Capability.LISTING, Capability.ATOMIC_BATCHES} <= each.capabilities], ids=str
+)
+def test_what_is_exported_from_a_backend_comes_back_in_another(backend: Backend, place: Place) -> None:
+    store = adapt(backend.open(place))
+    before = len(store.namespaces(limit=10_000)), len(ConversationMemory(store=store).conversation_ids)
+    assert before == (0, 0), "a place of its own, or the test would look at others'"
+    try:
+        filled(store)
+        file = io.StringIO()
+        counts = export_jsonl(store, file)
+        assert (counts.entries, counts.conversations, counts.turns) == (62, 3, 9)
+        with InMemoryStore() as other:
+            for _ in range(2):
+                assert import_jsonl(other, io.StringIO(file.getvalue())) == counts
+                assert equal(contents(other), contents(store))
+            again = io.StringIO()
+            export_jsonl(other, again)
+            assert sorted(again.getvalue().splitlines()[1:]) == sorted(file.getvalue().splitlines()[1:])
+    finally:
+        for namespace in store.namespaces(limit=10_000):
+            store.clear(namespace)
+        ConversationMemory(store=store).clear_all()
+        store.close_sync()
+
+
+async def test_the_same_in_the_other_colour(tmp_path: Path) -> None:
+    async with SQLiteStore(tmp_path / "a.db") as store, FileStore(tmp_path / "files") as other:
+        await asyncio.to_thread(filled, store)
+        file = io.StringIO()
+        seen: list[int] = []
+        counts = await async_export_jsonl(store, file, progress=lambda counts: seen.append(counts.total))
+        assert seen[-1] == counts.total
+        assert seen == sorted(seen)
+        assert await async_import_jsonl(other, io.StringIO(file.getvalue())) == counts
+        assert contents(other) == contents(store)
+
+
+def test_a_store_that_cannot_list_gives_its_conversations(place: Place) -> None:
+    (backend,) = [each for each in OWN if each.name == "five-methods"]
+    store = adapt(backend.open(place))
+    ConversationMemory(store=store).add_turn("c", "p", "a")
+    file = io.StringIO()
+    assert export_jsonl(store, file).turns == 1
+    with InMemoryStore() as other:
+        import_jsonl(other, io.StringIO(file.getvalue()))
+        assert contents(other)["turns"] == {"c": ConversationMemory(store=store).get_turns("c")}
+        filled(other)
+        everything = io.StringIO()
+        counts = export_jsonl(other, everything)
+    target = adapt(backend.open(place))
+    assert import_jsonl(target, io.StringIO(everything.getvalue())) == counts
+    assert target.load("working:s")[0].content == "v"
+
+
+def test_messages_may_be_left_out() -> None:
+    with InMemoryStore() as store, InMemoryStore() as other:
+        filled(store)
+        file = io.StringIO()
+        export_jsonl(store, file, raw_messages=False)
+        assert 'raw_messages": [' not in file.getvalue()
+        import_jsonl(other, io.StringIO(file.getvalue()))
+        turns = ConversationMemory(store=other).get_turns("chat")
+        assert [turn.user_prompt for turn in turns] == [f"prompt {number} \ud800" for number in range(8)]
+        assert turns[0].raw_messages == []
+
+
+def test_a_damaged_or_cut_archive_is_refused_and_names_the_line() -> None:
+    with InMemoryStore() as store:
+        filled(store)
+        file = io.StringIO()
+        export_jsonl(store, file)
+    lines = file.getvalue().splitlines(keepends=True)
+
+    def problem(lines: Iterable[str]) -> str:
+        with InMemoryStore() as other, pytest.raises(CorruptDataError) as caught:
+            import_jsonl(other, lines)
+        return str(caught.value)
+
+    assert "it ends too early" in problem(lines[:-1])
+    assert "it ends too early" in problem([])
+    assert "after line 5" in problem(lines[:5])
+    assert "line 1 " in problem(lines[1:])
+    assert "line 3 " in problem([*lines[:2], "{", *lines[3:]])
+    assert "line 3 " in problem([*lines[:2], '"text"', *lines[3:]])
+    assert "line 3 " in problem([*lines[:2], '{"entry": {"namespace": "n"}}', *lines[3:]])
+    assert "lines are missing" in problem([*lines[:2], *lines[3:]])
+    assert "after the end" in problem([*lines, lines[1]])
+    assert "no lines of the kind 'other'" in problem([lines[0], '{"other": {}}'])
+    turns = [number for number, line in enumerate(lines) if line.startswith('{"turn": {"conversation_id": "chat"')]
+    assert f"line {turns[0] + 1} " in problem([*lines[: turns[0]], *lines[turns[0] + 1 :]])
+    assert "another conversation" in problem([lines[0], lines[turns[0]]])
+    header = json.loads(lines[0]) | {"format": "other/9"}
+    assert "other/9" in problem([json.dumps(header), *lines[1:]])
+
+
+def test_a_conversation_that_went_another_way_is_a_conflict() -> None:
+    with InMemoryStore() as store, InMemoryStore() as other:
+        filled(store)
+        file = io.StringIO()
+        export_jsonl(store, file)
+        ConversationMemory(store=other).add_turn("chat", "something else", "")
+        with pytest.raises(TurnConflictError):
+            import_jsonl(other, io.StringIO(file.getvalue()))
+
+
+def test_an_export_takes_no_more_memory_for_more(tmp_path: Path) -> None:
+    peaks = []
+    for entries in (2_000, 20_000):
+        with SQLiteStore(tmp_path / f"{entries}.db") as store, (tmp_path / "out").open("w") as out:
+            store.save_many("n", [MemoryEntry(content="x" * 200) for _ in range(entries)])
+            export_jsonl(store, io.StringIO())
+            tracemalloc.start()
+            export_jsonl(store, out)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    assert peaks[1] < peaks[0] * 1.5
+
+
+def run(*arguments: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("FIREFLY_")}
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "firefly_memory.cli", *arguments],
+        cwd=cwd,
+        env={**inherited, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_commands_copy_a_store(tmp_path: Path) -> None:
+    with SQLiteStore(tmp_path / "a.db") as store:
+        expected = contents(filled(store))
+    exported = run("export", "--url", "sqlite:///a.db", "all.jsonl", cwd=tmp_path)
+    assert (exported.returncode, exported.stdout) == (0, "")
+    assert exported.stderr == "exported 62 entries, 3 conversations with 9 turns\n"
+    settings = {"FIREFLY_AGENTIC_MEMORY_BACKEND": "sqlite", "FIREFLY_AGENTIC_MEMORY_SQLITE_PATH": "b.db"}
+    for _ in range(2):
+        imported = run("import", "all.jsonl", "--quiet", cwd=tmp_path, **settings)
+        assert (imported.returncode, imported.stdout, imported.stderr) == (0, "", "")
+    with SQLiteStore(tmp_path / "b.db") as store:
+        assert contents(store) == expected
+    piped = subprocess.run(
+        f"{sys.executable} -m firefly_memory.cli export --url sqlite:///a.db --no-messages"
+        f" | {sys.executable} -m firefly_memory.cli import --url file:files",
+        shell=True,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "imported 62 entries" in piped.stderr
+
+
+def test_on_a_terminal_there_is_a_bar(tmp_path: Path) -> None:
+    with SQLiteStore(tmp_path / "a.db") as store:
+        filled(store)
+    command = [sys.executable, "-m", "firefly_memory.cli", "export", "--url", "sqlite:///a.db", "out"]
+    terminal, end = pty.openpty()
+    termios.tcsetwinsize(end, (24, 120))
+    child = subprocess.Popen(command, cwd=tmp_path, stderr=end)
+    os.close(end)
+    shown = b""
+    try:
+        while chunk := os.read(terminal, 4096):
+            shown += chunk
+    except OSError:  # the other end is closed
+        pass
+    assert child.wait() == 0
+    os.close(terminal)
+    assert b"exported:" in shown
+    assert b"62 entries, 3 conversations with 9 turns" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["export", "--url", "redis://user:secret@host"], 2, "no store has a URL that starts with 'redis'"),
+        (["export"], 2, "pass --url"),
+        (["export", "--url", "sqlite:///a.db", "no/such/directory/file"], 1, "No such file or directory"),
+        (["import", "--url", "sqlite:///a.db", "missing.jsonl"], 1, "missing.jsonl: No such file"),
+        (["import", "--url", "sqlite:///a.db", "bad.jsonl"], 1, "line 1 of the archive is damaged"),
+        (["export", "--url", "postgresql://user:secret@127.0.0.1:1/x"], 1, "127.0.0.1"),
+        (["nonsense"], 2, "invalid choice"),
+        ([], 2, "COMMAND"),
+    ],
+    ids=str,
+)
+def test_what_goes_wrong_is_one_line_and_a_code(arguments: list[str], code: int, words: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl").write_text("nonsense\n")
+    ended = run(*arguments, cwd=tmp_path)
+    assert ended.returncode == code
+    assert words in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert "secret" not in ended.stderr
+    if "COMMAND" not in words and "choice" not in words:
+        assert len(ended.stderr.splitlines()) == 1
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_the_help_says_what_a_command_does(tmp_path: Path) -> None:
+    assert "export" in run("--help", cwd=tmp_path).stdout
+    assert "sqlite:///memory.db" in run("export", "--help", cwd=tmp_path).stdout
+    assert "started again" in run("import", "--help", cwd=tmp_path).stdout

@@ -1,0 +1,109 @@
+"""R11 for conversations: a window costs its turns, however long the conversation is: shown by the planners."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import create_engine
+
+from firefly_memory import ConversationMemory, PostgreSQLStore, SQLiteStore
+from firefly_memory.stores.sql.postgresql.statements import PostgreSQLStatements
+from firefly_memory.stores.sql.sqlite.statements import SQLiteStatements
+
+TURNS = 20_000
+NOW = "2024-06-01T00:00:00.000000+00:00"
+
+# What each statement is asked with, and the index that has to serve it.
+ASKED: dict[str, tuple[dict[str, Any], str]] = {
+    "window": ({"budget": 100}, "idx_turns_tokens"),
+    "head": ({}, "memory_conversations_pkey"),
+    "some_turns": ({"after": 500, "limit": 10}, "memory_turns_pkey"),
+    "appended": ({"append_id": "x"}, "memory_turns_pkey"),
+    "find": ({"idempotency_key": "key 7"}, "idx_turns_idempotency"),
+    "newest": ({"limit": 10}, "idx_conversations_order"),
+    "older": ({"limit": 10, "created_at": NOW}, "idx_conversations_order"),
+}
+
+_FILL = """INSERT INTO {schema}memory_turns (conversation_id, turn_id, tokens, tokens_before, user_prompt,
+    assistant_response, idempotency_key, append_id, created_at)
+    SELECT 'large', number, 10, number * 10, 'prompt', 'answer', 'key ' || number, 'append ' || number, '{now}'
+    FROM {numbers}"""
+_HEADS = """INSERT INTO {schema}memory_conversations (conversation_id, turns, tokens, created_at, updated_at)
+    SELECT CASE number WHEN 0 THEN 'large' ELSE 'small ' || number END, {turns}, {turns} * 10, '{now}', '{now}'
+    FROM {numbers}"""
+_SQLITE = "(WITH RECURSIVE n(number) AS (SELECT 0 UNION ALL SELECT number + 1 FROM n WHERE number < {n}) SELECT number FROM n)"
+
+
+@pytest.fixture(scope="module")
+def tables(servers_of_the_session: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """One conversation of many turns among many conversations."""
+    path = tmp_path_factory.mktemp("plans") / "memory.db"
+    url = servers_of_the_session["postgresql"]()
+    with SQLiteStore(path), PostgreSQLStore(url, schema_name="conversation_plans"):
+        pass
+    connection = sqlite3.connect(path, isolation_level=None)
+    words = {"turns": TURNS, "now": NOW}
+    with psycopg.connect(url, autocommit=True) as server:
+        for run, schema, numbers in (
+            (connection.execute, "", _SQLITE.format(n=TURNS - 1)),
+            (server.execute, "conversation_plans.", f"generate_series(0, {TURNS - 1}) AS n(number)"),
+        ):
+            for statement in (_FILL, _HEADS):
+                sql: Any = statement.format(schema=schema, numbers=numbers, **words)
+                run(sql)
+        connection.execute("ANALYZE")
+        server.execute("VACUUM ANALYZE conversation_plans.memory_turns")
+        server.execute("VACUUM ANALYZE conversation_plans.memory_conversations")
+        yield {"sqlite": connection, "postgresql": server, "path": path, "url": url}
+        server.execute("DROP SCHEMA conversation_plans CASCADE")
+    connection.close()
+
+
+@pytest.mark.parametrize("statement", ASKED)
+def test_postgresql_reads_by_index(statement: str, tables: dict[str, Any]) -> None:
+    statements = PostgreSQLStatements(create_engine("postgresql+psycopg://").dialect, "conversation_plans")
+    asked, index = ASKED[statement]
+    prepared = getattr(statements.conversations, statement)
+    parameters = prepared.parameters({"conversation_id": "large", **asked})
+    explained = tables["postgresql"].execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {prepared.sql}", parameters)
+    plan = explained.fetchone()[0]
+    text = json.dumps(plan)
+    assert index in text
+    assert "Seq Scan" not in text
+    if statement != "appended":
+        assert _rows_read(plan[0]["Plan"]) <= 12, "no more than is returned"
+
+
+def _rows_read(node: dict[str, Any]) -> float:
+    here = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+    return float(max([here, *map(_rows_read, node.get("Plans", []))]))
+
+
+@pytest.mark.parametrize("statement", ASKED)
+def test_sqlite_reads_by_index(statement: str, tables: dict[str, Any]) -> None:
+    statements = SQLiteStatements(create_engine("sqlite://").dialect, None)
+    asked, index = ASKED[statement]
+    prepared = getattr(statements.conversations, statement)
+    parameters = prepared.parameters({"conversation_id": "large", **asked})
+    rows = tables["sqlite"].execute(f"EXPLAIN QUERY PLAN {prepared.sql}", parameters).fetchall()
+    plan = "\n".join(row[3] for row in rows)
+    assert index.replace("_pkey", "_1").replace("memory_", "sqlite_autoindex_memory_") in plan
+    assert "SCAN memory" not in plan.replace("SCAN memory_conversations USING INDEX", "")
+    assert "TEMP B-TREE" not in plan
+
+
+def test_a_window_of_a_long_conversation_is_that_of_a_short_one(tables: dict[str, Any]) -> None:
+    for store in (
+        SQLiteStore(tables["path"]),
+        PostgreSQLStore(tables["url"], schema_name="conversation_plans"),
+    ):
+        with store:
+            memory = ConversationMemory(store=store)
+            window = memory.get_window("large", 50)
+            assert window.turns == tuple(range(TURNS - 5, TURNS))
+            assert memory.add_turn("large", "p", "a", expected_turns=TURNS).turn_id == TURNS

@@ -1,0 +1,227 @@
+"""Writers of one conversation in MongoDB who are in each other's way, give up, or die."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pymongo
+import pytest
+from pymongo import monitoring
+
+from firefly_memory import InvalidEntryError, MongoDBStore, StoreClosedError
+from firefly_memory.colours import finish
+from firefly_memory.stores.conversations import Head
+from tests.backends import Place
+from tests.conversing import NOW, a_turn, is_gap_free, new_id
+from tests.servers import EmbeddedMongoDB
+from tests.worker import ROOT, together
+
+DATABASE = "conversing"
+PROCESSES = 8
+
+
+class AtCommand(monitoring.CommandListener):
+    """Calls ``act`` once, when command ``number`` is about to be sent, or has been answered."""
+
+    def __init__(self) -> None:
+        self.arm(0, lambda: None)
+
+    def arm(self, number: int, act: Callable[[], object], *, answered: bool = False) -> None:
+        self._left, self._act, self._answered = number, act, answered
+
+    def started(self, event: monitoring.CommandStartedEvent) -> None:
+        if not self._answered:
+            self._count()
+
+    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
+        if self._answered:
+            self._count()
+
+    def failed(self, event: monitoring.CommandFailedEvent) -> None: ...
+
+    def _count(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self._act()
+
+
+@pytest.mark.parametrize("made_again", [False, True])
+def test_a_conversation_deleted_between_insert_and_look_has_the_turn_afterwards(made_again: bool, place: Place) -> None:
+    name, between = new_id(), AtCommand()
+    with (
+        pymongo.MongoClient[Any](place.mongodb(), event_listeners=[between]) as listened,
+        MongoDBStore(client=listened, database=DATABASE) as store,
+        MongoDBStore(place.mongodb(), database=DATABASE) as other,
+    ):
+        mine, others = store.blocking.conversations, other.blocking.conversations
+
+        def delete() -> None:
+            finish(others.delete(name))
+            if made_again:
+                finish(others.append(name, a_turn("other"), None))
+
+        for prompt in ("first", "second"):
+            assert finish(mine.append(name, a_turn(prompt), None)) is not None
+        between.arm(2, delete)
+        head = finish(mine.append(name, a_turn("late"), None))
+        assert head is not None
+        assert head.turns == 1 + made_again
+        assert finish(mine.head(name)) == head
+        found = listened[DATABASE].memory_turns.find({"conversation_id": name}).sort("turn_id")
+        assert [turn["user_prompt"] for turn in found] == ["other"] * made_again + ["late"]
+
+
+async def test_an_append_cancelled_at_any_await_is_there_or_not_and_can_be_tried_again(place: Place) -> None:
+    at = AtCommand()
+    async with (
+        pymongo.AsyncMongoClient[Any](place.mongodb(), event_listeners=[at]) as listened,
+        MongoDBStore(client=listened, database=DATABASE) as store,
+    ):
+        log = store.suspending.conversations
+        there = []
+        for number in (1, 2, 3, 4):  # a look, the conversation, the turn, another look
+            for answered in (False, True):
+                name, draft = new_id(), a_turn()
+                task = asyncio.ensure_future(log.append(name, draft, None))
+                at.arm(number, task.cancel, answered=answered)
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                head = await log.head(name)
+                assert head is None or head.turns == 1
+                there.append(head is not None)
+                assert await log.append(name, draft, None) == Head(name, 1, 10, 0, 0, None, NOW, NOW)
+                assert len(await log.turns(name, -1, None)) == 1
+        assert (there[0], there[-1]) == (False, True)
+
+
+# Many at once
+
+
+async def test_tasks_that_append_to_one_conversation_at_once(place: Place) -> None:
+    async with MongoDBStore(place.mongodb(), database=DATABASE) as store:
+        log, name = store.suspending.conversations, new_id()
+        drafts = [a_turn(f"{number}", key=f"key {number % 30}") for number in range(32)]
+        drafts[7] = a_turn("x" * 17 * 1024 * 1024)
+        results = await asyncio.gather(*[log.append(name, draft, None) for draft in drafts], return_exceptions=True)
+        assert isinstance(results[7], InvalidEntryError)
+        assert results.count(None) == 2, "there are thirty keys"
+        heads = [head for head in results if isinstance(head, Head)]
+        assert sorted(head.turns for head in heads) == list(range(1, 30))
+        turns = await log.turns(name, -1, None)
+        assert is_gap_free(list(turns))
+        numbers = {turn.append_id: turn.turn_id for turn in turns}
+        for draft, head in zip(drafts, results, strict=True):
+            assert not isinstance(head, Head) or numbers[draft.append_id] == head.turns - 1
+        expecting = await asyncio.gather(*[log.append(name, a_turn(), 29) for _ in range(8)])
+        assert [head.turns for head in expecting if head is not None] == [30]
+
+
+async def test_appends_cancelled_while_they_wait_for_others_hold_up_nobody(place: Place) -> None:
+    async with MongoDBStore(place.mongodb(), database=DATABASE) as store:
+        log, name = store.suspending.conversations, new_id()
+        tasks = [asyncio.ensure_future(log.append(name, a_turn(f"{number}"), None)) for number in range(20)]
+        await asyncio.sleep(0)
+        for task in tasks[::3]:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(isinstance(result, asyncio.CancelledError) for result in results[3::3])
+        turns = list(await log.turns(name, -1, None))
+        assert is_gap_free(turns)
+        assert {f"{n}" for n in range(20) if n % 3} <= {turn.user_prompt for turn in turns}
+        head = await log.append(name, a_turn(), None)
+        assert head is not None
+        assert head.turns == len(turns) + 1
+
+
+def worker(url: str, name: str, work: str) -> None:
+    """What :func:`test_eight_processes…` and :func:`test_a_writer_killed…` start."""
+    store = MongoDBStore(url, database=DATABASE)
+    blocking, suspending = store.blocking.conversations, store.suspending.conversations
+    finish(blocking.head(name))
+    print("ready", flush=True)
+    sys.stdin.readline()
+
+    async def from_tasks() -> None:
+        await asyncio.gather(*[suspending.append(name, a_turn(), None) for _ in range(32)])
+        await store.close()
+
+    if work == "together":
+        for _ in range(10):
+            finish(blocking.append(name, a_turn(), None))
+        asyncio.run(from_tasks())
+    while work == "until killed":
+        draft = a_turn()
+        finish(blocking.append(name, draft, None))
+        print(draft.append_id, flush=True)
+    store.close_sync()
+
+
+def start(place: Place, name: str, work: str) -> subprocess.Popen[str]:
+    code = "import sys; from tests.test_conversation_races_mongodb import worker; worker(*sys.argv[1:])"
+    command = [sys.executable, "-W", "error", "-c", code, place.mongodb(), name, work]
+    return subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def test_eight_processes_of_threads_and_tasks_append_to_one_conversation(place: Place) -> None:
+    name = new_id()
+    together([start(place, name, "together") for _ in range(PROCESSES)])
+    with MongoDBStore(place.mongodb(), database=DATABASE) as store:
+        turns = list(finish(store.blocking.conversations.turns(name, -1, None)))
+    assert is_gap_free(turns)
+    assert len({turn.append_id for turn in turns}) == len(turns) == PROCESSES * (10 + 32)
+
+
+def test_a_writer_killed_in_the_middle_holds_up_nobody(place: Place) -> None:
+    """With a transaction the conversation would be locked for a minute and more."""
+    name = new_id()
+    with MongoDBStore(place.mongodb(), database=DATABASE, timeout=5) as store:
+        log = store.blocking.conversations
+        for _ in range(3):
+            process = start(place, name, "until killed")
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == "ready\n"
+            acknowledged = [process.stdout.readline().strip() for _ in range(20)]
+            process.kill()
+            acknowledged += process.communicate()[0].split()
+            assert finish(log.append(name, a_turn(), None)) is not None
+            turns = list(finish(log.turns(name, -1, None)))
+            assert is_gap_free(turns)
+            assert {line for line in acknowledged if len(line) == 36} <= {turn.append_id for turn in turns}
+
+
+async def test_appends_go_on_when_the_primary_steps_down() -> None:
+    server = EmbeddedMongoDB()
+    server.start()
+    try:
+        url = server.url.replace("directConnection=true", "replicaSet=rs0")
+        async with MongoDBStore(url, timeout=60) as store:
+            log, name = store.suspending.conversations, new_id()
+
+            async def keep_appending() -> None:
+                for _ in range(25):
+                    assert await log.append(name, a_turn(), None) is not None
+
+            async def step_down() -> None:
+                with pymongo.MongoClient[Any](server.url) as client:
+                    await asyncio.to_thread(client.admin.command, {"replSetStepDown": 1, "force": True})
+
+            await asyncio.gather(*[keep_appending() for _ in range(4)], step_down())
+            turns = list(await log.turns(name, -1, None))
+            assert is_gap_free(turns)
+            assert len(turns) == 100
+    finally:
+        server.remove()
+
+
+def test_a_closed_store_says_so(place: Place) -> None:
+    store = MongoDBStore(place.mongodb(), database=DATABASE)
+    store.close_sync()
+    with pytest.raises(StoreClosedError, match="append_turn"):
+        finish(store.blocking.conversations.append("c", a_turn(), None))

@@ -1,0 +1,240 @@
+"""Messages of turns: pydantic-ai's come back equal, others as JSON values, calls and results are recognised."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic_ai.messages import (
+    BinaryContent,
+    DocumentUrl,
+    ImageUrl,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    SystemPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from firefly_memory import ConversationMemory, CorruptDataError, InvalidEntryError, SQLiteStore
+from firefly_memory.messages import first_whole
+from firefly_memory.testing import Colour
+from tests.backends import BACKENDS, Backend, Place
+
+WHEN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+EVERYTHING: list[Any] = [
+    ModelRequest(
+        parts=[
+            SystemPromptPart("Be brief.", timestamp=WHEN),
+            UserPromptPart(
+                [
+                    "Zürich \x00 漢字 \U0001f600",
+                    ImageUrl("https://example.org/a.png"),
+                    DocumentUrl("https://example.org/a.pdf"),
+                    BinaryContent(bytes(range(256)), media_type="application/pdf"),
+                ],
+                timestamp=WHEN,
+            ),
+        ],
+        instructions="Answer in German.",
+        timestamp=WHEN,
+    ),
+    ModelResponse(
+        parts=[
+            ThinkingPart("hm", signature="signed"),
+            TextPart("Let me see."),
+            ToolCallPart(
+                "weather", {"city": "Zürich", "big": 2**70, "exact": 1e22, "zero": -0.0}, tool_call_id="call 1"
+            ),
+            ToolCallPart("broken", '{"not": json', tool_call_id="call 2"),
+        ],
+        model_name="a-model",
+        timestamp=WHEN,
+        provider_details={"n": 1},
+    ),
+    ModelRequest(
+        parts=[
+            ToolReturnPart("weather", {"degrees": [1, 2.5, None]}, tool_call_id="call 1", timestamp=WHEN),
+            ToolReturnPart("broken", "no such thing", tool_call_id="call 2", timestamp=WHEN, outcome="failed"),
+        ],
+        timestamp=WHEN,
+    ),
+    ModelResponse(parts=[TextPart("Cold.")], timestamp=WHEN),
+]
+
+
+@pytest.mark.parametrize("backend", [each for each in BACKENDS if each.colours == tuple(Colour)], ids=str)
+def test_messages_of_pydantic_ai_come_back_equal(backend: Backend, place: Place) -> None:
+    store = backend.open(place)
+    memory = ConversationMemory(store=store)
+    conversation = memory.new_conversation()
+    added = memory.add_turn(conversation, "p", "a", EVERYTHING)
+    assert added.raw_messages == EVERYTHING
+    other = ConversationMemory(store=store)
+    assert other.get_message_history(conversation) == EVERYTHING
+    assert other.get_turns(conversation) == [added]
+    memory.clear(conversation)
+    memory.store.close_sync()
+
+
+def test_a_turn_of_texts_only_is_replayed_as_two_messages_always_the_same() -> None:
+    memory = ConversationMemory()
+    conversation = memory.new_conversation()
+    turn = memory.add_turn(conversation, "hello", "hi")
+    request, response = memory.get_message_history(conversation)
+    assert (request.parts[0].content, response.parts[0].content) == ("hello", "hi")
+    assert request.timestamp == response.timestamp == turn.created_at
+    assert memory.get_message_history(conversation) == [request, response]
+    memory.add_turn(conversation, "", "only an answer")
+    assert len(memory.get_message_history(conversation)) == 3
+
+
+def test_texts_are_replayed_in_the_form_of_the_other_messages() -> None:
+    memory = ConversationMemory()
+    conversation = memory.new_conversation()
+    memory.add_turn(conversation, "hello", "hi")
+    memory.add_turn(conversation, "p", "a", [{"role": "user", "content": "p"}, {"role": "assistant", "content": "a"}])
+    assert [message["role"] for message in memory.get_message_history(conversation)] == ["user", "assistant"] * 2
+
+
+def test_without_pydantic_ai_texts_are_replayed_as_dicts(tmp_path: Path) -> None:
+    code = """if True:
+        import sys
+        class Missing:
+            def find_spec(self, name, path=None, target=None):
+                if name.partition(".")[0] == "pydantic_ai":
+                    raise ModuleNotFoundError(name)
+        sys.meta_path.insert(0, Missing())
+        from firefly_memory import ConversationMemory, MissingDependencyError, SQLiteStore
+        memory = ConversationMemory(store=SQLiteStore(sys.argv[1]))
+        memory.add_turn("plain", "hello", "hi")
+        print(memory.get_message_history("plain"))
+        try:
+            memory.get_message_history("theirs")
+        except MissingDependencyError as error:
+            print(error)
+    """
+    path = tmp_path / "memory.db"
+    with SQLiteStore(path) as store:
+        ConversationMemory(store=store).add_turn("theirs", "p", "a", EVERYTHING)
+    shown = subprocess.run([sys.executable, "-c", code, str(path)], check=True, capture_output=True, text=True).stdout
+    assert "[{'role': 'user', 'content': 'hello'}, {'role': 'assistant', 'content': 'hi'}]" in shown
+    assert "pip install 'firefly-memory[agents]'" in shown
+
+
+def test_messages_that_an_earlier_version_stored_keep_loading(tmp_path: Path) -> None:
+    """As pydantic-ai 0.x wrote them: without timestamps of requests, with ``vendor_details``, usage in its old form."""
+    stored = [
+        {
+            "kind": "request",
+            "parts": [{"part_kind": "user-prompt", "content": "hello", "timestamp": "2024-12-01T10:00:00Z"}],
+        },
+        {
+            "kind": "response",
+            "model_name": "gpt-4",
+            "timestamp": "2024-12-01T10:00:01Z",
+            "vendor_details": {"finish_reason": "stop"},
+            "usage": {"requests": 1, "request_tokens": 5, "response_tokens": 2, "total_tokens": 7},
+            "parts": [
+                {"part_kind": "text", "content": "hi"},
+                {"part_kind": "tool-call", "tool_name": "f", "args": {"a": 1}, "tool_call_id": "1"},
+            ],
+        },
+    ]
+    memory = ConversationMemory(store=SQLiteStore(tmp_path / "memory.db"))
+    turn = {"turn_id": 0, "user_prompt": "hello", "assistant_response": "hi", "messages_format": "pydantic-ai"}
+    memory.import_conversation({"conversation_id": "old", "turns": [{**turn, "raw_messages": stored}], "summary": None})
+    assert memory.get_message_history("old") == ModelMessagesTypeAdapter.validate_python(stored)
+    memory.store.close_sync()
+
+
+def test_what_cannot_be_written_is_refused_before_anything_is() -> None:
+    memory = ConversationMemory()
+    for messages in (
+        [*EVERYTHING, {"role": "user", "content": "mixed"}],
+        [ModelRequest(parts=[UserPromptPart("\ud800")])],
+        [ModelRequest(parts=[ToolReturnPart("f", object(), tool_call_id="1")])],
+    ):
+        with pytest.raises(InvalidEntryError, match="raw_messages"):
+            memory.add_turn("c", "p", "a", messages)
+    assert memory.get_turns("c") == []
+
+
+def test_damaged_messages_are_named_and_stay(tmp_path: Path) -> None:
+    import sqlite3
+
+    path = tmp_path / "memory.db"
+    with SQLiteStore(path) as store:
+        memory = ConversationMemory(store=store)
+        memory.add_turn("c", "p", "a", EVERYTHING)
+        for text, form in (
+            ("{", "pydantic-ai"),
+            ('[{"kind": "nonsense"}]', "pydantic-ai"),
+            ("[1]", "other"),
+            ("{}", "json"),
+        ):
+            with sqlite3.connect(path) as connection:
+                connection.execute("UPDATE memory_turns SET messages = ?, messages_format = ?", (text, form))
+            connection.close()
+            with pytest.raises(CorruptDataError, match="turn 0 of conversation 'c'"):
+                memory.get_message_history("c")
+        assert memory.get_total_tokens("c") > 0
+
+
+def test_nan_in_a_message_is_what_pydantic_ai_makes_of_it() -> None:
+    memory = ConversationMemory()
+    messages: list[Any] = [
+        ModelRequest(parts=[ToolReturnPart("f", {"n": float("nan")}, tool_call_id="1", timestamp=WHEN)])
+    ]
+    memory.add_turn("c", "p", "a", messages)
+    expected = ModelMessagesTypeAdapter.validate_json(ModelMessagesTypeAdapter.dump_json(messages))
+    assert memory.get_turns("c")[0].raw_messages == expected
+
+
+def call(number: int) -> dict[str, Any]:
+    return {"role": "assistant", "tool_calls": [{"id": f"call {number}", "function": {"name": "f", "arguments": "{}"}}]}
+
+
+def result(number: int) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": f"call {number}", "content": "x"}
+
+
+def test_the_first_whole_turn_is_the_one_after_the_last_result_without_its_call() -> None:
+    plain = {"role": "user", "content": "x"}
+    assert first_whole([]) == 0
+    assert first_whole([[plain], [plain]]) == 0
+    assert first_whole([[call(1), result(1)], [plain]]) == 0
+    assert first_whole([[result(1)], [plain]]) == 1
+    assert first_whole([[plain], [result(1)]]) == 2
+    assert first_whole([[call(1)], [plain], [result(1)]]) == 0
+    assert first_whole([[call(1)], [result(0)], [result(1)], [plain]]) == 3, "what is dropped takes its calls along"
+    anthropic = [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "call 1"}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call 1"}, {"type": "text"}, "text"]},
+    ]
+    assert first_whole([anthropic[:1], anthropic[1:]]) == 0
+    assert first_whole([anthropic[1:], [plain]]) == 1
+    theirs = EVERYTHING
+    assert first_whole([theirs[:2], theirs[2:]]) == 0
+    assert first_whole([theirs[2:], [plain]]) == 1
+    assert first_whole([[1, None, "text", {"tool_calls": 3}, {"tool_calls": [1]}, {"content": 3}]]) == 0
+
+
+def test_an_export_with_messages_is_json(tmp_path: Path) -> None:
+    memory = ConversationMemory()
+    memory.add_turn("c", "p", "a", EVERYTHING)
+    data = json.loads(json.dumps(memory.export_conversation("c", raw_messages=True)))
+    with SQLiteStore(tmp_path / "memory.db") as store:
+        other = ConversationMemory(store=store)
+        other.import_conversation(data)
+        assert other.get_turns("c") == memory.get_turns("c")

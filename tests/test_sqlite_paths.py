@@ -1,0 +1,81 @@
+"""Where an SQLite store is: paths that stay, and URLs that tell no secrets."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from firefly_memory import (
+    ConfigurationError,
+    DatabaseConnectionError,
+    MemoryEntry,
+    SQLiteStore,
+    StoreClosedError,
+    connect,
+)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_relative_path_stays_where_it_was_when_the_process_moves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
+    here.mkdir()
+    elsewhere.mkdir()
+    monkeypatch.chdir(here)
+    store = SQLiteStore(Path("data", "memory.db"))
+    monkeypatch.chdir(elsewhere)  # before anything is opened
+    with ThreadPoolExecutor(8) as threads:  # each opens a connection
+        list(threads.map(lambda number: store.save("n", MemoryEntry(content=number)), range(40)))
+    child = os.fork()  # and so do both sides of a fork
+    if child == 0:
+        os._exit(0 if store.count("n") == 40 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert store.count("n") == 40
+    assert repr(store) == "SQLiteStore('data/memory.db')"
+    store.close_sync()
+    assert [path.name for path in (here / "data").iterdir()] == ["memory.db"]
+    assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite://:s3cretpass@/x.db",
+        "sqlite+pysqlcipher://:s3cretpass@/x.db",
+        "sqlite:///x.db?key=s3cretpass",
+        "sqlite+aiosqlite:///x.db?key=s3cretpass",
+    ],
+)
+def test_a_url_that_cannot_be_used_is_not_repeated(url: str) -> None:
+    for make in (connect, SQLiteStore):
+        with pytest.raises(ConfigurationError) as caught:
+            make(url)
+        assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["postgresql://ana:s3cretpass@db/x", "sqlite+aiosqlite:///x.db", "file:///x.db"])
+def test_a_url_is_no_path(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"use firefly_memory\.connect") as caught:
+        SQLiteStore(url)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_trouble_with_the_directory_names_the_operation_that_met_it(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    store = SQLiteStore(tmp_path / "taken" / "memory.db")
+    with pytest.raises(DatabaseConnectionError) as caught:
+        store.save_many("n", [MemoryEntry()])
+    assert caught.value.operation == "save_many"
+
+
+def test_a_closed_store_makes_no_directory(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "new" / "memory.db")
+    store.close_sync()
+    with pytest.raises(StoreClosedError):
+        store.count("n")
+    assert not (tmp_path / "new").exists()

@@ -1,0 +1,206 @@
+"""Summaries by a language model: what it is asked, and what happens when it does not answer."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.test import TestModel
+
+from firefly_memory import ConfigurationError, ConversationMemory, ConversationTurn, TokenEstimator
+from firefly_memory.summarization import PLACE, create_llm_summarizer
+
+TURNS = [
+    ConversationTurn(turn_id=0, user_prompt="My name is Ada. I live in Lyon.", assistant_response="Hello Ada! {nice}"),
+    ConversationTurn(
+        turn_id=1, user_prompt="I like trains.", assistant_response="Trains are nice. They run. Fast. Daily."
+    ),
+]
+
+
+class Asked:
+    """A model that remembers what it was asked, and answers or fails."""
+
+    def __init__(self, answer: str | Exception) -> None:
+        self.answer = answer
+        self.prompts: list[str] = []
+        self.instructions: list[str] = []
+        self.model = FunctionModel(self._respond)
+
+    def _respond(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        (request,) = messages
+        self.prompts += [str(part.content) for part in request.parts if part.part_kind == "user-prompt"]
+        self.instructions.append(str(info.instructions))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return ModelResponse(parts=[TextPart(self.answer)])
+
+
+async def test_the_model_is_asked_with_the_turns_in_the_template() -> None:
+    asked = Asked(" Ada of Lyon. ")
+    template = "Sum up {this: 'too'} \\{x}: {turns_text} {turns_text}"
+    summarizer = create_llm_summarizer(asked.model, template, max_summary_tokens=77)
+    assert await summarizer(TURNS) == "Ada of Lyon."
+    (prompt,) = asked.prompts
+    text = "User: My name is Ada. I live in Lyon.\nAssistant: Hello Ada! {nice}\n\nUser: I like trains."
+    assert prompt.startswith("Sum up {this: 'too'} \\{x}: ")
+    assert prompt.count(text) == 2
+    assert "77 tokens" in asked.instructions[0], "the length that is wanted reaches the model"
+
+
+async def test_an_earlier_summary_reaches_the_model_as_one() -> None:
+    asked = Asked("new")
+    when = TURNS[0].created_at
+    await create_llm_summarizer(asked.model)([ConversationTurn.of_summary("Ada is a poet.", when), *TURNS])
+    assert "Summary of what came before:\nAda is a poet.\n\nUser: My name is Ada." in asked.prompts[0]
+
+
+async def test_where_the_model_fails_sentences_of_the_newest_turns_stand_in(caplog: pytest.LogCaptureFixture) -> None:
+    for answer in (RuntimeError("no network"), "  "):
+        summarizer = create_llm_summarizer(Asked(answer).model)
+        summary = await summarizer(TURNS)
+        assert summary == (
+            "My name is Ada. I live in Lyon. / Hello Ada! {nice}\nI like trains. / Trains are nice. They run. Fast."
+        )
+    assert "no network" in caplog.text
+    when = TURNS[0].created_at
+    earlier = ConversationTurn.of_summary("Ada is a poet.", when)
+    short = create_llm_summarizer(Asked(RuntimeError("no")).model, max_summary_tokens=12)
+    summary = await short([earlier, *TURNS])
+    assert summary == "Ada is a poet.\nI like trains. / Trains are nice. They run. Fast.", (
+        "the newest turns, and what was"
+    )
+
+
+def test_a_template_without_the_place_for_the_turns_is_refused() -> None:
+    for template in ("Summarize!", "{turns}", "", None):
+        with pytest.raises(ConfigurationError, match=r"\{turns_text\}"):
+            create_llm_summarizer(TestModel(), template)  # type: ignore[arg-type]
+    for tokens in (0, -1, "many"):
+        with pytest.raises(ConfigurationError, match="max_summary_tokens"):
+            create_llm_summarizer(TestModel(), max_summary_tokens=tokens)  # type: ignore[arg-type]
+    assert PLACE == "{turns_text}"
+
+
+def test_without_a_model_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FIREFLY_AGENTIC_MEMORY_SUMMARY_MODEL", raising=False)
+    with pytest.raises(ConfigurationError, match="FIREFLY_AGENTIC_MEMORY_SUMMARY_MODEL"):
+        create_llm_summarizer()
+    monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_SUMMARY_MODEL", "test")
+    assert "'test'" in repr(create_llm_summarizer())
+
+
+def test_it_summarizes_for_blocking_callers_also_inside_a_running_loop() -> None:
+    asked = Asked("the summary")
+    memory = ConversationMemory(summarize_threshold=1, summarizer=create_llm_summarizer(asked.model))
+
+    def two_turns(conversation: str) -> str | None:
+        memory.add_turn(conversation, "p", "a")
+        memory.add_turn(conversation, "p", "a")
+        return memory.get_summary(conversation)
+
+    async def inside() -> str | None:
+        return two_turns("inside")
+
+    assert two_turns("outside") == "the summary"
+    assert asyncio.run(inside()) == "the summary"
+    assert len(asked.prompts) == 2
+
+
+async def test_it_summarizes_for_tasks() -> None:
+    asked = Asked("the summary")
+    memory = ConversationMemory(summarize_threshold=1, summarizer=create_llm_summarizer(asked.model))
+    for _ in range(3):
+        await memory.async_add_turn("c", "p", "a")
+    assert await memory.async_get_summary("c") == "the summary"
+    window = await memory.async_get_window("c")
+    assert window.messages[0].parts[0].content == "Summary of the conversation so far:\nthe summary"
+    assert window.messages[0].parts[0].metadata == {"firefly_memory": "summary"}
+    assert window.turns == (2,)
+
+
+def test_a_summary_counts_towards_the_budget_and_is_left_out_where_it_takes_more_than_half() -> None:
+    words = "word " * 100
+    memory = ConversationMemory(summarize_threshold=1, summarizer=lambda _: words)
+    for _ in range(3):
+        memory.add_turn("c", "prompt", "answer")
+    wide = memory.get_window("c", 1_000)
+    estimate = TokenEstimator().estimate_messages(wide.messages)
+    assert wide.tokens == pytest.approx(estimate, abs=8)
+    assert len(wide.messages) == 3
+    narrow = memory.get_window("c", 150)
+    assert len(narrow.messages) == 2
+    assert narrow.summary == words
+    assert any("more than half of the budget" in reason for reason in narrow.left_out)
+
+
+async def test_a_cancelled_summarizer_is_tried_again() -> None:
+    calls: list[int] = []
+    begun = asyncio.Event()
+
+    async def summarize(turns: list[ConversationTurn]) -> str:
+        calls.append(len(turns))
+        if len(calls) == 1:
+            begun.set()
+            await asyncio.Event().wait()
+        return "done"
+
+    memory = ConversationMemory(summarize_threshold=1, summarizer=summarize)
+    await memory.async_add_turn("c", "p", "a")
+    adding = asyncio.create_task(memory.async_add_turn("c", "p", "a"))
+    await begun.wait()
+    adding.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await adding
+    assert len(await memory.async_get_turns("c")) == 2, "the turn was stored before"
+    await memory.async_add_turn("c", "p", "a")
+    assert await memory.async_get_summary("c") == "done"
+
+
+async def test_a_slow_summarizer_holds_nobody_up() -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def summarize(_: list[ConversationTurn]) -> str:
+        begun.set()
+        await go_on.wait()
+        return "done"
+
+    memory = ConversationMemory(summarize_threshold=1, summarizer=summarize)
+    await memory.async_add_turn("c", "p", "a")
+    slow = asyncio.create_task(memory.async_add_turn("c", "p", "a"))
+    await begun.wait()
+    for number in range(3):
+        assert (await memory.async_add_turn("c", "p", "a")).turn_id == 2 + number
+    go_on.set()
+    assert (await slow).turn_id == 1
+    assert (await memory.async_get_window("c")).turns == (1, 2, 3, 4)
+
+
+def test_the_extra_is_named_where_it_is_missing() -> None:
+    code = (
+        "import sys; sys.modules['pydantic_ai'] = None\n"
+        "from firefly_memory.summarization import create_llm_summarizer\n"
+        "try: create_llm_summarizer('test')\n"
+        "except ImportError as error: print(error)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert "pip install 'firefly-memory[agents]'" in shown
+
+
+def test_what_a_summarizer_must_be() -> None:
+    with pytest.raises(ConfigurationError, match="must be a function"):
+        ConversationMemory(summarizer="openai:gpt-4o")  # type: ignore[arg-type]
+
+    class Summarizer:
+        async def __call__(self, turns: list[ConversationTurn]) -> Any:
+            return f"{len(turns)}"
+
+    memory = ConversationMemory(summarize_threshold=1, summarizer=Summarizer())
+    memory.add_turn("c", "p", "a")
+    memory.add_turn("c", "p", "a")
+    assert memory.get_summary("c") == "1"
