@@ -24,11 +24,11 @@ from benchmarks.harness import Result, Work, measure
 from benchmarks.stores import Places
 from firefly_memory import ConversationMemory, EntryStore
 
-_OPERATIONS = {"turn": 64, "add_turn": 96}
-_CONCURRENT_OPERATIONS = {"turn": 192, "add_turn": 320}
+_OPERATIONS = 64  # of a round
 _CALLERS = 32
-_TURNS_OF_CONCURRENT = 1_000
-_MOST_TURNS_OF_SHORT = 20_000
+_CONCURRENT_OPERATIONS = 256
+_CONCURRENT_SIZE = 1_000
+_MOST_SHORT_TURNS = 20_000
 
 
 class OurTurns(ABC):
@@ -111,19 +111,20 @@ async def turns(places: Places, sizes: Sequence[int], rounds: int) -> AsyncItera
     async with _pairs(places) as compared:
         for size in sizes:
             # An append makes a conversation longer: so short ones are many, and each has its turn.
-            count = max(1, min((rounds + 1) * sum(_OPERATIONS.values()), _MOST_TURNS_OF_SHORT // size))
+            count = max(1, min((rounds + 1) * _OPERATIONS, _MOST_SHORT_TURNS // size))
             names = {pair: _filled(pair, fill[pair.backend], count, size) for pair in compared}
             places.settle()
             for pair in compared:
-                for operation in _OPERATIONS:
+                for operation in _WORKS:
                     yield await _alone(pair, operation, names[pair], size, rounds)
         concurrent = [pair for pair in compared if pair.concurrent]
-        size = _TURNS_OF_CONCURRENT
-        names = {pair: _filled(pair, fill[pair.backend], 1 + _CALLERS, size, "shared ") for pair in concurrent}
+        names = {
+            pair: _filled(pair, fill[pair.backend], 1 + _CALLERS, _CONCURRENT_SIZE, "shared ") for pair in concurrent
+        }
         places.settle()
         for pair in concurrent:
             one, *many = names[pair]
-            for operation in _CONCURRENT_OPERATIONS:
+            for operation in _WORKS:
                 yield await _together(pair, operation, f"{operation}, {_CALLERS} conversations", many, rounds)
                 yield await _together(pair, operation, f"{operation}, 1 conversation", [one] * _CALLERS, rounds)
 
@@ -137,16 +138,15 @@ def _filled(pair: Pair, sides: list[Fill], count: int, size: int, kind: str = ""
 
 async def _alone(pair: Pair, operation: str, names: list[str], size: int, rounds: int) -> Result:
     works = [_WORKS[operation](side, names, size) for side in (pair.ours, pair.bare)]
-    times = await measure(*works, operations=_OPERATIONS[operation], rounds=rounds)
+    times = await measure(*works, operations=_OPERATIONS, rounds=rounds)
     aim, limit = (1.3, 1.5) if operation == "turn" else (pair.add_aim, pair.add_limit)
     return Result(pair.name, operation, 1, size, *times, aim, limit)
 
 
 async def _together(pair: Pair, operation: str, shown: str, names: list[str], rounds: int) -> Result:
-    works = [_WORKS[operation](side, names, _TURNS_OF_CONCURRENT) for side in (pair.ours, pair.bare)]
-    operations = _CONCURRENT_OPERATIONS[operation]
-    times = await measure(*works, operations=operations, callers=_CALLERS, rounds=rounds)
-    return Result(pair.name, shown, _CALLERS, _TURNS_OF_CONCURRENT, *times, 1.0, 1.3)
+    works = [_WORKS[operation](side, names, _CONCURRENT_SIZE) for side in (pair.ours, pair.bare)]
+    times = await measure(*works, operations=_CONCURRENT_OPERATIONS, callers=_CALLERS, rounds=rounds)
+    return Result(pair.name, shown, _CALLERS, _CONCURRENT_SIZE, *times, 1.0, 1.3)
 
 
 def _turn(side: Side, names: list[str], size: int) -> Work:
@@ -163,7 +163,7 @@ def _turn(side: Side, names: list[str], size: int) -> Work:
 
 
 def _add_turn(side: Side, names: list[str], _: int) -> Work:
-    free = deque(reversed(names))  # those that have not grown yet first
+    free = deque(names)
 
     async def add_turn() -> None:
         conversation_id = free.popleft()

@@ -217,3 +217,19 @@ async def test_when_everybody_is_cancelled_nothing_goes_on() -> None:
     place.answer.set()
     await place.commit.save(record("d"), NOW)
     assert place.calls == [["x"], ["a", "b"], ["d"]]
+
+
+async def test_a_save_that_was_given_up_on_its_way_is_waited_for() -> None:
+    """Or it might be written after what its caller, or somebody else, saves next."""
+    place = Place()
+    tasks = [place.save(name) for name in ["x", "a", "b"]]
+    await until(lambda: place.calls)
+    tasks[0].cancel()
+    await until(lambda: len(place.calls) == 2)
+    for _ in range(3):
+        tasks[1].cancel()
+        await asyncio.sleep(0)
+    assert not tasks[1].done()
+    place.answer.set()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(result) for result in results[1:]] == [asyncio.CancelledError, type(None)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from firefly_memory import clock
@@ -20,6 +20,7 @@ from firefly_memory.errors import (
 from firefly_memory.messages import decoded, encoded, first_whole, replayed, summary_text
 from firefly_memory.names import new_entry_id, original_name, stored_name, stored_text
 from firefly_memory.stores.conversations import ConversationLog, Head, StoredTurn
+from firefly_memory.stores.records import as_token, from_token
 from firefly_memory.tokens import TokenEstimator
 from firefly_memory.turns import ConversationInfo, ConversationPage, ConversationTurn, Window
 
@@ -100,11 +101,10 @@ class ConversationFlows:
         if found is None:
             return Window(conversation_id, budget=budget)
         head, stored = found
-        turns = [self._turn(name, turn) for turn in stored]
         left_out: list[str] = []
         summary = None if head.summary is None else original_name(head.summary)
         shown, room = self._room_beside(summary, budget, left_out)
-        turns = self._fitting(head, turns, room, left_out)
+        turns = self._fitting(head, stored, room, left_out)
         return Window(
             conversation_id,
             budget=budget,
@@ -131,22 +131,24 @@ class ConversationFlows:
         return None, budget
 
     def _fitting(
-        self, head: Head, turns: list[ConversationTurn], room: int, left_out: list[str]
+        self, head: Head, stored: Sequence[StoredTurn], room: int, left_out: list[str]
     ) -> list[ConversationTurn]:
-        tokens = sum(turn.token_estimate for turn in turns)
+        tokens = sum(turn.tokens for turn in stored)
         start = 0
         while tokens > room:
-            tokens -= turns[start].token_estimate
+            tokens -= stored[start].tokens
             start += 1
-        whole = start + first_whole([turn.raw_messages for turn in turns[start:]])
+        # Decoded only now: reading messages takes longer than all the rest.
+        turns = [self._turn(head.conversation_id, turn) for turn in stored[start:]]
+        whole = first_whole([turn.raw_messages for turn in turns])
         first = head.turns - len(turns) + whole
         if head.evicted_turns:
             left_out.append(f"{head.evicted_turns} turns that the summary stands for")
-        beyond = head.turns - len(turns) + start - head.evicted_turns
+        beyond = head.turns - len(turns) - head.evicted_turns
         if beyond:
-            left_out.append(f"{beyond} turns before turn {first - whole + start}, for which the budget has no room")
-        if whole > start:
-            left_out.append(f"{whole - start} turns with results whose calls are not in the window")
+            left_out.append(f"{beyond} turns before turn {first - whole}, for which the budget has no room")
+        if whole:
+            left_out.append(f"{whole} turns with results whose calls are not in the window")
         if head.turns and first == head.turns:
             logger.warning(
                 "nothing of conversation %r fits its budget: %s", original_name(head.conversation_id), left_out
@@ -180,12 +182,12 @@ class ConversationFlows:
 
     async def list_conversations(self, limit: int, after: str | None) -> ConversationPage:
         limit = _count("limit", limit)
-        place = None if after is None else _place(after)
+        place = None if after is None else from_token(after, "list_conversations()")
         if limit == 0:
             return ConversationPage(conversations=(), next=after)
         heads = await self._log.page(limit + 1, place)
         found = tuple(self._info(head) for head in heads[:limit])
-        last = f"{found[-1].created_at.isoformat()}/{found[-1].conversation_id}" if len(heads) > limit else None
+        last = as_token(found[-1].created_at, found[-1].conversation_id) if len(heads) > limit else None
         return ConversationPage(conversations=found, next=last)
 
     async def conversation_ids(self) -> list[str]:
@@ -367,14 +369,3 @@ def _mapping(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidEntryError("metadata", f"must be a dict, not {type(value).__name__}")
     return value
-
-
-def _place(token: str) -> tuple[datetime, str]:
-    moment, separator, name = token.partition("/") if isinstance(token, str) else ("", "", "")
-    try:
-        created_at = datetime.fromisoformat(moment)
-    except ValueError:
-        separator = ""
-    if not separator or created_at.tzinfo is None:
-        raise InvalidEntryError("after", f"{token!r} is not the next of a page of list_conversations()")
-    return created_at.astimezone(UTC), stored_text(name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from types import TracebackType
 from typing import Any, Self
 
 from firefly_memory.configured import configured_store
@@ -17,12 +16,12 @@ from firefly_memory.stores.custom import adapt
 from firefly_memory.stores.memory import InMemoryStore
 from firefly_memory.tokens import TokenEstimator
 from firefly_memory.turns import ConversationTurn
-from firefly_memory.twins import documented
+from firefly_memory.twins import Openable, documented
 from firefly_memory.working import WorkingMemory
 
 
 @documented
-class MemoryManager:
+class MemoryManager(Openable):
     """``conversation`` and ``working`` memory on one ``store``, with shortcuts to what is used most.
 
     Without a store everything is in memory. A store that is passed in stays its owner's: ``close()`` closes what the
@@ -192,32 +191,6 @@ class MemoryManager:
         """Close the store, if the manager opened it."""
         if self._owns_store:
             await self._store.close()
-
-    def __enter__(self) -> Self:
-        try:
-            self.initialize_sync()
-        except BaseException:  # the block is not entered, so it will not be left either
-            self.close_sync()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close_sync()
-
-    async def __aenter__(self) -> Self:
-        try:
-            await self.initialize()
-        except BaseException:
-            await self.close()
-            raise
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
 
 def _configured(options: dict[str, Any]) -> dict[str, Any]:

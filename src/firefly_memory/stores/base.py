@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 from warnings import warn
 
 from firefly_memory.colours import finish
 from firefly_memory.entries import MemoryEntry
 from firefly_memory.protocols import Capability, Page, StoreView
+from firefly_memory.twins import Openable
 
 
 def _documented(store: type[EntryStore]) -> type[EntryStore]:
@@ -22,7 +22,7 @@ def _documented(store: type[EntryStore]) -> type[EntryStore]:
 
 
 @_documented
-class EntryStore:
+class EntryStore(Openable):
     """A store. :class:`~firefly_memory.protocols.StoreView` says what each operation does, the module around it
     which rules all of them keep."""
 
@@ -131,32 +131,6 @@ class EntryStore:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{self!r} cannot be copied or pickled: open a store of its own in each process")
-
-    def __enter__(self) -> Self:
-        try:
-            self.initialize_sync()
-        except BaseException:  # the block is not entered, so it will not be left either
-            self.close_sync()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close_sync()
-
-    async def __aenter__(self) -> Self:
-        try:
-            await self.initialize()
-        except BaseException:
-            await self.close()
-            raise
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     # The names of the library's first documents.
 

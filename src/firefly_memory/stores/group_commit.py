@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -27,6 +28,9 @@ class _Waiting:
     record: Record
     now: datetime
     saved: asyncio.Future[None]
+    begun: bool = False
+    """Whether it is on its way to the database, or has been there."""
+    given_up: bool = False
 
 
 class GroupCommit:
@@ -60,7 +64,22 @@ class GroupCommit:
         self._queue.append(waiting)
         if self._alarm is None:
             self._alarm = loop.call_later(_OVERDUE, self._overdue)
-        await waiting.saved
+        try:
+            await asyncio.shield(waiting.saved)
+        except asyncio.CancelledError:
+            await self._give_up(waiting)
+            raise
+
+    async def _give_up(self, waiting: _Waiting) -> None:
+        """Nobody goes on while a save that was given up may still be written: it would undo what is saved next."""
+        waiting.given_up = True
+        if not waiting.begun:
+            waiting.saved.cancel()
+        while not waiting.saved.done():
+            with suppress(asyncio.CancelledError):  # it is on its way already
+                await asyncio.wait((waiting.saved,))
+        if not waiting.saved.cancelled():
+            waiting.saved.exception()  # looked at, or the loop complains
 
     def _overdue(self) -> None:
         self._alarm = None
@@ -83,11 +102,15 @@ class GroupCommit:
                     break
                 await self._commit(group)
         except asyncio.CancelledError:
-            self._hand_over(lane, group)
+            # Not yet: callers who are cancelled at the same moment have to be heard first.
+            asyncio.get_running_loop().call_soon(self._hand_over, lane, group)
             raise
 
     def _hand_over(self, lane: object, group: list[_Waiting]) -> None:
         """Let another task save what this one was cancelled with. Callers who were cancelled too want nothing more."""
+        for waiting in group:
+            if waiting.given_up:
+                waiting.saved.cancel()
         self._queue = [waiting for waiting in (*group, *self._queue) if not waiting.saved.done()]
         if self._lane is lane:
             self._lane = None
@@ -106,6 +129,7 @@ class GroupCommit:
                 later.append(waiting)
             else:
                 group[waiting.record.entry_id] = waiting
+                waiting.begun = True
         self._queue = later
         return list(group.values())
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from firefly_memory.codec import Form
 from firefly_memory.entries import MemoryEntry, MemoryScope, in_utc, restored_entry
 from firefly_memory.errors import CorruptDataError, DatabaseStoreError, InvalidEntryError
-from firefly_memory.names import ESCAPE, original_name, stored_name
+from firefly_memory.names import ESCAPE, original_name, stored_name, stored_text
 
 
 class Position(NamedTuple):
@@ -17,6 +17,23 @@ class Position(NamedTuple):
 
     created_at: datetime
     entry_id: str
+
+
+def as_token(created_at: datetime, name: str) -> str:
+    """A place in an order, as the ``next`` of a page."""
+    return f"{created_at.isoformat()}/{name}"
+
+
+def from_token(token: str, call: str) -> Position:
+    """The place that :func:`as_token` made a token of, in its stored form; ``call`` is what returns such pages."""
+    moment, separator, name = token.partition("/") if isinstance(token, str) else ("", "", "")
+    try:
+        created_at = datetime.fromisoformat(moment)
+    except ValueError:
+        separator = ""
+    if not separator or created_at.tzinfo is None:
+        raise InvalidEntryError("after", f"{token!r} is not the next of a page of {call}")
+    return Position(created_at.astimezone(UTC), stored_text(name))
 
 
 class Purged(NamedTuple):

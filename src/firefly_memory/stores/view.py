@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Any
 
 from firefly_memory import clock
@@ -14,7 +13,7 @@ from firefly_memory.protocols import ABSENT, Capability, Page
 from firefly_memory.stores.backend import Backend
 from firefly_memory.stores.cancellation import stop_if_given_up
 from firefly_memory.stores.conversations import ConversationLog
-from firefly_memory.stores.records import Position, Record, Row, to_entries, to_record
+from firefly_memory.stores.records import Record, Row, as_token, from_token, to_entries, to_record
 
 CLEANUP_BATCH = 10_000
 """Entries that one statement of ``cleanup_expired`` deletes: short locks, and still few round trips."""
@@ -74,13 +73,15 @@ class RecordView:
 
     async def load_page(self, namespace: str, limit: int = 100, after: str | None = None) -> Page:
         namespace = stored_name("namespace", namespace)
-        position = None if after is None else _position(after)
+        position = None if after is None else from_token(after, "load_page()")
         limit = _checked_limit(limit)
         if limit == 0:
             return Page((), after)
         rows = await self._backend.scan(namespace, limit + 1, position, clock.now())
         entries = self._entries("load_page", rows[:limit])
-        return Page(tuple(entries), _token(entries[-1]) if len(rows) > limit else None)
+        return Page(
+            tuple(entries), as_token(entries[-1].created_at, entries[-1].entry_id) if len(rows) > limit else None
+        )
 
     async def load_by_key(self, namespace: str, key: str) -> MemoryEntry | None:
         row = await self._backend.newest(stored_name("namespace", namespace), stored_name("key", key), clock.now())
@@ -130,18 +131,3 @@ def _checked_limit(limit: int) -> int:
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
         raise InvalidEntryError("limit", f"must be a whole number from 0 up, not {limit!r}")
     return min(limit, _NO_MORE)
-
-
-def _token(entry: MemoryEntry) -> str:
-    return f"{entry.created_at.isoformat()}/{entry.entry_id}"
-
-
-def _position(token: str) -> Position:
-    moment, separator, entry_id = token.partition("/") if isinstance(token, str) else ("", "", "")
-    try:
-        created_at = datetime.fromisoformat(moment)
-    except ValueError:
-        separator = ""
-    if not separator or created_at.tzinfo is None:
-        raise InvalidEntryError("after", f"{token!r} is not the next of a page of load_page()")
-    return Position(created_at.astimezone(UTC), stored_text(entry_id))
