@@ -162,6 +162,9 @@ def test_a_damaged_or_cut_archive_is_refused_and_names_the_line() -> None:
     turns = [number for number, line in enumerate(lines) if line.startswith('{"turn": {"conversation_id": "chat"')]
     assert f"line {turns[0] + 1} " in problem([*lines[: turns[0]], *lines[turns[0] + 1 :]])
     assert "another conversation" in problem([lines[0], lines[turns[0]]])
+    summaries = [line.replace('"summarized_turns": ', '"summarized_turns": 9') for line in lines]
+    assert "summarized_turns" in problem(summaries)
+    assert "line 2 " in problem([lines[0], "[" * 100_000 + "]" * 100_000])
     header = json.loads(lines[0]) | {"format": "other/9"}
     assert "other/9" in problem([json.dumps(header), *lines[1:]])
 

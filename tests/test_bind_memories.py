@@ -63,3 +63,21 @@ async def test_asynchronous_transactions(driver: str, place: Place) -> None:
             assert (await bound.async_add_turn("chat", "p", "a")).turn_id == 0
         assert len(await memory.async_get_turns("chat")) == 1
         await memory.async_clear("chat")
+
+
+@KINDS
+def test_nothing_is_summarized_inside_a_transaction(kind: str, place: Place) -> None:
+    """It would wait for a model meanwhile, and what goes wrong with it would go wrong with the transaction."""
+    with opened(kind, place) as (store, engine):
+        memory = ConversationMemory(store=store, summarize_threshold=1, summarizer=lambda _: "summary")
+        memory.clear("chat")
+        with engine.begin() as connection:
+            bound = ConversationMemory(
+                store=store.bind(connection), summarize_threshold=1, summarizer=lambda _: pytest.fail("called")
+            )
+            for _ in range(3):
+                bound.add_turn("chat", "p", "a")
+        assert len(memory.get_turns("chat")) == 3
+        memory.add_turn("chat", "p", "a")
+        assert memory.get_summary("chat") == "summary"
+        memory.clear("chat")

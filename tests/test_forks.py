@@ -70,12 +70,14 @@ def test_nobody_is_inside_while_a_process_forks() -> None:
     with ThreadPoolExecutor(4) as threads:
         working = [threads.submit(work) for _ in range(4)]
         codes = []
-        for _ in range(20):
-            child = os.fork()
-            if child == 0:
-                os._exit(len(inside))
-            codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-        done.set()
+        try:
+            for _ in range(20):
+                child = os.fork()
+                if child == 0:
+                    os._exit(len(inside))
+                codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        finally:
+            done.set()
         for each in working:
             each.result()
     assert codes == [0] * 20

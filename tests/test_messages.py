@@ -227,6 +227,13 @@ def test_the_first_whole_turn_is_the_one_after_the_last_result_without_its_call(
     theirs = EVERYTHING
     assert first_whole([theirs[:2], theirs[2:]]) == 0
     assert first_whole([theirs[2:], [plain]]) == 1
+    items = [{"type": "function_call", "call_id": "1"}, {"type": "function_call_output", "call_id": "1"}]
+    assert first_whole([items[:1], items[1:]]) == 0
+    assert first_whole([items[1:], [plain]]) == 1
+    as_json = ModelMessagesTypeAdapter.dump_python(EVERYTHING, mode="json")
+    assert first_whole([as_json[:2], as_json[2:]]) == 0
+    assert first_whole([as_json[2:], [plain]]) == 1
+    assert first_whole([[{"tool_call_id": "1", "note": "a dict of somebody's own"}]]) == 0
     assert first_whole([[1, None, "text", {"tool_calls": 3}, {"tool_calls": [1]}, {"content": 3}]]) == 0
 
 
@@ -238,3 +245,19 @@ def test_an_export_with_messages_is_json(tmp_path: Path) -> None:
         other = ConversationMemory(store=store)
         other.import_conversation(data)
         assert other.get_turns("c") == memory.get_turns("c")
+
+
+def test_texts_beside_messages_as_json_are_replayed_in_the_same_form() -> None:
+    memory = ConversationMemory()
+    memory.add_turn("c", "hello", "hi")
+    memory.add_turn("c", "p", "a", ModelMessagesTypeAdapter.dump_python(EVERYTHING[3:], mode="json"))
+    history = memory.get_message_history("c")
+    assert [message["kind"] for message in history] == ["request", "response", "response"]
+    ModelMessagesTypeAdapter.validate_python(history)
+
+
+def test_strings_as_messages_are_replayed_beside_dicts() -> None:
+    memory = ConversationMemory()
+    memory.add_turn("c", "hello", "hi")
+    memory.add_turn("c", "p", "a", ["a string"])
+    assert memory.get_message_history("c")[0] == {"role": "user", "content": "hello"}

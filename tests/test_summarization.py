@@ -124,7 +124,7 @@ async def test_it_summarizes_for_tasks() -> None:
     assert window.turns == (2,)
 
 
-def test_a_summary_counts_towards_the_budget_and_is_left_out_where_it_takes_more_than_half() -> None:
+def test_a_summary_counts_towards_the_budget_and_is_left_out_where_it_has_no_room() -> None:
     words = "word " * 100
     memory = ConversationMemory(summarize_threshold=1, summarizer=lambda _: words)
     for _ in range(3):
@@ -133,10 +133,10 @@ def test_a_summary_counts_towards_the_budget_and_is_left_out_where_it_takes_more
     estimate = TokenEstimator().estimate_messages(wide.messages)
     assert wide.tokens == pytest.approx(estimate, abs=8)
     assert len(wide.messages) == 3
-    narrow = memory.get_window("c", 150)
+    narrow = memory.get_window("c", 110)
     assert len(narrow.messages) == 2
     assert narrow.summary == words
-    assert any("more than half of the budget" in reason for reason in narrow.left_out)
+    assert any("no room beside the newest turn" in reason for reason in narrow.left_out)
 
 
 async def test_a_cancelled_summarizer_is_tried_again() -> None:

@@ -15,7 +15,7 @@ from typing import IO, Any
 from firefly_memory import clock
 from firefly_memory.codec import DOCUMENT, DecodeError
 from firefly_memory.colours import finish
-from firefly_memory.conversation_export import turn_as_json, turn_from_json
+from firefly_memory.conversation_export import checked_summarized, turn_as_json, turn_from_json
 from firefly_memory.conversation_flows import Condition, ConversationFlows, Rules
 from firefly_memory.entries import MemoryEntry, MemoryScope
 from firefly_memory.errors import CorruptDataError, FireflyMemoryError
@@ -167,7 +167,7 @@ async def _import(view: StoreView, file: Iterable[str], progress: Progress | Non
     for number, line in enumerate(file, 1):
         try:
             await reader.take(number, json.loads(line))
-        except (AttributeError, DecodeError, KeyError, TypeError, ValueError) as exc:
+        except (AttributeError, DecodeError, KeyError, RecursionError, TypeError, ValueError) as exc:
             if isinstance(exc, FireflyMemoryError) and not isinstance(exc, ValueError):
                 raise
             raise CorruptDataError("import", f"line {number} of the archive", f"{type(exc).__name__}: {exc}") from exc
@@ -252,8 +252,8 @@ class _Reader:
     async def _finish_conversation(self) -> None:
         conversation, self._conversation = self._conversation, None
         if conversation is not None and conversation["summary"] is not None:
-            name, turns = conversation["conversation_id"], conversation["summarized_turns"]
-            await self._flows.replace_summary(name, conversation["summary"], turns)
+            turns = checked_summarized(conversation, "conversation", self._turns)
+            await self._flows.replace_summary(conversation["conversation_id"], conversation["summary"], turns)
 
 
 def _flows(view: StoreView) -> ConversationFlows:

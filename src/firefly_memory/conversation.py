@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from firefly_memory.colours import finish, in_a_loop
@@ -48,13 +49,19 @@ class ConversationMemory:
     ) -> None:
         if summarizer is not None and not callable(summarizer):
             raise ConfigurationError(f"summarizer must be a function of turns, not {type(summarizer).__name__}")
+        if estimator is not None and not hasattr(estimator, "estimate_turn"):
+            raise ConfigurationError(f"estimator must be a TokenEstimator, not {type(estimator).__name__}")
         self._rules = Rules(
             at_least(1, "max_tokens", max_tokens),
             at_least(0, "summarize_threshold", summarize_threshold),
             estimator or TokenEstimator(),
         )
         self.store: EntryStore = InMemoryStore() if store is None else adapt(store)
-        blocking, suspending = (None, None) if summarizer is None else (_at_once(summarizer), _awaited(summarizer))
+        # Not inside somebody's transaction, which would wait for a model, and whose failure would not be ours alone.
+        summarizes = summarizer is not None and not self.store.in_transaction
+        blocking, suspending = (
+            (_at_once(summarizer), _awaited(summarizer)) if summarizes and summarizer else (None, None)
+        )
         self._blocking = ConversationFlows(self.store.blocking.conversations, self._rules, blocking)
         self._suspending = ConversationFlows(self.store.suspending.conversations, self._rules, suspending)
 
@@ -229,7 +236,12 @@ def _awaited(summarizer: Summarizer) -> Summarize:
     async def summarize(turns: list[ConversationTurn]) -> Any:
         if inspect.iscoroutinefunction(summarizer) or inspect.iscoroutinefunction(type(summarizer).__call__):
             return await _result(summarizer(turns))
-        return await _result(await asyncio.to_thread(summarizer, turns))  # it may take seconds
+        # It may take seconds, in which it must not keep threads that others wait for.
+        thread = ThreadPoolExecutor(1, "firefly-memory-summarizer")
+        try:
+            return await _result(await asyncio.get_running_loop().run_in_executor(thread, summarizer, turns))
+        finally:
+            thread.shutdown(wait=False)
 
     return summarize
 

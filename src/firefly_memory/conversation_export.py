@@ -39,7 +39,7 @@ def turn_as_json(turn: ConversationTurn, *, raw_messages: bool) -> dict[str, Any
         "metadata": turn.metadata,
         "created_at": turn.created_at.isoformat(),
     }
-    if raw_messages and turn.raw_messages:
+    if raw_messages:
         text, form = encoded(turn.raw_messages)
         item["messages_format"] = form
         item["raw_messages"] = json.loads(text or "") if form == PYDANTIC_AI else turn.raw_messages
@@ -52,17 +52,34 @@ async def import_into(flows: ConversationFlows, data: Any, conversation_id: str 
         raise InvalidEntryError(path, f"must be what export_conversation() returned, not {type(data).__name__}")
     name = _field(data, path, "conversation_id", str) if conversation_id is None else conversation_id
     items = _field(data, path, "turns", list)
+    if "summarized_turns" not in data:  # of an earlier version, whose exports begin after the turns that were evicted
+        items = [
+            {**item, "turn_id": number} if isinstance(item, Mapping) else item for number, item in enumerate(items)
+        ]
     turns = [turn_from_json(item, number, f"{path}['turns'][{number}]") for number, item in enumerate(items)]
     summary = _field(data, path, "summary", (str, type(None)), None)
-    summarized = _field(data, path, "summarized_turns", int, 0)
-    if not 0 <= summarized <= len(turns):
-        raise InvalidEntryError(f"{path}['summarized_turns']", f"must be from 0 to {len(turns)}, not {summarized}")
+    summarized = checked_summarized(data, path, len(turns))
+    for turn in turns:
+        flows.check(turn)
     await flows.new_conversation(name)
     for number, turn in enumerate(turns):
         await flows.add_turn(name, turn, Condition(turn_id=number), summarize=False)
     if summary is not None:
         await flows.replace_summary(name, summary, summarized)
     return name
+
+
+def _renumbered(item: Any, number: int) -> Any:
+    known = isinstance(item, Mapping) and isinstance(item.get("turn_id"), int) and item["turn_id"] >= number
+    return {**item, "turn_id": number} if known else item
+
+
+def checked_summarized(data: Mapping[str, Any], path: str, turns: int) -> int:
+    """How many of ``turns`` the summary stands for."""
+    summarized: int = _field(data, path, "summarized_turns", int, 0)
+    if not 0 <= summarized <= turns:
+        raise InvalidEntryError(f"{path}['summarized_turns']", f"must be from 0 to {turns}, not {summarized}")
+    return summarized
 
 
 def turn_from_json(item: Any, number: int, path: str) -> NewTurn:
@@ -80,12 +97,13 @@ def turn_from_json(item: Any, number: int, path: str) -> NewTurn:
         assistant_response=_field(item, path, "assistant_response", str),
         raw_messages=_messages(item, path),
         metadata=_field(item, path, "metadata", (dict, type(None)), None),
-        tokens=tokens,
         created_at=_instant(item, path),
     )
 
 
-def _messages(item: Mapping[str, Any], path: str) -> list[Any]:
+def _messages(item: Mapping[str, Any], path: str) -> list[Any] | None:
+    if "raw_messages" not in item and "messages_format" not in item:
+        return None
     messages: list[Any] = _field(item, path, "raw_messages", (list, type(None)), None) or []
     form = _field(item, path, "messages_format", (str, type(None)), None)
     if form in (None, JSON):

@@ -10,14 +10,16 @@ from typing import Any
 
 from firefly_memory import clock
 from firefly_memory.codec import DecodeError
+from firefly_memory.conversation_window import window_of
 from firefly_memory.entries import in_utc
 from firefly_memory.errors import (
+    ConflictError,
     CorruptDataError,
     InvalidEntryError,
     StaleConversationError,
     TurnConflictError,
 )
-from firefly_memory.messages import decoded, encoded, first_whole, replayed, summary_text
+from firefly_memory.messages import PYDANTIC_AI, decoded, encoded, links_of
 from firefly_memory.names import new_entry_id, original_name, stored_name, stored_text
 from firefly_memory.stores.conversations import ConversationLog, Head, StoredTurn
 from firefly_memory.stores.records import as_token, from_token
@@ -30,6 +32,10 @@ LEASE = timedelta(minutes=10)
 """How long a summarizer may take before another writer may try in its place, for its process may have died."""
 
 _PAGE = 500
+_FEW = 50
+_MOST = 16_000
+"""Tokens, about, that one call of a summarizer is given, if the threshold does not ask for more."""
+_LARGEST = 2**31 - 2
 
 Summarize = Callable[[list[ConversationTurn]], Awaitable[Any]]
 
@@ -49,9 +55,9 @@ class NewTurn:
 
     user_prompt: str
     assistant_response: str
-    raw_messages: Sequence[Any] = ()
+    raw_messages: Sequence[Any] | None = ()
+    """``None`` if they are not known: a retry is then compared without them."""
     metadata: dict[str, Any] | None = None
-    tokens: int | None = None
     created_at: datetime | None = None
 
 
@@ -84,15 +90,22 @@ class ConversationFlows:
         expected = _expected(condition)
         draft = self._draft(new, condition.idempotency_key)
         head = await self._log.append(name, draft, expected)
-        if head is None:
-            earlier = await self._earlier(conversation_id, draft, condition.turn_id)
-            if earlier is None:
+        while head is None:
+            turn_id = None if condition.turn_id is None else expected
+            earlier = await self._earlier(conversation_id, new, draft, turn_id)
+            if earlier is not None:
+                return self._turn(name, earlier)
+            if expected is not None:
                 there = await self._log.head(name)
-                raise StaleConversationError(conversation_id, expected or 0, there.turns if there else 0)
-            return self._turn(name, earlier)
+                raise StaleConversationError(conversation_id, expected, there.turns if there else 0)
+            head = await self._log.append(name, draft, expected)  # what was in the way has been deleted meanwhile
         if summarize:
             await self._summarize_if_due(name, head)
-        return self._turn(name, draft._replace(turn_id=head.turns - 1), draft.created_at)
+        return self._appended(new, draft, head.turns - 1)
+
+    def check(self, new: NewTurn) -> None:
+        """``InvalidEntryError`` if the turn could not be stored."""
+        self._draft(new, None)
 
     async def get_window(self, conversation_id: str, max_tokens: int | None) -> Window:
         budget = self._rules.max_tokens if max_tokens is None else _count("max_tokens", max_tokens)
@@ -101,59 +114,10 @@ class ConversationFlows:
         if found is None:
             return Window(conversation_id, budget=budget)
         head, stored = found
-        left_out: list[str] = []
-        summary = None if head.summary is None else original_name(head.summary)
-        shown, room = self._room_beside(summary, budget, left_out)
-        turns = self._fitting(head, stored, room, left_out)
-        return Window(
-            conversation_id,
-            budget=budget,
-            messages=replayed(turns, None if shown is None else self._as_turn(shown, head, turns)),
-            turns=tuple(turn.turn_id for turn in turns),
-            tokens=sum(turn.token_estimate for turn in turns) + budget - room,
-            summary=summary,
-            left_out=tuple(left_out),
-        )
-
-    def _as_turn(self, summary: str, head: Head, turns: Sequence[ConversationTurn]) -> ConversationTurn:
-        """The summary as the turn before the others."""
-        when = turns[0].created_at if turns else self._log.read_instant(head.updated_at)
-        return ConversationTurn.of_summary(summary, when)
-
-    def _room_beside(self, summary: str | None, budget: int, left_out: list[str]) -> tuple[str | None, int]:
-        """The summary, if it is to be shown, and the tokens that are left for turns."""
-        if summary is None:
-            return None, budget
-        tokens = self._rules.estimator.estimate_turn("", summary_text(summary), ())
-        if tokens <= budget // 2:
-            return summary, budget - tokens
-        left_out.append(f"the summary, whose {tokens} tokens are more than half of the budget of {budget}")
-        return None, budget
-
-    def _fitting(
-        self, head: Head, stored: Sequence[StoredTurn], room: int, left_out: list[str]
-    ) -> list[ConversationTurn]:
-        tokens = sum(turn.tokens for turn in stored)
-        start = 0
-        while tokens > room:
-            tokens -= stored[start].tokens
-            start += 1
-        # Decoded only now: reading messages takes longer than all the rest.
-        turns = [self._turn(head.conversation_id, turn) for turn in stored[start:]]
-        whole = first_whole([turn.raw_messages for turn in turns])
-        first = head.turns - len(turns) + whole
-        if head.evicted_turns:
-            left_out.append(f"{head.evicted_turns} turns that the summary stands for")
-        beyond = head.turns - len(turns) - head.evicted_turns
-        if beyond:
-            left_out.append(f"{beyond} turns before turn {first - whole}, for which the budget has no room")
-        if whole:
-            left_out.append(f"{whole} turns with results whose calls are not in the window")
-        if head.turns and first == head.turns:
-            logger.warning(
-                "nothing of conversation %r fits its budget: %s", original_name(head.conversation_id), left_out
-            )
-        return turns[whole:]
+        window = window_of(head, stored, budget, self._rules.estimator, lambda turn: self._turn(name, turn))
+        if head.turns and not window.turns:
+            logger.warning("no turn of conversation %r fits its budget: %s", conversation_id, window.left_out)
+        return window
 
     async def get_turns(self, conversation_id: str, limit: int | None, after: int | None) -> list[ConversationTurn]:
         name = _stored(conversation_id)
@@ -212,12 +176,17 @@ class ConversationFlows:
         """Let ``summary`` stand for the first ``turns`` turns: what an import brings."""
         name = _stored(conversation_id)
         head = await self._log.head(name)
-        if head is None or (head.evicted_turns, head.summary) == (turns, stored_text(summary)):
-            return
-        evicted = await self._log.turns(name, -1, turns)
+        if head is None or (head.summary is not None and head.evicted_turns >= turns):
+            return  # it has been summarized further since
+        tokens, after = 0, -1
+        while after < turns - 1:
+            page = await self._log.turns(name, after, min(_PAGE, turns - 1 - after))
+            tokens += sum(turn.tokens for turn in page)
+            after += len(page)
         claim, now = new_entry_id(), clock.now()
-        if await self._log.claim(name, claim, head.evicted_turns, now, now + LEASE):
-            await self._log.evict(name, claim, stored_text(summary), turns, sum(turn.tokens for turn in evicted))
+        if not await self._log.claim(name, claim, head.evicted_turns, now, now + LEASE):
+            raise ConflictError(f"a summary of conversation {conversation_id!r} is being made; try again later")
+        await self._log.evict(name, claim, stored_text(summary), turns, tokens)
 
     async def _summarize_if_due(self, name: str, head: Head) -> None:
         """Evict the oldest turns into the summary. What goes wrong here is logged: the turn is stored all the same."""
@@ -241,8 +210,12 @@ class ConversationFlows:
 
     async def _evict(self, name: str, head: Head, claim: str) -> bool:
         assert self._summarize is not None
-        turns = [self._turn(name, turn) for turn in await self._log.turns(name, head.evicted_turns - 1, None)]
-        count = _how_many_to_evict(turns, self._rules.summarize_threshold // 2)
+        threshold = self._rules.summarize_threshold
+        due = min(head.live_tokens - threshold // 2, max(4 * threshold, _MOST))
+        turns = await self._oldest(name, head, due)
+        newest_is_among_them = turns[-1].turn_id == head.turns - 1
+        candidates = turns[:-1] if newest_is_among_them else turns
+        count = _how_many_to_evict(candidates, due, head.live_tokens > 2 * threshold)
         if count == 0:
             return False
         evicted = turns[:count]
@@ -255,7 +228,19 @@ class ConversationFlows:
         tokens = head.evicted_tokens + sum(turn.token_estimate for turn in evicted)
         return await self._log.evict(name, claim, stored_text(summary), head.evicted_turns + count, tokens)
 
-    async def _earlier(self, conversation_id: str, draft: StoredTurn, turn_id: int | None) -> StoredTurn | None:
+    async def _oldest(self, name: str, head: Head, tokens: int) -> list[ConversationTurn]:
+        """The oldest turns that are not evicted, as many as have ``tokens`` together, and a few more."""
+        turns: list[ConversationTurn] = []
+        while sum(turn.token_estimate for turn in turns) <= tokens:
+            page = await self._log.turns(name, head.evicted_turns - 1 + len(turns), _FEW)
+            turns += [self._turn(name, turn) for turn in page]
+            if len(page) < _FEW:
+                break
+        return turns
+
+    async def _earlier(
+        self, conversation_id: str, new: NewTurn, draft: StoredTurn, turn_id: int | None
+    ) -> StoredTurn | None:
         """The turn that a first try of this one made."""
         name = _stored(conversation_id)
         found, given = None, ""
@@ -265,23 +250,23 @@ class ConversationFlows:
         if found is None and turn_id is not None:
             there = await self._log.turns(name, turn_id - 1, 1)
             found, given = (there[0] if there else None), f"turn_id {turn_id}"
-        if found is not None and self._content(found) != self._content(draft):
+        with_messages = new.raw_messages is not None
+        if found is not None and self._content(found, with_messages) != self._content(draft, with_messages):
             raise TurnConflictError(conversation_id, found.turn_id, given)
         return found
 
-    def _content(self, turn: StoredTurn) -> tuple[Any, ...]:
+    def _content(self, turn: StoredTurn, with_messages: bool) -> tuple[Any, ...]:
         """What a retry must bring again."""
         form = self._log.form
         metadata = form.encode(form.decode(turn.metadata), "metadata")  # places may write the same value in other words
-        return turn.user_prompt, turn.assistant_response, turn.messages, turn.messages_format, metadata
+        texts = (turn.user_prompt, turn.assistant_response, metadata)
+        return (*texts, turn.messages, turn.messages_format) if with_messages else texts
 
     def _draft(self, new: NewTurn, idempotency_key: str | None) -> StoredTurn:
         prompt, response = _text("user_prompt", new.user_prompt), _text("assistant_response", new.assistant_response)
-        messages, form = encoded(new.raw_messages)
-        tokens = new.tokens
-        if tokens is None:
-            estimate = self._rules.estimator.estimate_turn
-            tokens = estimate(prompt, response, new.raw_messages)
+        given = () if new.raw_messages is None else new.raw_messages
+        messages, form = encoded(given)
+        tokens = self._rules.estimator.estimate_turn(prompt, response, given)
         return StoredTurn(
             turn_id=-1,
             tokens=max(1, tokens),
@@ -295,7 +280,21 @@ class ConversationFlows:
             created_at=clock.now() if new.created_at is None else in_utc(new.created_at),
         )
 
-    def _turn(self, name: str, stored: StoredTurn, created_at: datetime | None = None) -> ConversationTurn:
+    def _appended(self, new: NewTurn, draft: StoredTurn, turn_id: int) -> ConversationTurn:
+        """The turn as it was stored."""
+        # Reading pydantic-ai's messages back would take as long as writing them, and make the same of them.
+        theirs = draft.messages_format == PYDANTIC_AI
+        return ConversationTurn(
+            turn_id=turn_id,
+            user_prompt=new.user_prompt,
+            assistant_response=new.assistant_response,
+            raw_messages=list(new.raw_messages or ()) if theirs else decoded(draft.messages, draft.messages_format),
+            metadata=self._log.form.decode(draft.metadata),
+            token_estimate=draft.tokens,
+            created_at=draft.created_at,
+        )
+
+    def _turn(self, name: str, stored: StoredTurn) -> ConversationTurn:
         try:
             return ConversationTurn(
                 turn_id=stored.turn_id,
@@ -304,7 +303,7 @@ class ConversationFlows:
                 raw_messages=decoded(stored.messages, stored.messages_format),
                 metadata=self._log.form.decode(stored.metadata),
                 token_estimate=stored.tokens,
-                created_at=created_at or self._log.read_instant(stored.created_at),
+                created_at=self._log.read_instant(stored.created_at),
             )
         except (AttributeError, DecodeError, TypeError, ValueError) as exc:
             where = f"turn {stored.turn_id} of conversation {original_name(name)!r}"
@@ -322,20 +321,25 @@ class ConversationFlows:
         )
 
 
-def _how_many_to_evict(turns: Sequence[ConversationTurn], keep: int) -> int:
-    """How many of the oldest turns to summarize, so that about ``keep`` tokens stay, the newest turn in any case."""
-    tokens = sum(turn.token_estimate for turn in turns)
-    count = 0
-    while tokens > keep and count < len(turns) - 1:
-        tokens -= turns[count].token_estimate
+def _how_many_to_evict(turns: Sequence[ConversationTurn], due: int, overdue: bool) -> int:
+    """How many of these oldest turns to summarize, for about ``due`` tokens, parting no call from its result.
+
+    A call that is still open may be answered in a turn to come, so it is kept, but not for ever.
+    """
+    links = links_of(turn.raw_messages for turn in turns)
+    at_most = len(turns)
+    if links.open_calls and not overdue:
+        at_most = links.open_calls[0]
+    tied: set[int] = set()  # the numbers of turns before which one cannot stop
+    for call, result in links.pairs:
+        tied.update(range(call + 1, result + 1))
+    count = best = tokens = 0
+    while count < at_most and (tokens < due or count in tied):
+        tokens += turns[count].token_estimate
         count += 1
-    messages = [turn.raw_messages for turn in turns]
-    whole = count + first_whole(messages[count:])
-    if whole < len(turns):
-        return whole
-    while count and first_whole(messages[count:]):  # rather keep more than part a call and its result
-        count -= 1
-    return count
+        if count not in tied:
+            best = count
+    return best
 
 
 def _stored(conversation_id: str) -> str:
@@ -352,9 +356,10 @@ def _expected(condition: Condition) -> int | None:
 
 
 def _count(what: str, value: int, least: int = 0) -> int:
+    """Checked, and no larger than any database counts."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise InvalidEntryError(what, f"must be a whole number from {least} up, not {value!r}")
-    return value
+    return min(value, _LARGEST)
 
 
 def _text(what: str, value: Any) -> str:

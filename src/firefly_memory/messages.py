@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 from firefly_memory.codec import TEXT, DecodeError
 from firefly_memory.errors import InvalidEntryError, MissingDependencyError
@@ -25,6 +25,8 @@ _PURPOSE = "reading the stored messages of pydantic-ai"
 
 def encoded(messages: Sequence[Any]) -> tuple[str | None, str | None]:
     """The text that stands for ``messages``, and the format it is in; nothing for none."""
+    if isinstance(messages, (str, bytes, bytearray)) or not isinstance(messages, Sequence):
+        raise InvalidEntryError("raw_messages", f"must be a list of messages, not {type(messages).__name__}")
     if not messages:
         return None, None
     # Whoever has such a message has loaded pydantic-ai: nobody else has to.
@@ -67,11 +69,16 @@ def replayed(turns: Sequence[ConversationTurn], summary: ConversationTurn | None
     """What the model sees again: the messages of ``turns``, after ``summary``.
 
     What has no messages of its own, a turn stored with texts only or the summary, takes the form the others have:
-    pydantic-ai's messages, or dicts with ``role`` and ``content`` beside other dicts or where pydantic-ai is missing.
+    pydantic-ai's messages, the same as JSON, or dicts with ``role`` and ``content``. Where none has any, pydantic-ai's,
+    if it is installed.
     """
-    own = [message for turn in reversed(turns) for message in turn.raw_messages[:1]]
-    in_dicts = isinstance(own[0], dict) if own else not _has_pydantic_ai()
-    make = _dicts if in_dicts else _model_messages
+    own = next((turn.raw_messages[0] for turn in reversed(turns) if turn.raw_messages), None)
+    if own is None:
+        make = _model_messages if _has_pydantic_ai() else _dicts
+    elif isinstance(own, dict) and "parts" in own:
+        make = _model_dicts
+    else:
+        make = _model_messages if hasattr(own, "parts") else _dicts
     messages: list[Any] = []
     for turn in turns if summary is None else [summary, *turns]:
         messages += turn.raw_messages or make(turn)
@@ -114,32 +121,55 @@ def _model_messages(turn: ConversationTurn) -> list[Any]:
     return messages
 
 
-def first_whole(turns: Sequence[Sequence[Any]]) -> int:
-    """The first of some turns, given by their messages, from which on no result lacks its call.
+def _model_dicts(turn: ConversationTurn) -> list[Any]:
+    from pydantic_ai.messages import ModelMessagesTypeAdapter
+
+    return list(ModelMessagesTypeAdapter.dump_python(_model_messages(turn), mode="json"))
+
+
+class Links(NamedTuple):
+    """Which turns the calls and results of tools tie together.
 
     A call and its result may lie in two turns, when a tool is deferred or waits for approval. A model refuses a result
-    whose call it has not seen, so the turns from the result's back to the call's go together.
+    whose call it has not seen, so such turns go together.
     """
-    first = 0
-    seen: dict[str, int] = {}
+
+    pairs: list[tuple[int, int]]
+    """The turn of a call, and a later one of its result."""
+    orphans: list[int]
+    """Turns with a result whose call is in none of them."""
+    open_calls: list[int]
+    """Turns with a call whose result is in none of them."""
+
+
+def links_of(turns: Iterable[Iterable[Any]]) -> Links:
+    """The links between turns, given by their messages."""
+    links = Links([], [], [])
+    calls: dict[str, int] = {}
+    answered: set[str] = set()
     for number, messages in enumerate(turns):
         for is_call, call_id in _calls_and_results(messages):
             if is_call:
-                seen[call_id] = number
-            elif seen.get(call_id, -1) < first:
-                first = number + 1
+                calls[call_id] = number
+                answered.discard(call_id)
+            elif call_id not in calls:
+                links.orphans.append(number)
+            else:
+                answered.add(call_id)
+                if calls[call_id] < number:
+                    links.pairs.append((calls[call_id], number))
+    links.open_calls.extend(sorted({number for call_id, number in calls.items() if call_id not in answered}))
+    return links
+
+
+def first_whole(turns: Sequence[Sequence[Any]]) -> int:
+    """The first of some turns, given by their messages, from which on no result lacks its call."""
+    links = links_of(turns)
+    first = max(links.orphans, default=-1) + 1
+    for call, result in sorted(links.pairs, key=lambda pair: pair[1]):
+        if call < first <= result:
+            first = result + 1
     return first
-
-
-def calls_left_open(messages: Iterable[Any]) -> set[str]:
-    """The ids of the calls among ``messages`` that have no result there."""
-    still_open: set[str] = set()
-    for is_call, call_id in _calls_and_results(messages):
-        if is_call:
-            still_open.add(call_id)
-        else:
-            still_open.discard(call_id)
-    return still_open
 
 
 def _calls_and_results(messages: Iterable[Any]) -> Iterator[tuple[bool, str]]:
@@ -160,11 +190,25 @@ def _of_dict(message: dict[str, Any]) -> Iterator[tuple[bool, str]]:
     with suppress(AttributeError, KeyError, TypeError):  # any dict may be stored; these are guesses at its meaning
         for call in message.get("tool_calls") or ():
             yield True, str(call["id"])
-    if message.get("tool_call_id") is not None:
+    if message.get("role") == "tool" and message.get("tool_call_id") is not None:
         yield False, str(message["tool_call_id"])
-    content = message.get("content")
-    for block in content if isinstance(content, list) else ():
-        if isinstance(block, dict) and block.get("type") == "tool_use":
-            yield True, str(block.get("id"))
-        elif isinstance(block, dict) and block.get("type") == "tool_result":
-            yield False, str(block.get("tool_use_id"))
+    blocks = [message]  # an item of OpenAI's responses, or a message with parts
+    for name in ("content", "parts"):
+        inner = message.get(name)
+        blocks += [block for block in inner if isinstance(block, dict)] if isinstance(inner, list) else []
+    for block in blocks:
+        kind = block.get("type") or block.get("part_kind")
+        for name, is_call, id_name in _KINDS:
+            if kind == name and isinstance(block.get(id_name), str):
+                yield is_call, block[id_name]
+
+
+_KINDS = (
+    ("tool_use", True, "id"),
+    ("tool_result", False, "tool_use_id"),
+    ("function_call", True, "call_id"),
+    ("function_call_output", False, "call_id"),
+    ("tool-call", True, "tool_call_id"),
+    ("tool-return", False, "tool_call_id"),
+)
+"""How blocks of Anthropic, items of OpenAI and parts of pydantic-ai as JSON are named, and where their ids are."""

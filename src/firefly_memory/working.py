@@ -175,7 +175,10 @@ class _Flows:
                 total, there = by, self._entry(key, by, 0.5, None)
                 expected: Any = ABSENT
             else:
-                total = _number(f"the value of {key!r}", entry.content) + by
+                try:
+                    total = _number(f"the value of {key!r}", entry.content) + by
+                except OverflowError as exc:
+                    raise InvalidEntryError("by", f"cannot be added to so large a number ({exc})") from exc
                 expected, there = entry.content, self._entry(key, total, entry.importance, entry.expires_at)
             if await self._view.save_if(self._namespace, there, expected):
                 return total
@@ -253,7 +256,7 @@ def _number(what: str, value: Any) -> int | float:
 def _as_text(facts: dict[str, Any]) -> str:
     if not facts:
         return ""
-    return "\n".join(["Working Memory:", *[f"- {key}: {_shown(value)}" for key, value in facts.items()]])
+    return "\n".join(["Working Memory:", *[f"- {_shown(key)}: {_shown(value)}" for key, value in facts.items()]])
 
 
 def _shown(value: Any) -> str:

@@ -40,6 +40,9 @@ class EntryStore(Openable):
         """The operations as coroutines for an event loop."""
         return self._suspending
 
+    in_transaction: bool = False
+    """Whether this is a store in somebody's transaction, as ``bind()`` returns."""
+
     @property
     def capabilities(self) -> frozenset[Capability]:
         """The promises this store makes beyond those that every store makes."""

@@ -89,7 +89,10 @@ class EntryConversationLog:
         # Listed before it is there: an empty conversation does no harm, one that nobody finds would.
         await self.create(conversation_id, draft.created_at)
         listed = True
-        return await self._entries.edit(_namespace(conversation_id), append)
+        head = await self._entries.edit(_namespace(conversation_id), append)
+        if head is not None and head.turns == 1:
+            await self.create(conversation_id, draft.created_at)  # somebody may have deleted it in between
+        return head
 
     async def head(self, conversation_id: str) -> Head | None:
         conversation = await self._read(conversation_id)
@@ -127,8 +130,14 @@ class EntryConversationLog:
         listed = await self._entries.scan(LIST, None, None, clock.now())
         heads = [_empty(record.key or "", record.created_at) for record in listed]
         page = newest_first(heads, limit, after)
-        found = [(await self.head(head.conversation_id) or head, head.created_at) for head in page]
+        found = [(await self._listed(head), head.created_at) for head in page]
         return [head._replace(summary=None, created_at=created_at) for head, created_at in found]
+
+    async def _listed(self, empty: Head) -> Head:
+        try:
+            return await self.head(empty.conversation_id) or empty
+        except CorruptDataError:
+            return empty  # one that is damaged says so when it is read; the others are listed all the same
 
     async def _read(self, conversation_id: str) -> KeptConversation | None:
         now = clock.now()

@@ -57,7 +57,8 @@ class KeptConversation:
         return self._by_key.get(idempotency_key)
 
     def claim_summary(self, claim: str, evicted: int, now: datetime, until: datetime) -> bool:
-        taken = self.claimed_until is not None and self.claimed_until > now
+        beyond = until + (until - now)  # a claim that lasts longer was made while a clock was ahead
+        taken = self.claimed_until is not None and now < self.claimed_until <= beyond
         if taken or evicted != self.head.evicted_turns:
             return False
         self.claim, self.claimed_until = claim, until

@@ -99,8 +99,10 @@ def claimed(claim: str, until: datetime) -> Document:
     return {"claim": claim, "claimed_until": split(until)[0]}  # to the millisecond will do
 
 
-def unclaimed(now: datetime) -> Document:
-    return {"$or": [{"claim": None}, {"claimed_until": {"$lte": split(now)[0]}}]}
+def unclaimed(now: datetime, until: datetime) -> Document:
+    """No claim, or one that is over, or one from a time when a clock was far ahead."""
+    over, beyond = {"$lte": split(now)[0]}, {"$gt": split(until)[0] + (until - now)}
+    return {"$or": [{"claim": None}, {"claimed_until": over}, {"claimed_until": beyond}]}
 
 
 # Queries of the conversations. What they know of its newest turn is in the field ``newest`` of each.

@@ -133,7 +133,7 @@ class MongoConversationLog:
     async def claim(self, conversation_id: str, claim: str, evicted: int, now: datetime, until: datetime) -> bool:
         with translated("claim_summary", self._database.place):
             connection = await self._connected("claim_summary")
-            free = {"evicted_turns": evicted, **documents.unclaimed(now)}
+            free = {"evicted_turns": evicted, **documents.unclaimed(now, until)}
             return await self._update(connection, conversation_id, free, {"$set": documents.claimed(claim, until)})
 
     async def evict(self, conversation_id: str, claim: str, summary: str, turns: int, tokens: int) -> bool:

@@ -90,6 +90,7 @@ def claim_summary(
         "evicted": evicted,
         "now": statements.instant(now),
         "until": statements.instant(until),
+        "beyond": statements.instant(until + (until - now)),
     }
     with session.writing():
         return session.execute(statements.conversations.claim, values) == 1

@@ -183,7 +183,8 @@ class ConversationStatements:
     def claim(self) -> Statement:
         c = self._conversations.c
         # Or ours already: the call may be repeated after a lost connection.
-        free = or_(c.claim.is_(None), c.claimed_until <= self._now("now"), c.claim == _text("new_claim"))
+        ended = or_(c.claimed_until <= self._now("now"), c.claimed_until > self._now("beyond"))  # or a clock jumped
+        free = or_(c.claim.is_(None), ended, c.claim == _text("new_claim"))
         return self._compiled(
             update(self._conversations)
             .where(self._is_this(c), c.evicted_turns == _number("evicted"), free)

@@ -55,6 +55,8 @@ class SQLStore(EntryStore):
 class BoundStore(SQLStore):
     """What :meth:`SQLStore.bind` returns."""
 
+    in_transaction = True
+
     def __init__(self, store: SQLStore, database: BoundDatabase) -> None:
         self._dialect = store._dialect  # noqa: SLF001 - a sibling
         self._schema_name = store._schema_name  # noqa: SLF001

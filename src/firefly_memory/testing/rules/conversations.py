@@ -68,6 +68,10 @@ async def turns_are_read_page_by_page(subject: Subject) -> None:
     assert ids(await memory.get_turns(conversation, None, 5)) == [6]
     assert await memory.get_turns(conversation, 3, 6) == []
     assert await memory.get_turns(conversation, 0) == []
+    assert ids(await memory.get_turns(conversation, 2**70, 3)) == [4, 5, 6]
+    assert (await memory.get_window(conversation, 10**30)).turns == tuple(range(7))
+    assert conversation in [each.conversation_id for each in await memory.list_conversations(2**63)]
+    await subject.refuses(StaleConversationError, memory.add_turn(conversation, "p", "a", turn_id=2**70))
     for arguments in ((-1,), (None, -2), (True,), ("3",)):
         await subject.refuses(InvalidEntryError, memory.get_turns(conversation, *arguments))
 
@@ -110,6 +114,10 @@ async def what_is_no_turn_is_refused_and_nothing_is_stored(subject: Subject) -> 
         (("p", 3), {}),
         (("p", "a", [object()]), {}),
         (("p", "a", [float("nan")]), {}),
+        (("p", "a", "text"), {}),
+        (("p", "a", {"role": "user"}), {}),
+        (("p", "a", iter(["m"])), {}),
+        (("p", "a", 5), {}),
         (("p", "a"), {"metadata": {"x": object()}}),
         (("p", "a"), {"metadata": [1]}),
         (("p", "a"), {"idempotency_key": ""}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from firefly_memory.conversation import ConversationMemory
 from firefly_memory.errors import UnknownConversationError
 from firefly_memory.testing.checks import Subject, check
+from firefly_memory.testing.clock import stopped
 from firefly_memory.testing.rules.concurrency import at_once
 from firefly_memory.testing.rules.conversations import filled, ids
 from firefly_memory.turns import ConversationTurn
@@ -65,7 +67,7 @@ async def a_call_and_its_result_in_two_turns_stay_together(subject: Subject) -> 
     costs = [turn.token_estimate for turn in await memory.get_turns(conversation)]
     window = await memory.get_window(conversation, sum(costs[2:]))
     assert window.turns == (3,)
-    assert any("calls are not in the window" in reason for reason in window.left_out)
+    assert any("calls which are not in the window" in reason for reason in window.left_out)
     assert (await memory.get_window(conversation, sum(costs[1:]))).turns == (1, 2, 3)
 
 
@@ -151,3 +153,71 @@ async def a_summarizer_may_be_asynchronous_and_look_into_the_memory(subject: Sub
     await memory.add_turn(conversation, "p", "a")
     assert await memory.get_summary(conversation) == "1 turns"
     assert found == [2]
+
+
+@check("C4")
+async def a_call_that_waits_for_its_result_is_not_evicted(subject: Subject) -> None:
+    memory = subject.memory(ConversationMemory, summarize_threshold=90, summarizer=lambda turns: f"{len(turns)} turns")
+    conversation = subject.conversation()
+    await memory.add_turn(conversation, "do it", "", [{"role": "user", "content": "do it"}, CALL])
+    for number in range(6):
+        await memory.add_turn(
+            conversation, f"meanwhile {number}", "", [{"role": "user", "content": "meanwhile, a word"}]
+        )
+    await memory.add_turn(conversation, "", "done", [RESULT, {"role": "assistant", "content": "done"}])
+    window = await memory.get_window(conversation)
+    assert CALL in window.messages
+    assert RESULT in window.messages
+    assert window.turns == tuple(range(8))
+
+
+@check("C4")
+async def a_result_whose_call_is_gone_takes_nothing_else_along(subject: Subject) -> None:
+    memory, conversation = await filled(subject, 2)
+    await memory.add_turn(conversation, "", "", [RESULT])
+    await memory.add_turn(conversation, "p", "", [{"role": "user", "content": "p"}])
+    assert (await memory.get_window(conversation)).turns == (0, 1, 3)
+
+
+@check("C4")
+async def a_long_summary_goes_before_older_turns(subject: Subject) -> None:
+    summary = "word " * 120
+    memory, conversation = await filled(subject, 12, summarize_threshold=40, summarizer=lambda _: summary)
+    window = await memory.get_window(conversation, 170)
+    assert summary in window.messages[0]["content"]
+    assert window.turns
+    assert window.turns[-1] == 11
+    assert window.tokens <= 170
+    narrow = await memory.get_window(conversation, 60)
+    assert narrow.turns
+    assert all("word word" not in message["content"] for message in narrow.messages)
+    assert any("the summary" in reason for reason in narrow.left_out)
+
+
+@check("C4")
+async def a_summarizer_is_not_given_everything_at_once(subject: Subject) -> None:
+    memory, conversation = await filled(subject, 1)
+    for _ in range(40):
+        await memory.add_turn(conversation, "p", "a", [{"role": "user", "content": "word " * 1_000}])
+    given: list[int] = []
+
+    def summarize(turns: list[ConversationTurn]) -> str:
+        given.append(sum(turn.token_estimate for turn in turns if not turn.is_summary))
+        return "summary"
+
+    other = subject.memory(ConversationMemory, summarize_threshold=40, summarizer=summarize)
+    for number in range(6):
+        await other.add_turn(conversation, f"p{number}", "", [{"role": "user", "content": "p"}])
+    assert len(given) > 1
+    assert max(given) < 20_000
+
+
+@check("C4")
+async def a_claim_made_while_a_clock_was_ahead_does_not_last(subject: Subject) -> None:
+    memory, conversation = await filled(subject, 1, summarize_threshold=1, summarizer=lambda _: "summary")
+    log = subject.view.conversations
+    with stopped() as clock:
+        ahead = clock.now() + timedelta(days=1000)
+        assert await log.claim(conversation, "of a clock that was ahead", 0, ahead, ahead + timedelta(minutes=10))
+    await memory.add_turn(conversation, "p", "a")
+    assert await memory.get_summary(conversation) == "summary"
