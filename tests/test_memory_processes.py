@@ -10,7 +10,7 @@ import pytest
 
 from firefly_memory import Capability, ConversationMemory, WorkingMemory, adapt
 from tests.backends import OWN, Backend, Place
-from tests.worker import start, together
+from tests.worker import killed_after, start, together
 
 SHARED = pytest.mark.parametrize(
     "backend", [backend for backend in OWN if Capability.SHARED in backend.capabilities], ids=str
@@ -46,14 +46,7 @@ def test_every_acknowledged_turn_survives_kill_9(backend: Backend, place: Place)
     acknowledged: list[int] = []
     for _ in range(3):
         worker = start(backend, place, "append_until_killed", conversation)
-        assert worker.stdin is not None
-        assert worker.stdout is not None
-        worker.stdin.write("go\n")
-        worker.stdin.flush()
-        assert worker.stdout.readline() == "ready\n"
-        acknowledged += [int(worker.stdout.readline()) for _ in range(15)]
-        worker.kill()
-        acknowledged += [int(line) for line in worker.communicate()[0].splitlines() if line]
+        acknowledged += map(int, killed_after(15, worker))
     memory = ConversationMemory(store=backend.open(place))
     turns = memory.get_turns(conversation)
     assert [turn.turn_id for turn in turns] == list(range(len(turns)))

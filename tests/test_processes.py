@@ -13,7 +13,7 @@ import pytest
 
 from firefly_memory import Capability, MemoryEntry, NotSupportedError, SQLiteStore, adapt
 from tests.backends import BY_NAME, OWN, Backend, Place
-from tests.worker import start, together
+from tests.worker import killed_after, start, together
 
 SHARED = [backend for backend in OWN if Capability.SHARED in backend.capabilities]
 PROCESSES = 8
@@ -62,14 +62,7 @@ def test_what_was_acknowledged_survives_kill_9(backend: Backend, place: Place) -
     namespace = f"killed:{uuid4().hex}"
     for _ in range(3):
         worker = start(backend, place, "save_until_killed", namespace)
-        assert worker.stdin is not None
-        assert worker.stdout is not None
-        worker.stdin.write("go\n")
-        worker.stdin.flush()
-        assert worker.stdout.readline() == "ready\n"
-        acknowledged = [int(worker.stdout.readline()) for _ in range(20)]
-        worker.kill()
-        acknowledged += [int(line) for line in worker.communicate()[0].splitlines() if line]
+        acknowledged = [int(line) for line in killed_after(20, worker)]
         store = adapt(backend.open(place))
         batches = Counter(entry.content[0] for entry in store.load(namespace))
         assert set(acknowledged) <= set(batches)

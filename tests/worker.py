@@ -43,6 +43,20 @@ def together(workers: list[subprocess.Popen[str]]) -> list[str]:
     return printed
 
 
+def killed_after(count: int, worker: subprocess.Popen[str]) -> list[str]:
+    """Let ``worker`` begin, kill it with -9 once it printed ``count`` lines, and return every line it printed."""
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    worker.stdin.write("go\n")
+    worker.stdin.flush()
+    assert worker.stdout.readline() == "ready\n"
+    lines = [worker.stdout.readline() for _ in range(count)]
+    worker.kill()
+    lines += worker.stdout  # not communicate(), which would lose what readline() read ahead
+    worker.communicate()
+    return [line.strip() for line in lines]
+
+
 def save_many_entries(store: EntryStore, namespace: str, name: str, count: str) -> None:
     for number in range(int(count)):
         store.save(namespace, MemoryEntry(key=name, content=[name, number]))
