@@ -13,7 +13,7 @@ from pymongo import monitoring
 from sqlalchemy import event
 from sqlalchemy.pool import Pool
 
-from firefly_memory import EntryStore
+from firefly_memory import EntryStore, vocabularies
 from firefly_memory.testing import Colour
 from tests import servers
 from tests.backends import Place
@@ -68,6 +68,7 @@ def directory_of_vocabularies(tmp_path_factory: pytest.TempPathFactory) -> Itera
     directory = fill_cache(tmp_path_factory.mktemp("vocabularies"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIKTOKEN_CACHE_DIR", str(directory))
+        patch.setattr(vocabularies, "PATIENCE", 60.0)  # a busy machine may take its time
         yield directory
 
 

@@ -27,6 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from firefly_memory import vocabularies
+
 ROOT = Path(__file__).resolve().parents[1]
 
 RUN = {"python", "bash", "sql"}
@@ -150,6 +152,7 @@ def main() -> None:
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for name in ("alembic.ini", "migrations"):
         Path(name).symlink_to(ROOT / name)
+    vocabularies.PATIENCE = 60.0
     ignored: list[Any] = []
     sys.unraisablehook = ignored.append
     PageRun(settings["replacements"], settings["postgresql_url"]).run(page)

@@ -34,10 +34,10 @@ Run = Callable[..., Ended]
 def run(tmp_path: Path) -> Run:
     """Runs code in a process whose TIKTOKEN_CACHE_DIR is the test's directory: empty, unless the test fills it."""
 
-    def running(code: str, *options: str, **environment: str) -> Ended:
+    def running(code: str, *options: str, patience: float = 60, **environment: str) -> Ended:
         inherited = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
         ended = subprocess.run(
-            [sys.executable, "-W", "always", *options, "-c", PREPARATION + dedent(code)],
+            [sys.executable, "-W", "always", *options, "-c", PREPARATION.format(patience=patience) + dedent(code)],
             env=inherited | {"TIKTOKEN_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT / "src")} | environment,
             capture_output=True,
             text=True,
@@ -55,7 +55,7 @@ import os, sys, threading, time
 from firefly_memory import vocabularies
 from firefly_memory.tokens import TokenEstimator
 
-vocabularies.PATIENCE = 0.5
+vocabularies.PATIENCE = {patience}
 text = "Nobody answers, and yet there has to be a number."
 
 def kind_of(number):
@@ -105,6 +105,7 @@ def test_a_download_that_hangs_holds_nobody_up(run: Run, silence: socket.socket)
         print(*{kind_of(TokenEstimator().estimate(text)) for _ in range(100)})
         print(time.monotonic() - started < 0.5)
         """,
+        patience=0.5,
         **proxy(silence),
     )
     assert ended.printed == ["estimate", "True", "estimate", "True"]
@@ -123,6 +124,7 @@ def test_threads_wait_together_for_a_download_that_hangs(run: Run, silence: sock
         for thread in threads: thread.join()
         print(*kinds)
         """,
+        patience=0.5,
         **proxy(silence),
     )
     assert ended.printed == [" ".join(["estimate"] * 20)]
@@ -133,7 +135,6 @@ def test_threads_wait_together_for_a_download_that_hangs(run: Run, silence: sock
 def test_offline_there_is_one_warning_that_says_what_to_do(run: Run, offline: dict[str, str]) -> None:
     ended = run(
         """
-        vocabularies.PATIENCE = 30
         for estimator in (TokenEstimator(), TokenEstimator(model="gpt-4o"), TokenEstimator(encoding_name="o200k_harmony")):
             print(kind_of(estimator.estimate(text)), estimator.prepare())
         """,
@@ -174,7 +175,8 @@ def test_a_vocabulary_that_comes_late_is_used_from_then_on(
         with open({str(tmp_path / name)!r}, "wb") as pipe, open({str(directory_of_vocabularies / name)!r}, "rb") as vocabulary:
             pipe.write(vocabulary.read())
         print(estimator.prepare(), kind_of(estimator.estimate(text)))
-        """
+        """,
+        patience=0.5,
     )
     assert ended.printed == ["estimate", "True count"]
     assert len(ended.warnings) == 1
@@ -246,6 +248,7 @@ def test_a_child_that_is_forked_during_a_download_is_held_up_no_longer(run: Run,
             os._exit(0)
         print(os.waitpid(child, 0)[1])
         """,
+        patience=0.5,
         **proxy(silence),
     )
     assert ended.printed == ["estimate", "estimate", "0"]
@@ -275,6 +278,7 @@ def test_the_last_words_of_a_process_are_counted_too(run: Run, silence: socket.s
         import atexit
         atexit.register(lambda: print(kind_of(TokenEstimator().estimate(text))))
         """,
+        patience=0.5,
         **proxy(silence),
     )
     assert ended.printed == ["estimate"]
