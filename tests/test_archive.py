@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pty
+import sqlite3
 import subprocess
 import sys
 import termios
@@ -257,6 +258,15 @@ def test_on_a_terminal_there_is_a_bar(tmp_path: Path) -> None:
         (["import", "--url", "sqlite:///a.db", "missing.jsonl"], 1, "missing.jsonl: No such file"),
         (["import", "--url", "sqlite:///a.db", "bad.jsonl"], 1, "line 1 of the archive is damaged"),
         (["export", "--url", "postgresql://user:secret@127.0.0.1:1/x"], 1, "127.0.0.1"),
+        (["export", "--url", "sqlite:///mistyped.db"], 2, "mistyped.db"),
+        (["export", "--url", "file:mistyped"], 2, "mistyped"),
+        (["export", "--url", "memory:", "."], 2, "is a directory"),
+        (["export", "--url", "memory:", "/"], 2, "is a directory"),
+        (
+            ["import", "--url", "sqlite:///a.db", "latin.jsonl"],
+            1,
+            "the archive after line 0 is damaged (it is not UTF-8",
+        ),
         (["nonsense"], 2, "invalid choice"),
         ([], 2, "COMMAND"),
     ],
@@ -264,6 +274,9 @@ def test_on_a_terminal_there_is_a_bar(tmp_path: Path) -> None:
 )
 def test_what_goes_wrong_is_one_line_and_a_code(arguments: list[str], code: int, words: str, tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text("nonsense\n")
+    (tmp_path / "latin.jsonl").write_bytes(b'{"format": "\xe9"}\n')
+    sqlite3.connect(tmp_path / "a.db").close()
+    before = set(tmp_path.iterdir())
     ended = run(*arguments, cwd=tmp_path)
     assert ended.returncode == code
     assert words in ended.stderr
@@ -271,7 +284,7 @@ def test_what_goes_wrong_is_one_line_and_a_code(arguments: list[str], code: int,
     assert "secret" not in ended.stderr
     if "COMMAND" not in words and "choice" not in words:
         assert len(ended.stderr.splitlines()) == 1
-    assert not list(tmp_path.glob("*.partial"))
+    assert set(tmp_path.iterdir()) <= before | {tmp_path / f"a.db{end}" for end in ("", "-wal", "-shm")}
 
 
 def test_the_help_says_what_a_command_does(tmp_path: Path) -> None:

@@ -159,7 +159,7 @@ def test_every_operation_is_in_the_table_under_both_its_names() -> None:
     names = [
         name
         for name in vars(firefly_memory.EntryStore)
-        if not name.startswith("_") and name not in {"blocking", "suspending", "capabilities", "in_transaction"}
+        if not name.startswith("_") and name not in {"blocking", "suspending", "capabilities", "in_transaction", "path"}
     ]
     deprecated = {name for name in names if name.endswith("_async")}
     assert [name for name in names if name not in deprecated and f"`{name}" not in table] == []

@@ -114,7 +114,7 @@ def test_children_that_live_on_keep_no_lock(store: FileStore) -> None:
     done.set()
     for thread in threads:
         thread.join()
-    quick = FileStore(store._directory, timeout=0.2)
+    quick = FileStore(store.path, timeout=0.2)
     try:
         quick.save("n", MemoryEntry(content="afterwards"))
     finally:
@@ -147,7 +147,7 @@ def locked(store: FileStore) -> Iterator[None]:
 
 
 def only_lock(store: FileStore) -> Path:
-    (path,) = (store._directory / ".locks").iterdir()
+    (path,) = (store.path / ".locks").iterdir()
     return path
 
 
@@ -211,7 +211,7 @@ async def test_a_call_that_is_cancelled_again_and_again_is_still_waited_for(stor
 
 def test_an_edit_that_changes_nothing_writes_nothing(store: FileStore) -> None:
     store.save("n", MemoryEntry(content="x"))
-    path = only_file(store._directory)
+    path = only_file(store.path)
     before = path.stat()
     assert edit(store, len) == 1
     after = path.stat()
@@ -246,7 +246,7 @@ def test_an_edit_from_one_to_true_is_a_change(store: FileStore) -> None:
 def test_an_edit_that_empties_a_namespace_removes_its_file(store: FileStore) -> None:
     store.save("n", MemoryEntry(entry_id="it"))
     edit(store, lambda shelf: shelf.remove("it"))
-    assert not list(store._directory.glob("*.json"))
+    assert not list(store.path.glob("*.json"))
 
 
 def test_edits_of_many_threads_lose_nothing(store: FileStore) -> None:
@@ -295,7 +295,7 @@ def test_a_base_dir_that_names_no_directory_is_refused(base_dir: Any) -> None:
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
 def test_a_file_keeps_its_mode(mode: int, store: FileStore) -> None:
     store.save("n", MemoryEntry())
-    path = only_file(store._directory)
+    path = only_file(store.path)
     path.chmod(mode)
     store.save("n", MemoryEntry())
     assert path.stat().st_mode & 0o777 == mode
@@ -305,7 +305,7 @@ def test_a_file_keeps_its_mode(mode: int, store: FileStore) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
 def test_a_file_keeps_its_owner(store: FileStore) -> None:
     store.save("n", MemoryEntry())
-    path = only_file(store._directory)
+    path = only_file(store.path)
     os.chown(path, 12, 34)
     store.save("n", MemoryEntry())
     assert (path.stat().st_uid, path.stat().st_gid) == (12, 34)
@@ -317,12 +317,12 @@ def test_a_new_file_has_the_mode_that_the_process_gives_to_new_files(store: File
         store.save("n", MemoryEntry())
     finally:
         os.umask(before)
-    assert only_file(store._directory).stat().st_mode & 0o777 == 0o640
+    assert only_file(store.path).stat().st_mode & 0o777 == 0o640
 
 
 def test_a_link_stays_a_link_and_its_target_is_written(store: FileStore, tmp_path: Path) -> None:
     store.save("n", MemoryEntry(entry_id="it", content="old"))
-    path, target = only_file(store._directory), tmp_path / "kept elsewhere.json"
+    path, target = only_file(store.path), tmp_path / "kept elsewhere.json"
     path.rename(target)
     path.symlink_to(Path("..") / target.name)
     store.save("n", MemoryEntry(entry_id="it", content="new"))
@@ -341,7 +341,7 @@ def test_what_lies_where_the_new_text_is_written_is_not_written_through(store: F
     store.save("n", MemoryEntry(content="old"))
     precious = tmp_path / "precious"
     precious.write_text("precious")
-    only_file(store._directory).with_suffix(".json.tmp").symlink_to(precious)
+    only_file(store.path).with_suffix(".json.tmp").symlink_to(precious)
     store.save("n", MemoryEntry(content="new"))
     assert contents(store) == ["old", "new"]
     assert precious.read_text() == "precious"

@@ -215,7 +215,8 @@ def test_a_file_of_settings_is_read_and_the_process_wins(monkeypatch: pytest.Mon
         ({"MAX_CONVERSATION_TOKENS": "0"}, f"{PREFIX}MAX_CONVERSATION_TOKENS"),
         ({"POSTGRES_POOL_SIZE": "-1"}, f"{PREFIX}POSTGRES_POOL_SIZE"),
         ({"BACKEND": "mongodb", "MONGODB_URL": "nonsense:secret"}, "mongodb://"),
-        ({"URL": "redis://user:secret@host"}, "redis"),
+        ({"URL": "redis://user:secret@host"}, f"{PREFIX}URL: no store has a URL that starts with 'redis'"),
+        ({"BACKEND": "postgres", "POSTGRES_URL": "mysql://user:secret@host/x"}, f"{PREFIX}POSTGRES_…: "),
     ],
     ids=str,
 )
@@ -255,6 +256,30 @@ def test_the_first_names_of_variables_work_with_a_warning(monkeypatch: pytest.Mo
         pytest.raises(ConfigurationError, match="FIREFLY_GENAI_MEMORY_SUMMARIZE_THRESHOLD"),
     ):
         read_settings()
+
+
+def test_the_warning_of_an_earlier_name_points_at_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIREFLY_GENAI_MEMORY_BACKEND", "in_memory")
+    with pytest.warns(DeprecationWarning, match=PREFIX) as warned:
+        MemoryManager.from_config().close_sync()
+    assert {each.filename for each in warned} == {__file__}
+
+
+def test_a_file_of_settings_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_bytes(b"OTHER=\xe9\n")
+    with pytest.raises(ConfigurationError, match=r"the file \.env is not UTF-8"):
+        read_settings()
+    (tmp_path / ".env").write_text("FIREFLY_GENAI_MEMORY_POSTGRES_POOL_SIZE=many\n")
+    with (
+        pytest.warns(DeprecationWarning, match=PREFIX),
+        pytest.raises(ConfigurationError, match=r"^FIREFLY_GENAI_MEMORY_POSTGRES_POOL_SIZE"),
+    ):
+        read_settings()
+
+
+def test_from_config_takes_no_store() -> None:
+    with pytest.raises(ConfigurationError, match=r"MemoryManager\(store=…\)"):
+        MemoryManager.from_config(store=InMemoryStore())
 
 
 def test_arguments_that_make_no_sense_are_refused() -> None:

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 import pytest
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
@@ -70,11 +70,35 @@ async def test_where_the_model_fails_sentences_of_the_newest_turns_stand_in(capl
     assert "no network" in caplog.text
     when = TURNS[0].created_at
     earlier = ConversationTurn.of_summary("Ada is a poet.", when)
-    short = create_llm_summarizer(Asked(RuntimeError("no")).model, max_summary_tokens=12)
+    short = create_llm_summarizer(Asked(RuntimeError("no")).model, max_summary_tokens=18)
     summary = await short([earlier, *TURNS])
-    assert summary == "Ada is a poet.\nI like trains. / Trains are nice. They run. Fast.", (
-        "the newest turns, and what was"
+    assert summary == "Ada is a poet.\nI like trains. / Trains are nice. They run", "the newest turn, and what was"
+
+
+async def test_a_summary_without_the_model_keeps_the_limit_and_something_of_everything() -> None:
+    summarizer = create_llm_summarizer(Asked(RuntimeError("no")).model, max_summary_tokens=30)
+    long = ConversationTurn.of_summary("Ada wrote a poem about trains. " * 40, TURNS[0].created_at)
+    endless = ConversationTurn(turn_id=2, user_prompt="prompt " * 500, assistant_response="word" * 500)
+    for turns in ([long, *TURNS], [endless], [long, endless], [*TURNS, endless], [long]):
+        summary = await summarizer(turns)
+        assert 10 < TokenEstimator().estimate(summary) <= 30
+        assert ("Ada wrote" in summary) == (long in turns)
+        assert ("prompt" in summary) == (endless in turns)
+
+
+async def test_a_turn_of_messages_only_is_shown_by_what_they_say() -> None:
+    turn = ConversationTurn(
+        turn_id=0,
+        user_prompt="",
+        assistant_response="",
+        raw_messages=[ModelResponse(parts=[TextPart("Ada lives in Lyon."), ToolCallPart("find", {"city": "Lyon"})])],
     )
+    asked = Asked("")
+    summary = await create_llm_summarizer(asked.model)([turn])
+    assert 'Ada lives in Lyon.\nfind\n{"city":"Lyon"}' in asked.prompts[0]
+    assert summary.startswith("Ada lives in Lyon. / find")
+    only_text = ConversationTurn(turn_id=0, user_prompt="", assistant_response="", raw_messages=["a plain message"])
+    assert await create_llm_summarizer(Asked("").model)([only_text]) == "a plain message"
 
 
 def test_a_template_without_the_place_for_the_turns_is_refused() -> None:

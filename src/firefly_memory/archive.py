@@ -164,14 +164,18 @@ async def _import(view: StoreView, file: Iterable[str], progress: Progress | Non
     counts = Counts()
     reader = _Reader(view, counts)
     number = 0
-    for number, line in enumerate(file, 1):
-        try:
-            await reader.take(number, json.loads(line))
-        except (AttributeError, DecodeError, KeyError, RecursionError, TypeError, ValueError) as exc:
-            if isinstance(exc, FireflyMemoryError) and not isinstance(exc, ValueError):
-                raise
-            raise CorruptDataError("import", f"line {number} of the archive", f"{type(exc).__name__}: {exc}") from exc
-        _report(progress, counts)
+    try:
+        for number, line in enumerate(file, 1):
+            try:
+                await reader.take(number, json.loads(line))
+            except (AttributeError, DecodeError, KeyError, RecursionError, TypeError, ValueError) as exc:
+                if isinstance(exc, FireflyMemoryError) and not isinstance(exc, ValueError):
+                    raise
+                place = f"line {number} of the archive"
+                raise CorruptDataError("import", place, f"{type(exc).__name__}: {exc}") from exc
+            _report(progress, counts)
+    except UnicodeDecodeError as exc:
+        raise CorruptDataError("import", f"the archive after line {number}", f"it is not UTF-8: {exc}") from exc
     if not reader.ended:
         raise CorruptDataError("import", f"the archive after line {number}", "it ends too early")
     return counts

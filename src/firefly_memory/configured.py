@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from pydantic import SecretStr
 
 from firefly_memory.by_url import connect
@@ -14,38 +17,55 @@ def configured_store(settings: MemorySettings) -> EntryStore:
     """Open it. ``ConfigurationError`` names what is missing."""
     # Each store is imported when it is wanted: the others' drivers may not be installed.
     if settings.url is not None:
-        return connect(settings.url.get_secret_value())
+        with _naming("URL"):
+            return connect(settings.url.get_secret_value())
     match settings.backend:
         case "file":
             from firefly_memory.stores.file import FileStore
 
-            return FileStore(settings.file_dir)
+            with _naming("FILE_DIR"):
+                return FileStore(settings.file_dir)
         case "sqlite":
             from firefly_memory.stores.sql.sqlite.store import SQLiteStore
 
-            return SQLiteStore(_needed(settings.sqlite_path, "sqlite", "SQLITE_PATH"))
+            sqlite_path = _needed(settings.sqlite_path, "sqlite", "SQLITE_PATH")
+            with _naming("SQLITE_PATH"):
+                return SQLiteStore(sqlite_path)
         case "postgres":
             from firefly_memory.stores.sql.postgresql.store import PostgreSQLStore
 
-            return PostgreSQLStore(
-                _needed(_secret(settings.postgres_url), "postgres", "POSTGRES_URL"),
-                pool_size=settings.postgres_pool_size,
-                pool_min_size=settings.postgres_pool_min_size,
-                schema_name=settings.postgres_schema,
-            )
+            postgres_url = _needed(_secret(settings.postgres_url), "postgres", "POSTGRES_URL")
+            with _naming("POSTGRES_…"):
+                return PostgreSQLStore(
+                    postgres_url,
+                    pool_size=settings.postgres_pool_size,
+                    pool_min_size=settings.postgres_pool_min_size,
+                    schema_name=settings.postgres_schema,
+                )
         case "mongodb":
             from firefly_memory.stores.mongodb.store import MongoDBStore
 
-            return MongoDBStore(
-                _needed(_secret(settings.mongodb_url), "mongodb", "MONGODB_URL"),
-                database=settings.mongodb_database,
-                collection=settings.mongodb_collection,
-                pool_size=settings.mongodb_pool_size,
-            )
+            mongodb_url = _needed(_secret(settings.mongodb_url), "mongodb", "MONGODB_URL")
+            with _naming("MONGODB_…"):
+                return MongoDBStore(
+                    mongodb_url,
+                    database=settings.mongodb_database,
+                    collection=settings.mongodb_collection,
+                    pool_size=settings.mongodb_pool_size,
+                )
         case _:
             from firefly_memory.stores.memory import InMemoryStore
 
             return InMemoryStore()
+
+
+@contextmanager
+def _naming(variable: str) -> Iterator[None]:
+    """An argument that is refused came from this variable."""
+    try:
+        yield
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{PREFIX}{variable}: {error}") from None
 
 
 def _secret(value: SecretStr | None) -> str | None:

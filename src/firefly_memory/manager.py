@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from firefly_memory.configured import configured_store
 from firefly_memory.conversation import ConversationMemory, Summarizer
+from firefly_memory.errors import ConfigurationError
 from firefly_memory.names import new_entry_id
 from firefly_memory.protocols import MemoryStore
 from firefly_memory.settings import read_settings
@@ -194,6 +195,10 @@ class MemoryManager(Openable):
 
 
 def _configured(options: dict[str, Any]) -> dict[str, Any]:
+    if "store" in options:
+        raise ConfigurationError(
+            "from_config() opens the store itself; for one of your own there is MemoryManager(store=…)"
+        )
     settings = read_settings()
     return {
         "max_conversation_tokens": settings.max_conversation_tokens,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from dotenv import dotenv_values
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from pydantic_settings.sources import DotEnvSettingsSource, EnvSettingsSource
@@ -16,6 +18,8 @@ from firefly_memory.schema import POSTGRESQL_SCHEMA
 
 PREFIX = "FIREFLY_AGENTIC_MEMORY_"
 EARLIER_PREFIX = "FIREFLY_GENAI_MEMORY_"
+ENV_FILE = ".env"
+_LIBRARIES = {"firefly_memory", "pydantic", "pydantic_settings"}
 
 BACKENDS = ("in_memory", "file", "sqlite", "postgres", "mongodb")
 
@@ -26,7 +30,7 @@ class MemorySettings(BaseSettings):
     ``url`` takes the place of ``backend`` and what belongs to it.
     """
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, env_file=".env", extra="ignore", hide_input_in_errors=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_file=ENV_FILE, extra="ignore", hide_input_in_errors=True)
 
     url: SecretStr | None = None
     backend: Literal["in_memory", "file", "sqlite", "postgres", "mongodb"] = "in_memory"
@@ -83,7 +87,9 @@ class _EarlierNames(PydanticBaseSettingsSource):
         found = {name: value for name, value in self._source().items() if name in MemorySettings.model_fields}
         for name in found:
             warnings.warn(
-                f"{EARLIER_PREFIX}{name.upper()} is now called {PREFIX}{name.upper()}", DeprecationWarning, stacklevel=2
+                f"{EARLIER_PREFIX}{name.upper()} is now called {PREFIX}{name.upper()}",
+                DeprecationWarning,
+                stacklevel=_levels_to_the_caller(),
             )
         return found
 
@@ -92,6 +98,8 @@ def read_settings() -> MemorySettings:
     """The settings; ``ConfigurationError`` names the variable that cannot be used, and never shows a secret."""
     try:
         return MemorySettings()
+    except UnicodeDecodeError as exc:
+        raise ConfigurationError(f"the file {ENV_FILE} is not UTF-8: {exc}") from None
     except ValidationError as exc:
         problems = "; ".join(f"{_variable(error['loc'])}: {_problem(error)}" for error in exc.errors())
         raise ConfigurationError(problems) from None
@@ -99,8 +107,16 @@ def read_settings() -> MemorySettings:
 
 def _variable(location: tuple[int | str, ...]) -> str:
     name = str(location[0]).upper()
-    earlier = f"{EARLIER_PREFIX}{name}"
-    return earlier if earlier in os.environ and f"{PREFIX}{name}" not in os.environ else f"{PREFIX}{name}"
+    known = {variable.upper() for variable in (*os.environ, *dotenv_values(ENV_FILE))}
+    return next((p + name for p in (PREFIX, EARLIER_PREFIX) if p + name in known), PREFIX + name)
+
+
+def _levels_to_the_caller() -> int:
+    """The ``stacklevel`` of whoever asked for settings: by default Python hides what libraries are warned of."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals["__name__"].partition(".")[0] in _LIBRARIES:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _problem(error: Mapping[str, Any]) -> str:

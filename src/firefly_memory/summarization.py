@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from firefly_memory.errors import ConfigurationError, MissingDependencyError
 from firefly_memory.options import at_least
 from firefly_memory.settings import PREFIX, read_settings
-from firefly_memory.tokens import TokenEstimator
+from firefly_memory.tokens import TokenEstimator, texts_of
 from firefly_memory.turns import ConversationTurn
 
 if TYPE_CHECKING:
@@ -90,22 +90,37 @@ def as_text(turns: Sequence[ConversationTurn]) -> str:
 def _shown(turn: ConversationTurn) -> str:
     if turn.is_summary:
         return f"Summary of what came before:\n{turn.assistant_response}"
-    return f"User: {turn.user_prompt}\nAssistant: {turn.assistant_response}"
+    if turn.user_prompt or turn.assistant_response:
+        return f"User: {turn.user_prompt}\nAssistant: {turn.assistant_response}"
+    return "\n".join(texts_of(turn.raw_messages))
 
 
 def extracted(turns: Sequence[ConversationTurn], max_tokens: int) -> str:
-    """A summary without a model: the earlier one, then the first sentences of the newest turns, as far as they fit."""
+    """A summary without a model: the earlier one, then the first sentences of the newest turns, as far as they fit.
+
+    Where both are long, each has half.
+    """
     estimator = TokenEstimator()
-    earlier = [turn.assistant_response for turn in turns if turn.is_summary]
-    room = max_tokens - sum(map(estimator.estimate, earlier))
-    kept: list[str] = []
+    earlier = "\n".join(turn.assistant_response for turn in turns if turn.is_summary)
+    room = max_tokens - min(estimator.estimate(earlier), max_tokens // 2)
+    newest = ""
     for turn in reversed([turn for turn in turns if not turn.is_summary]):
-        text = " / ".join(filter(None, (_beginning(turn.user_prompt), _beginning(turn.assistant_response))))
-        room -= estimator.estimate(text)
-        if kept and room < 0:
+        texts = [turn.user_prompt, turn.assistant_response]
+        text = " / ".join(filter(None, map(_beginning, texts if any(texts) else texts_of(turn.raw_messages))))
+        longer = f"{text}\n{newest}".strip()
+        if newest and not estimator.fits(longer, room):
             break
-        kept.append(text)
-    return "\n".join([*earlier, *reversed(kept)])
+        newest = longer
+    newest = _cut(newest, room, estimator)
+    earlier = _cut(earlier, max_tokens - estimator.estimate(f"\n{newest}"), estimator)
+    return f"{earlier}\n{newest}".strip()
+
+
+def _cut(text: str, max_tokens: int, estimator: TokenEstimator) -> str:
+    """As much of the beginning as has at most so many tokens, or a little less."""
+    while (tokens := estimator.estimate(text)) > max_tokens:
+        text = text[: min(len(text) * max_tokens // tokens, len(text) - 1)].rstrip()
+    return text
 
 
 def _beginning(text: str) -> str:

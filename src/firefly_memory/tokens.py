@@ -15,14 +15,13 @@ other JSON value, by its JSON text. pydantic-ai is not imported for that. The ru
 
 from __future__ import annotations
 
-import base64
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
 from firefly_memory.errors import ConfigurationError, MissingDependencyError
+from firefly_memory.file_tokens import IMAGE_IN_LOW_DETAIL, Count, bytes_tokens, file_tokens
 from firefly_memory.vocabularies import (
     EstimatedTokensWarning,
     counted,
@@ -117,10 +116,20 @@ class TokenEstimator:
         return 2 * PER_MESSAGE + self.estimate(user_prompt) + self.estimate(assistant_response)
 
 
-_Count = Callable[[str], int]
+def texts_of(messages: Iterable[Any]) -> list[str]:
+    """What a model reads of messages, in order: what would be counted."""
+    texts: list[str] = []
+
+    def collect(text: str) -> int:
+        texts.append(text)
+        return 0
+
+    for message in messages:
+        _message(collect, message)
+    return texts
 
 
-def _message(count: _Count, message: Any) -> int:
+def _message(count: Count, message: Any) -> int:
     if isinstance(message, str):
         return PER_MESSAGE + count(message)
     parts = _get(message, "parts")
@@ -141,7 +150,7 @@ _NOT_SENT = {
 }
 
 
-def _member(count: _Count, name: str, value: Any) -> int:
+def _member(count: Count, name: str, value: Any) -> int:
     """A member of a dict that is a message. Those of other people's formats count as data."""
     match name:
         case "content":
@@ -155,40 +164,40 @@ def _member(count: _Count, name: str, value: Any) -> int:
     return 0 if name in _NOT_SENT else _data(count, value)
 
 
-def _content(count: _Count, content: Any) -> int:
+def _content(count: Count, content: Any) -> int:
     """Text, or parts, or one part, or nothing."""
     if isinstance(content, (list, tuple)):
         return sum(_part(count, part) for part in content)
     return 0 if content is None else _part(count, content)
 
 
-def _part(count: _Count, part: Any) -> int:
+def _part(count: Count, part: Any) -> int:
     known, members = _PARTS.get(_kind(part), (_data, ()))
     if _first(part, *members) is None:  # perhaps somebody else's kind of the same name
         known = _data
     return known(count, part)
 
 
-def _data(count: _Count, value: Any) -> int:
+def _data(count: Count, value: Any) -> int:
     return count(value if isinstance(value, str) else _json(value))
 
 
-def _texts(count: _Count, part: Any) -> int:
+def _texts(count: Count, part: Any) -> int:
     return sum(_content(count, _get(part, name)) for name in ("content", "text", "refusal"))
 
 
-def _tool_call(count: _Count, call: Any) -> int:
+def _tool_call(count: Count, call: Any) -> int:
     call = _first(call, "function", "custom") or call
     name, arguments = _first(call, "tool_name", "name"), _first(call, "args", "arguments", "input")
     return PER_TOOL + sum(_data(count, data) for data in (name, arguments) if data)
 
 
-def _tool_result(count: _Count, part: Any) -> int:
+def _tool_result(count: Count, part: Any) -> int:
     """OpenAI's and Anthropic's: text or typed parts."""
     return PER_TOOL + _content(count, _first(part, "content", "output"))
 
 
-def _tool_return(count: _Count, part: Any) -> int:
+def _tool_return(count: Count, part: Any) -> int:
     """pydantic-ai's: a file, or files in a list, are sent as files, all else as JSON."""
     content = _get(part, "content")
     tokens = PER_TOOL + _data(count, _get(part, "tool_name") or "")
@@ -206,14 +215,14 @@ def _is_file(value: Any) -> bool:
 _RETRY_WORDS = 40  # what pydantic-ai writes around the message of a validator
 
 
-def _retry(count: _Count, part: Any) -> int:
+def _retry(count: Count, part: Any) -> int:
     return _tool_return(count, part) + _RETRY_WORDS
 
 
 _ENCRYPTED_CHARACTERS = 5  # of base64, for a token: four make three bytes, and a token has about four
 
 
-def _thinking(count: _Count, part: Any) -> int:
+def _thinking(count: Count, part: Any) -> int:
     """What can be read of it; if nothing can, what its length tells."""
     readable = sum(_content(count, _get(part, name)) for name in ("content", "thinking", "summary"))
     if readable:
@@ -224,32 +233,10 @@ def _thinking(count: _Count, part: Any) -> int:
     return len(encrypted) // _ENCRYPTED_CHARACTERS if isinstance(encrypted, str) else 0
 
 
-def _speech(count: _Count, part: Any) -> int:
+def _speech(count: Count, part: Any) -> int:
     """What a user said is sent as sound if that was kept, otherwise as its transcript."""
     audio = _get(part, "audio") if _get(part, "speaker") == "user" else None
     return _content(count, _get(part, "transcript") if audio is None else audio)
-
-
-_IMAGE = 1_600
-_IMAGE_IN_LOW_DETAIL = 85
-_UNKNOWN_LENGTH = {"audio": 2_000, "video": 18_000, "document": 4_000}
-_BYTES_PER_TOKEN = {"audio": 250, "video": 500, "document": 20}
-_BYTES_PER_TOKEN_OF_PCM = 1_000
-_SMALLEST_DOCUMENT = 1_000
-_PCM = re.compile(r"wav|aiff|pcm|l16")
-
-
-def file_tokens(media_type: str, size: int | None) -> int:
-    """The table: what a file of ``size`` bytes costs; ``None`` if that is not known, as for a URL."""
-    kind, _, form = media_type.lower().partition("/")
-    if kind == "image":
-        return _IMAGE
-    if kind not in _BYTES_PER_TOKEN:
-        kind = "document"
-    if size is None:
-        return _UNKNOWN_LENGTH[kind]
-    rate = _BYTES_PER_TOKEN_OF_PCM if kind == "audio" and _PCM.search(form) else _BYTES_PER_TOKEN[kind]
-    return max(_SMALLEST_DOCUMENT if kind == "document" else 1, size // rate)
 
 
 _SENT_AS_FILES = {  # pydantic-ai's kinds, with the type of those that need not say it
@@ -271,17 +258,16 @@ _FILE_TYPES = _SENT_AS_FILES | {
     "file": "application/*",
     "input_file": "application/*",
 }
-_TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml")
 
 
-def _file(count: _Count, part: Any) -> int:
+def _file(count: Count, part: Any) -> int:
     """A file in any of the forms that it is sent in: its bytes, a URL that has them, or a place where they are."""
     kind = _kind(part)
     where = _first(part, "source", "image_url", "input_audio", "video_url", "file") or part
     if (content := _get(where, "content")) is not None:  # the file of a response, a document made of parts
         return _content(count, content)
     if "low" in (_get(where, "detail"), _get(part, "detail"), _get(_get(part, "vendor_metadata"), "detail")):
-        return _IMAGE_IN_LOW_DETAIL
+        return IMAGE_IN_LOW_DETAIL
     media_type = _FILE_TYPES[kind]
     if kind == "input_audio":
         media_type = f"audio/{_get(where, 'format')}"
@@ -293,35 +279,11 @@ def _file(count: _Count, part: Any) -> int:
         data = url if isinstance(url, str) and url.startswith("data:") else None
     if _get(where, "type") == "text" and isinstance(data, str):
         return count(data)
-    return _bytes(count, media_type, data)
-
-
-def _bytes(count: _Count, media_type: str, data: Any) -> int:
-    """``data`` is bytes, or base64, or a data URL, or not known."""
-    if isinstance(data, str):
-        if data.startswith("data:"):
-            head, _, data = data.partition(",")
-            media_type = head.removeprefix("data:").partition(";")[0] or media_type
-        if media_type.startswith(_TEXT_TYPES):
-            data = _from_base64(data)
-        else:
-            return file_tokens(media_type, len(data) * 3 // 4)
-    if not isinstance(data, bytes):
-        return file_tokens(media_type, None)
-    if media_type.startswith(_TEXT_TYPES):  # sent as text
-        return count(data.decode(errors="replace"))
-    return file_tokens(media_type, len(data))
-
-
-def _from_base64(text: str) -> bytes:
-    try:
-        return base64.b64decode(text.replace("-", "+").replace("_", "/") + "==")
-    except ValueError:  # then it is as long as it looks
-        return text.encode(errors="replace")
+    return bytes_tokens(count, media_type, data)
 
 
 # How parts are counted, by their kind, provided that they have one of the members that this needs.
-_PARTS: dict[str, tuple[Callable[[_Count, Any], int], tuple[str, ...]]] = {
+_PARTS: dict[str, tuple[Callable[[Count, Any], int], tuple[str, ...]]] = {
     **dict.fromkeys(
         [
             *("system-prompt", "user-prompt", "text", "text-content", "structured-content", "instruction-delta"),

@@ -13,6 +13,7 @@ from typing import IO, Any
 from firefly_memory.archive import Counts, Progress, export_jsonl, import_jsonl
 from firefly_memory.cli.progress import progress_bar
 from firefly_memory.cli.target import add_url, opened_store
+from firefly_memory.errors import ConfigurationError
 
 
 def add_to(commands: Any) -> None:
@@ -41,7 +42,7 @@ def add_to(commands: Any) -> None:
 
 def _export(arguments: argparse.Namespace) -> None:
     with (
-        opened_store(arguments) as store,
+        opened_store(arguments, existing=True) as store,
         _progress(arguments, "exported") as progress,
         _written(arguments.file) as file,
     ):
@@ -63,6 +64,8 @@ def _written(name: str) -> Iterator[IO[str]]:
         sys.stdout.flush()
         return
     path = Path(name)
+    if path.is_dir() or not path.name:
+        raise ConfigurationError(f"{name} is a directory; name the file to write")
     partial = path.with_name(f"{path.name}.partial")
     try:
         with partial.open("w", encoding="ascii") as file:

@@ -22,7 +22,8 @@ def add_url(parser: argparse.ArgumentParser) -> None:
 
 
 @contextmanager
-def opened_store(arguments: argparse.Namespace) -> Iterator[EntryStore]:
+def opened_store(arguments: argparse.Namespace, *, existing: bool = False) -> Iterator[EntryStore]:
+    """``existing`` is for commands that only read: they shall not make a file whose name was mistyped."""
     if arguments.url:
         store = connect(arguments.url)
     else:
@@ -30,5 +31,7 @@ def opened_store(arguments: argparse.Namespace) -> Iterator[EntryStore]:
         if settings.url is None and settings.backend == "in_memory":
             raise ConfigurationError(f"no store: pass --url, or set {PREFIX}URL or {PREFIX}BACKEND")
         store = configured_store(settings)
+    if existing and store.path is not None and not store.path.exists():
+        raise ConfigurationError(f"there is no {store.path}")
     with store:
         yield store

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, NoReturn
 from warnings import warn
 
@@ -42,6 +43,9 @@ class EntryStore(Openable):
 
     in_transaction: bool = False
     """Whether this is a store in somebody's transaction, as ``bind()`` returns."""
+
+    path: Path | None = None
+    """The file or directory that everything is in, if the store has one."""
 
     @property
     def capabilities(self) -> frozenset[Capability]:

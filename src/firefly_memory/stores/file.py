@@ -62,16 +62,19 @@ class FileStore(EntryStore):
     ``timeout`` is how long a writer waits for another one, in seconds.
     """
 
+    path: Path
+
     def __init__(self, base_dir: str | os.PathLike[str] = ".firefly_memory", *, timeout: float = 30.0) -> None:
         given = os.fspath(base_dir) if isinstance(base_dir, (str, os.PathLike)) else None
         if not isinstance(given, str) or not given or "\0" in given:
             raise ConfigurationError(f"base_dir must name a directory, not {base_dir!r}; use '.' for the current one")
-        self._directory = Path(given)
-        view = RecordView(_FileBackend(_Files(self._directory.absolute(), seconds("timeout", timeout))))
+        self._shown = given
+        self.path = Path(given).absolute()
+        view = RecordView(_FileBackend(_Files(self.path, seconds("timeout", timeout))))
         super().__init__(view, threaded(view))
 
     def __repr__(self) -> str:
-        return f"FileStore({str(self._directory)!r})"
+        return f"FileStore({self._shown!r})"
 
 
 class _Files:

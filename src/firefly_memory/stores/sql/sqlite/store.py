@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
@@ -63,6 +64,8 @@ class SQLiteStore(SQLStore):
             raise ConfigurationError(f"synchronous must be 'FULL', 'NORMAL' or 'EXTRA', not {synchronous!r}")
         if name == IN_MEMORY:
             self._capabilities = self._capabilities - {Capability.DURABLE, Capability.SHARED}
+        else:
+            self.path = Path(name).absolute()
         self._shown = repr(name)
         super().__init__(
             SQLiteDatabase(name, timeout=timeout, synchronous=synchronous.upper(), pool_size=pool_size, migrate=migrate)
