@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from uuid import uuid4
 
+from firefly_memory import ConversationTurn
 from firefly_memory.names import new_entry_id
 from firefly_memory.stores.conversations import StoredTurn
 
@@ -21,5 +22,5 @@ def new_id() -> str:
     return f"conversation {uuid4().hex}"
 
 
-def is_gap_free(turns: Sequence[StoredTurn]) -> bool:
+def is_gap_free(turns: Sequence[StoredTurn] | Sequence[ConversationTurn]) -> bool:
     return [turn.turn_id for turn in turns] == list(range(len(turns)))

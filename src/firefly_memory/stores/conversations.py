@@ -45,6 +45,10 @@ class StoredTurn(NamedTuple):
     created_at: Any
 
 
+Draft = tuple[str, StoredTurn]
+"""The conversation that a turn is to be appended to, and the turn."""
+
+
 class ConversationLog(Protocol):
     """One colour of one place. Ids and texts are in their stored form, ``now`` is in UTC.
 

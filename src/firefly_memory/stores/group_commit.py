@@ -1,85 +1,110 @@
-"""Group commit: saves that arrive while one is under way are made durable together by the next.
+"""Group commit: writes that arrive while one is under way are made durable together by the next.
 
 Every caller still gets its own result after its own data is durable. A group that fails as a whole is taken apart and
-each save tried on its own, so that one bad record does not fail its neighbours.
+each write tried on its own, so that one bad record does not fail its neighbours.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
-
-from firefly_memory.stores.records import Record
+from typing import Generic, TypeVar
 
 LARGEST_GROUP = 128
+LARGEST_GROUP_SIZE = 4_000_000
+"""Of the sizes together, unless a single one is larger."""
 
 _OVERDUE = 0.02
-"""Seconds after which a waiting save stops waiting for the ones before it: these hang, on a locked row perhaps."""
+"""Seconds after which a waiting write stops waiting for the ones before it: these hang, on a locked row perhaps."""
 
-SaveOne = Callable[[Record, datetime], Awaitable[None]]
-SaveGroup = Callable[[list[Record], datetime], Awaitable[list[Record]]]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Writes(ABC, Generic[Item, Result]):
+    """One kind of write."""
+
+    @abstractmethod
+    def key(self, item: Item) -> str:
+        """No two with the same key go together: their order would be lost."""
+
+    @abstractmethod
+    def size(self, item: Item) -> int:
+        """About how many characters it has."""
+
+    @abstractmethod
+    async def one(self, item: Item) -> Result: ...
+
+    @abstractmethod
+    async def again(self, item: Item) -> Result:
+        """:meth:`one` after an attempt whose end is not known: it may have been written."""
+
+    @abstractmethod
+    async def several(self, items: Sequence[Item]) -> Sequence[Result | Exception]:
+        """What each has come to, in order."""
 
 
 @dataclass(slots=True)
-class _Waiting:
-    record: Record
-    now: datetime
-    saved: asyncio.Future[None]
+class _Waiting(Generic[Item, Result]):
+    item: Item
+    key: str
+    size: int
+    done: asyncio.Future[Result]
     begun: bool = False
     """Whether it is on its way to the database, or has been there."""
+    tried: bool = False
+    """Whether an attempt ended without telling how."""
     given_up: bool = False
 
 
-class GroupCommit:
-    """For the saves of one store in one event loop. ``refusal`` makes the error for a record that was refused."""
+class GroupCommit(Generic[Item, Result]):
+    """For the writes of one kind to one store in one event loop."""
 
-    def __init__(self, save_one: SaveOne, save_group: SaveGroup, refusal: Callable[[Record], Exception]) -> None:
-        self._save_one = save_one
-        self._save_group = save_group
-        self._refusal = refusal
-        self._queue: list[_Waiting] = []
-        self._lane: object | None = None  # whoever saves now, and will see to the queue
+    def __init__(self, writes: Writes[Item, Result]) -> None:
+        self._writes = writes
+        self._queue: list[_Waiting[Item, Result]] = []
+        self._lane: object | None = None  # whoever writes now, and will see to the queue
         self._tasks: set[asyncio.Task[None]] = set()
         self._alarm: asyncio.TimerHandle | None = None
 
-    async def save(self, record: Record, now: datetime) -> None:
+    async def write(self, item: Item) -> Result:
         if self._lane is not None:
-            await self._wait(record, now)
-            return
+            return await self._wait(item)
         lane = self._lane = object()  # alone: nobody to wait for, and no task to pay for
         try:
-            await self._save_one(record, now)
+            return await self._writes.one(item)
         finally:
             if self._lane is lane:
                 self._lane = None
                 if self._queue:
                     self._open_lane()
 
-    async def _wait(self, record: Record, now: datetime) -> None:
+    async def _wait(self, item: Item) -> Result:
         loop = asyncio.get_running_loop()
-        waiting = _Waiting(record, now, loop.create_future())
+        key, size = self._writes.key(item), self._writes.size(item)
+        waiting: _Waiting[Item, Result] = _Waiting(item, key, size, loop.create_future())
         self._queue.append(waiting)
         if self._alarm is None:
             self._alarm = loop.call_later(_OVERDUE, self._overdue)
         try:
-            await asyncio.shield(waiting.saved)
+            return await asyncio.shield(waiting.done)
         except asyncio.CancelledError:
             await self._give_up(waiting)
             raise
 
-    async def _give_up(self, waiting: _Waiting) -> None:
-        """Nobody goes on while a save that was given up may still be written: it would undo what is saved next."""
+    async def _give_up(self, waiting: _Waiting[Item, Result]) -> None:
+        """Nobody goes on while a write that was given up may still be made: it would undo what is written next."""
         waiting.given_up = True
         if not waiting.begun:
-            waiting.saved.cancel()
-        while not waiting.saved.done():
+            waiting.done.cancel()
+        while not waiting.done.done():
             with suppress(asyncio.CancelledError):  # it is on its way already
-                await asyncio.wait((waiting.saved,))
-        if not waiting.saved.cancelled():
-            waiting.saved.exception()  # looked at, or the loop complains
+                await asyncio.wait((waiting.done,))
+        if not waiting.done.cancelled():
+            waiting.done.exception()  # looked at, or the loop complains
 
     def _overdue(self) -> None:
         self._alarm = None
@@ -93,7 +118,7 @@ class GroupCommit:
         task.add_done_callback(self._tasks.discard)
 
     async def _drain(self, lane: object) -> None:
-        group: list[_Waiting] = []
+        group: list[_Waiting[Item, Result]] = []
         try:
             while self._lane is lane:
                 group = self._next_group()
@@ -106,58 +131,63 @@ class GroupCommit:
             asyncio.get_running_loop().call_soon(self._hand_over, lane, group)
             raise
 
-    def _hand_over(self, lane: object, group: list[_Waiting]) -> None:
-        """Let another task save what this one was cancelled with. Callers who were cancelled too want nothing more."""
+    def _hand_over(self, lane: object, group: list[_Waiting[Item, Result]]) -> None:
+        """Let another task write what this one was cancelled with. Callers who were cancelled too want nothing more."""
         for waiting in group:
+            waiting.tried = True
             if waiting.given_up:
-                waiting.saved.cancel()
-        self._queue = [waiting for waiting in (*group, *self._queue) if not waiting.saved.done()]
+                waiting.done.cancel()
+        self._queue = [waiting for waiting in (*group, *self._queue) if not waiting.done.done()]
         if self._lane is lane:
             self._lane = None
         if self._queue and self._lane is None:
             self._open_lane()
 
-    def _next_group(self) -> list[_Waiting]:
-        """The longest waiting saves, no two of the same entry: their order would be lost."""
-        group: dict[str, _Waiting] = {}
-        later: list[_Waiting] = []
+    def _next_group(self) -> list[_Waiting[Item, Result]]:
+        """Those who waited longest; one that has been tried before alone."""
+        group: dict[str, _Waiting[Item, Result]] = {}
+        later: list[_Waiting[Item, Result]] = []
+        room, alone = LARGEST_GROUP_SIZE, False
         for waiting in self._queue:
-            if waiting.saved.cancelled():
+            if waiting.done.cancelled():
                 continue
-            full = len(group) == LARGEST_GROUP
-            if full or waiting.record.entry_id in group:
+            room -= waiting.size
+            full = len(group) == LARGEST_GROUP or room < 0 or alone
+            if group and (full or waiting.tried or waiting.key in group):
                 later.append(waiting)
             else:
-                group[waiting.record.entry_id] = waiting
-                waiting.begun = True
+                group[waiting.key] = waiting
+                waiting.begun, alone = True, waiting.tried
         self._queue = later
         return list(group.values())
 
-    async def _commit(self, group: list[_Waiting]) -> None:
+    async def _commit(self, group: list[_Waiting[Item, Result]]) -> None:
         if len(group) == 1:
             await self._commit_one(group[0])
             return
         try:
-            now = max(waiting.now for waiting in group)
-            refused = await self._save_group([waiting.record for waiting in group], now)
+            results = await self._writes.several([waiting.item for waiting in group])
+            outcomes = list(zip(group, results, strict=True))
         except Exception:  # noqa: BLE001 - each caller gets its own error from its own try
+            for waiting in group:
+                waiting.tried = True
             await asyncio.gather(*[self._commit_one(waiting) for waiting in group])
             return
-        ids = {record.entry_id for record in refused}
-        for waiting in group:
-            if waiting.saved.done():
+        for waiting, result in outcomes:
+            if waiting.done.done():
                 continue
-            if waiting.record.entry_id in ids:
-                waiting.saved.set_exception(self._refusal(waiting.record))
+            if isinstance(result, Exception):
+                waiting.done.set_exception(result)
             else:
-                waiting.saved.set_result(None)
+                waiting.done.set_result(result)
 
-    async def _commit_one(self, waiting: _Waiting) -> None:
+    async def _commit_one(self, waiting: _Waiting[Item, Result]) -> None:
+        write = self._writes.again if waiting.tried else self._writes.one
         try:
-            await self._save_one(waiting.record, waiting.now)
+            result = await write(waiting.item)
         except Exception as exc:  # noqa: BLE001 - handed to the caller it belongs to
-            if not waiting.saved.done():
-                waiting.saved.set_exception(exc)
+            if not waiting.done.done():
+                waiting.done.set_exception(exc)
         else:
-            if not waiting.saved.done():
-                waiting.saved.set_result(None)
+            if not waiting.done.done():
+                waiting.done.set_result(result)

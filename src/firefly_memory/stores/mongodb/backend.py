@@ -31,6 +31,7 @@ from firefly_memory.stores.mongodb.conversations import MongoConversationLog
 from firefly_memory.stores.mongodb.documents import Document
 from firefly_memory.stores.mongodb.errors import translated
 from firefly_memory.stores.records import Position, Purged, Record, as_it_is
+from firefly_memory.stores.saves import Save, Saves
 
 T = TypeVar("T")
 
@@ -316,12 +317,11 @@ class GroupingMongoBackend(MongoBackend):
     ) -> None:
         super().__init__(database, connect, close)
         self.conversations = GroupingMongoConversationLog(database, self._connected)
-        self._groups = PerLoop(
-            lambda: GroupCommit(super(GroupingMongoBackend, self).save, self.save_group, _not_the_owner), _nothing
-        )
+        saves = Saves(super().save, self.save_group, _not_the_owner)
+        self._groups: PerLoop[GroupCommit[Save, None]] = PerLoop(lambda: GroupCommit(saves), _nothing)
 
     async def save(self, record: Record, now: datetime) -> None:
-        await self._groups.get().save(record, now)
+        await self._groups.get().write((record, now))
 
 
 async def _missing(connection: Connection, collection: Any, indexes: Iterable[IndexModel]) -> list[IndexModel]:

@@ -20,11 +20,14 @@ class SQLConversationLog:
         self.form = dialect.form
         self.read_instant = dialect.read_instant
         self._run = runner.run
+        self._append = runner.append
 
     async def create(self, conversation_id: str, now: datetime) -> bool:
         return await self._run(operations.create_conversation, conversation_id, now)
 
     async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Head | None:
+        if expected is None and draft.idempotency_key is None:
+            return await self._append((conversation_id, draft))
         return await self._run(operations.append_turn, conversation_id, draft, expected)
 
     async def head(self, conversation_id: str) -> Head | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from firefly_memory.stores.conversations import Head, StoredTurn
+from firefly_memory.stores.conversations import Draft, Head, StoredTurn
 from firefly_memory.stores.sql.errors import is_duplicate
 from firefly_memory.stores.sql.operations import SQLSession
 from firefly_memory.stores.sql.pool import repeated_as
@@ -33,24 +33,22 @@ def append_again(session: SQLSession, conversation_id: str, draft: StoredTurn, e
 
 @repeated_as(append_again)
 def append_turn(session: SQLSession, conversation_id: str, draft: StoredTurn, expected: int | None) -> Head | None:
-    statements = session.statements.conversations
-    values = {**statements.values(conversation_id, draft), "expected": expected}
     try:
-        if session.statements.queries_may_write:
-            with session.attempt():
-                rows = session.fetch(statements.append, values)
-        else:
-            with session.transaction():
-                rows = session.fetch(statements.take_number, values)
-                if rows:
-                    head = Head(*rows[0])
-                    place = {"turn_id": head.turns - 1, "tokens_before": head.tokens - draft.tokens}
-                    session.execute(statements.insert_turn, {**values, **place})
+        return session.statements.write_turn(session, (conversation_id, draft), expected)
     except Exception as exc:
         if not is_duplicate(exc):
             raise
         return None  # somebody else appended it under its idempotency key at the same moment
-    return Head(*rows[0]) if rows else None
+
+
+def append_group_again(session: SQLSession, drafts: Sequence[Draft]) -> list[Head | None]:
+    return [append_again(session, *draft, None) for draft in drafts]
+
+
+@repeated_as(append_group_again)
+def append_group(session: SQLSession, drafts: Sequence[Draft]) -> list[Head | None]:
+    """Append turns of different callers, which have no conditions. Durable when it returns."""
+    return [*session.statements.write_turns(session, drafts)]
 
 
 def conversation_head(session: SQLSession, conversation_id: str) -> Head | None:

@@ -51,8 +51,8 @@ class ConversationStatements:
         self._of = of
         tables = schema.metadata(schema_name).tables
         prefix = f"{schema_name}." if schema_name else ""
-        self._conversations = tables[f"{prefix}memory_conversations"]
-        self._turns = tables[f"{prefix}memory_turns"]
+        self.table = tables[f"{prefix}memory_conversations"]
+        self.turns_table = tables[f"{prefix}memory_turns"]
 
     def values(self, conversation_id: str, draft: StoredTurn) -> dict[str, Any]:
         """The parameters for a turn to be appended."""
@@ -63,15 +63,15 @@ class ConversationStatements:
         now = self._now("now")
         zero: ColumnElement[int] = literal_column("0")
         row = {"conversation_id": _text("conversation_id"), "turns": zero, "tokens": zero}
-        made = self._of.insert(self._conversations).values({**row, "created_at": now, "updated_at": now})
+        made = self._of.insert(self.table).values({**row, "created_at": now, "updated_at": now})
         return self._compiled(made.on_conflict_do_nothing())
 
     @cached_property
     def append(self) -> Statement:
         """The next number and the turn that has it, in one statement, where a query may write."""
         head = self._next_number.cte("head")
-        columns = [column.name for column in self._turns.columns]
-        turn = insert(self._turns).from_select(columns, select(*self._turn(head.c).values()).select_from(head))
+        columns = [column.name for column in self.turns_table.columns]
+        turn = insert(self.turns_table).from_select(columns, select(*self._turn(head.c).values()).select_from(head))
         written = turn.returning(literal_column("1")).cte("written")
         # Nothing reads "written", but it is named here, so that nobody takes it for one that may be left out.
         return self._compiled(select(*head.c).add_cte(written))
@@ -84,16 +84,16 @@ class ConversationStatements:
     @cached_property
     def insert_turn(self) -> Statement:
         """The second half."""
-        return self._compiled(insert(self._turns).values(self._turn(None)))
+        return self._compiled(insert(self.turns_table).values(self._turn(None)))
 
     @property
     def _next_number(self) -> Any:
-        c = self._conversations.c
+        c = self.table.c
         current = select(c.turns).where(self._is_this(c)).scalar_subquery()
         as_expected = or_(
             _number("expected").is_(None), _number("expected") == func.coalesce(current, literal_column("0"))
         )
-        turns = self._turns.c
+        turns = self.turns_table.c
         is_there = exists().where(self._is_this(turns), turns.idempotency_key == _text("idempotency_key"))
         first = select(
             _text("conversation_id"),
@@ -103,7 +103,7 @@ class ConversationStatements:
             self._now("created_at"),
         ).where(as_expected, not_(is_there))
         names = ["conversation_id", "turns", "tokens", "created_at", "updated_at"]
-        new = self._of.insert(self._conversations).from_select(names, first)
+        new = self._of.insert(self.table).from_select(names, first)
         counted = new.on_conflict_do_update(
             index_elements=[c.conversation_id],
             set_={
@@ -114,13 +114,13 @@ class ConversationStatements:
             # Once more, for somebody may have appended since it was looked at.
             where=c.turns == func.coalesce(_number("expected"), c.turns),
         )
-        return counted.returning(*self._head())
+        return counted.returning(*self.head_columns())
 
     def _turn(self, head: Any) -> dict[str, Any]:
         """The values of a row: the number and the sum before it from ``head``, or as parameters."""
         row = {
             column.name: self._of.value_in(column.name, bindparam(column.name, type_=self._of.type_in(column)))
-            for column in self._turns.columns
+            for column in self.turns_table.columns
         }
         if head is not None:
             row["turn_id"] = head.turns - literal_column("1")
@@ -129,12 +129,12 @@ class ConversationStatements:
 
     @cached_property
     def head(self) -> Statement:
-        return self._compiled(select(*self._head()).where(self._is_this(self._conversations.c)))
+        return self._compiled(select(*self.head_columns()).where(self._is_this(self.table.c)))
 
     @cached_property
     def window(self) -> Statement:
         """The newest turns that fit a budget, found by their running sums; each row starts with the head's columns."""
-        c, t = self._conversations.c, self._turns.c
+        c, t = self.table.c, self.turns_table.c
         # Every turn has a token at least, so the sums tell the evicted turns as well. No condition on their numbers: it
         # would lead the planner to the index of these.
         from_here_on = c.tokens - _number("budget")
@@ -145,8 +145,8 @@ class ConversationStatements:
         )
         # The summary comes with one row only, for it may be long: the newest turn's, or that of a lone head.
         once = case((or_(t.turn_id.is_(None), t.turn_id == c.turns - literal_column("1")), c.summary))
-        found = select(*self._head(summary=once), *self._stored_turn()).select_from(
-            self._conversations.outerjoin(self._turns, fits)
+        found = select(*self.head_columns(summary=once), *self._stored_turn()).select_from(
+            self.table.outerjoin(self.turns_table, fits)
         )
         return self._compiled(found.where(self._is_this(c)).order_by(t.tokens_before))
 
@@ -160,19 +160,19 @@ class ConversationStatements:
 
     @property
     def _turns_after(self) -> Any:
-        t = self._turns.c
+        t = self.turns_table.c
         return select(*self._stored_turn()).where(self._is_this(t), t.turn_id > _number("after")).order_by(t.turn_id)
 
     @cached_property
     def find(self) -> Statement:
-        t = self._turns.c
+        t = self.turns_table.c
         wanted = select(*self._stored_turn()).where(self._is_this(t), t.idempotency_key == _text("idempotency_key"))
         return self._compiled(wanted)
 
     @cached_property
     def appended(self) -> Statement:
         """How many turns and tokens there were after an append, if its turn is one of the newest."""
-        t = self._turns.c
+        t = self.turns_table.c
         numbers = (t.append_id, t.turn_id, t.tokens_before, t.tokens)
         of_this = select(*numbers).where(self._is_this(t))
         newest = of_this.order_by(t.turn_id.desc()).limit(literal_column("1000")).subquery().c
@@ -181,12 +181,12 @@ class ConversationStatements:
 
     @cached_property
     def claim(self) -> Statement:
-        c = self._conversations.c
+        c = self.table.c
         # Or ours already: the call may be repeated after a lost connection.
         ended = or_(c.claimed_until <= self._now("now"), c.claimed_until > self._now("beyond"))  # or a clock jumped
         free = or_(c.claim.is_(None), ended, c.claim == _text("new_claim"))
         return self._compiled(
-            update(self._conversations)
+            update(self.table)
             .where(self._is_this(c), c.evicted_turns == _number("evicted"), free)
             .values(claim=_text("new_claim"), claimed_until=self._now("until"))
         )
@@ -201,17 +201,17 @@ class ConversationStatements:
         return self._compiled(self._end_claim({}))
 
     def _end_claim(self, values: Mapping[str, Any]) -> Any:
-        c = self._conversations.c
-        mine = update(self._conversations).where(self._is_this(c), c.claim == _text("held"))
+        c = self.table.c
+        mine = update(self.table).where(self._is_this(c), c.claim == _text("held"))
         return mine.values(claim=null(), claimed_until=null(), **values)
 
     @cached_property
     def delete_head(self) -> Statement:
-        return self._compiled(delete(self._conversations).where(self._is_this(self._conversations.c)))
+        return self._compiled(delete(self.table).where(self._is_this(self.table.c)))
 
     @cached_property
     def delete_turns(self) -> Statement:
-        return self._compiled(delete(self._turns).where(self._is_this(self._turns.c)))
+        return self._compiled(delete(self.turns_table).where(self._is_this(self.turns_table.c)))
 
     @cached_property
     def newest(self) -> Statement:
@@ -219,22 +219,24 @@ class ConversationStatements:
 
     @cached_property
     def older(self) -> Statement:
-        c = self._conversations.c
+        c = self.table.c
         place = tuple_(c.created_at, self._of.by_code_point(c.conversation_id))
         return self._compiled(self._page().where(place < tuple_(self._now("created_at"), _text("conversation_id"))))
 
     def _page(self) -> Any:
-        c = self._conversations.c
+        c = self.table.c
         newest_first = c.created_at.desc(), self._of.by_code_point(c.conversation_id).desc()
-        return select(*self._head(summary=null())).order_by(*newest_first).limit(bindparam("limit", type_=Integer))
+        return (
+            select(*self.head_columns(summary=null())).order_by(*newest_first).limit(bindparam("limit", type_=Integer))
+        )
 
-    def _head(self, **instead: ColumnElement[Any]) -> list[Any]:
-        c = self._conversations.c
+    def head_columns(self, **instead: ColumnElement[Any]) -> list[Any]:
+        c = self.table.c
         columns = [instead.get(name, self._of.value_out(c[name])) for name in Head._fields]
         return [column.label(name) for name, column in zip(Head._fields, columns, strict=True)]
 
     def _stored_turn(self) -> list[Any]:
-        c = self._turns.c
+        c = self.turns_table.c
         return [self._of.value_out(c[name]).label(f"turn_{name}") for name in StoredTurn._fields]
 
     def _is_this(self, columns: Any) -> ColumnElement[bool]:

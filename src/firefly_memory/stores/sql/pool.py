@@ -30,6 +30,7 @@ def repeated_as(again: Operation[P, T]) -> Callable[[Operation[P, T]], Operation
 
     def register(operation: Operation[P, T]) -> Operation[P, T]:
         _AGAIN[operation] = again
+        again.__name__ = operation.__name__  # errors have it
         return operation
 
     return register

@@ -11,10 +11,11 @@ from sqlalchemy.util import greenlet_spawn
 
 from firefly_memory.errors import NotSupportedError
 from firefly_memory.stores.cancellation import in_worker_thread
-from firefly_memory.stores.group_commit import GroupCommit
+from firefly_memory.stores.conversations import Draft, Head
 from firefly_memory.stores.loops import PerLoop
 from firefly_memory.stores.records import Record
-from firefly_memory.stores.sql import operations
+from firefly_memory.stores.sql import conversation_operations, operations
+from firefly_memory.stores.sql.groups import Groups
 from firefly_memory.stores.sql.pool import Operation
 
 P = ParamSpec("P")
@@ -28,6 +29,9 @@ class Runner(Protocol):
 
     async def save(self, record: Record, now: datetime) -> None:
         """``operations.save``, which a runner may put together with other callers' saves."""
+
+    async def append(self, draft: Draft) -> Head | None:
+        """``append_turn`` without a condition, likewise."""
 
     async def initialize(self, migrate: bool | None) -> None: ...
 
@@ -86,6 +90,9 @@ class CallRunner:
     async def save(self, record: Record, now: datetime) -> None:
         await self.run(operations.save, record, now)
 
+    async def append(self, draft: Draft) -> Head | None:
+        return await self.run(conversation_operations.append_turn, *draft, None)
+
     async def initialize(self, migrate: bool | None) -> None:
         await self._through(partial(self._works.initialize, migrate))
 
@@ -94,28 +101,17 @@ class CallRunner:
 
 
 class GroupingRunner(CallRunner):
-    """The same, with the saves of one event loop put together."""
+    """The same, with the writes of one event loop put together."""
 
     def __init__(self, works: Works, through: Through) -> None:
         super().__init__(works, through)
-        self._groups = PerLoop(lambda: group_commit(self), _nothing)
+        self._groups = PerLoop(lambda: Groups(self), _nothing)
 
     async def save(self, record: Record, now: datetime) -> None:
-        await self._groups.get().save(record, now)
+        await self._groups.get().saves.write((record, now))
 
-
-class _Runs(Protocol):
-    async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
-
-
-def group_commit(runner: _Runs) -> GroupCommit:
-    async def save_one(record: Record, now: datetime) -> None:
-        await runner.run(operations.save, record, now)
-
-    async def save_group(records: list[Record], now: datetime) -> list[Record]:
-        return await runner.run(operations.save_group, records, now)
-
-    return GroupCommit(save_one, save_group, operations.not_the_owner)
+    async def append(self, draft: Draft) -> Head | None:
+        return await self._groups.get().appends.write(draft)
 
 
 async def _nothing(_: object) -> None:

@@ -38,6 +38,7 @@ from sqlalchemy.types import TypeEngine
 
 from firefly_memory import schema
 from firefly_memory.codec import Form
+from firefly_memory.stores.conversations import Draft, Head
 from firefly_memory.stores.records import Purged, Record
 from firefly_memory.stores.sql.conversation_statements import ConversationStatements
 from firefly_memory.stores.sql.statement import Statement
@@ -58,8 +59,6 @@ class Statements(ABC):
     dialect_name: ClassVar[str]
     form: ClassVar[Form]
     begin: ClassVar[str]
-    queries_may_write: ClassVar[bool]
-    """Whether a ``WITH`` may insert, so that one statement does the work of two."""
 
     def __init__(self, dialect: Dialect, schema_name: str | None) -> None:
         self._dialect = dialect
@@ -128,6 +127,14 @@ class Statements(ABC):
     @abstractmethod
     def write_group(self, session: Session[Any], records: Sequence[Record], now: datetime) -> list[Record]:
         """The same for rows of different callers, durable in one go, each for itself."""
+
+    @abstractmethod
+    def write_turn(self, session: Session[Any], draft: Draft, expected: int | None) -> Head | None:
+        """Append a turn; the head after it, or ``None`` where it may not be appended."""
+
+    @abstractmethod
+    def write_turns(self, session: Session[Any], drafts: Sequence[Draft]) -> list[Head]:
+        """Append turns of different callers, durable in one go; the head after each. None has a condition."""
 
     @abstractmethod
     def insert(self, table: Table) -> Any:

@@ -13,10 +13,12 @@ from sqlalchemy.util import greenlet_spawn
 
 from firefly_memory.options import at_least
 from firefly_memory.stores.cancellation import in_worker_thread
+from firefly_memory.stores.conversations import Draft, Head
 from firefly_memory.stores.loops import PerLoop
 from firefly_memory.stores.records import Record
 from firefly_memory.stores.sql.database import Database
 from firefly_memory.stores.sql.errors import Place
+from firefly_memory.stores.sql.groups import Groups
 from firefly_memory.stores.sql.migrate import checked_schema_name, has_schema, upgrade_schema
 from firefly_memory.stores.sql.pool import Operation, Pool
 from firefly_memory.stores.sql.postgresql.engines import (
@@ -27,7 +29,7 @@ from firefly_memory.stores.sql.postgresql.engines import (
 )
 from firefly_memory.stores.sql.postgresql.statements import PostgreSQLStatements
 from firefly_memory.stores.sql.postgresql.urls import PostgreSQLUrl
-from firefly_memory.stores.sql.runners import CallRunner, group_commit, here
+from firefly_memory.stores.sql.runners import CallRunner, here
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -87,14 +89,14 @@ class PostgreSQLDatabase(Database):
 
 
 class _Lane:
-    """What one event loop has of a database: a pool, and the saves that are put together."""
+    """What one event loop has of a database: a pool, and the writes that are put together."""
 
     def __init__(self, pool: Pool[Any], connections: int) -> None:
         self.pool = pool
         self._connections = connections_of(pool.engine)
         # Waiting here costs a fraction of waiting in the pool. Statements have a time-out, so it cannot be for ever.
         self._free = asyncio.Semaphore(connections)
-        self.group = group_commit(self)
+        self.groups = Groups(self)
         self.preparing = asyncio.Lock()
 
     async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -124,7 +126,11 @@ class _LoopRunner:
 
     async def save(self, record: Record, now: datetime) -> None:
         lane = await self._lane("save")
-        await lane.group.save(record, now)
+        await lane.groups.saves.write((record, now))
+
+    async def append(self, draft: Draft) -> Head | None:
+        lane = await self._lane("append_turn")
+        return await lane.groups.appends.write(draft)
 
     async def initialize(self, migrate: bool | None) -> None:
         lane = await self._lane("initialize", migrate)

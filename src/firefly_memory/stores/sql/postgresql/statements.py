@@ -28,7 +28,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 from firefly_memory.codec import JSONB, Form
+from firefly_memory.stores.conversations import Draft, Head
 from firefly_memory.stores.records import Purged, Record
+from firefly_memory.stores.sql.postgresql.turn_groups import GIVEN, append_group
 from firefly_memory.stores.sql.session import Session
 from firefly_memory.stores.sql.statement import Statement
 from firefly_memory.stores.sql.statements import Statements
@@ -45,7 +47,6 @@ class PostgreSQLStatements(Statements):
     dialect_name: ClassVar[str] = "postgresql"
     form: ClassVar[Form] = JSONB
     begin: ClassVar[str] = "BEGIN"
-    queries_may_write: ClassVar[bool] = True
 
     def by_code_point(self, column: ColumnElement[str]) -> ColumnElement[str]:
         return column.collate("C")
@@ -117,9 +118,17 @@ class PostgreSQLStatements(Statements):
     @cached_property
     def upsert_group(self) -> Statement:
         """The same, but giving up soon where a row is locked: the callers of a group have nothing to do with it."""
+        return self.compiled(self._upsert_arrays(self._patience))
+
+    @cached_property
+    def append_group(self) -> Statement:
+        """Turns of several callers, with the same patience."""
+        return self.compiled(append_group(self, self._patience))
+
+    @property
+    def _patience(self) -> Any:
         # Set for the statement's own transaction, in the same round trip; volatile, so evaluated before any row.
-        patience = select(func.set_config("lock_timeout", bindparam("patience", type_=Text), true())).cte("patience")
-        return self.compiled(self._upsert_arrays(patience))
+        return select(func.set_config("lock_timeout", bindparam("patience", type_=Text), true())).cte("patience")
 
     def _upsert_arrays(self, patience: Any) -> Any:
         columns = list(self._entries.columns)
@@ -145,6 +154,17 @@ class PostgreSQLStatements(Statements):
     def write_group(self, session: Session[Any], records: Sequence[Record], now: datetime) -> list[Record]:
         values = self._arrays(records, now) | {"patience": GROUP_PATIENCE}
         return self._refused(records, session.fetch(self.upsert_group, values))
+
+    def write_turn(self, session: Session[Any], draft: Draft, expected: int | None) -> Head | None:
+        values = {**self.conversations.values(*draft), "expected": expected}
+        with session.attempt():
+            rows = session.fetch(self.conversations.append, values)
+        return Head(*rows[0]) if rows else None
+
+    def write_turns(self, session: Session[Any], drafts: Sequence[Draft]) -> list[Head]:
+        rows = [self.conversations.values(*draft) for draft in drafts]
+        values = {name: [row[name] for row in rows] for name in GIVEN} | {"patience": GROUP_PATIENCE}
+        return [Head(*row) for row in session.fetch(self.append_group, values)]
 
     def _arrays(self, records: Sequence[Record], now: datetime) -> dict[str, Any]:
         # By id, so that two processes that write the same rows lock them in the same order.

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Select, Table, Text, bindparam, func, lite
 from sqlalchemy.dialects import sqlite
 
 from firefly_memory.codec import TEXT, Form
+from firefly_memory.stores.conversations import Draft, Head
 from firefly_memory.stores.records import Record
 from firefly_memory.stores.sql.session import Session
 from firefly_memory.stores.sql.statements import Statements
@@ -20,7 +21,6 @@ class SQLiteStatements(Statements):
     dialect_name: ClassVar[str] = "sqlite"
     form: ClassVar[Form] = TEXT
     begin: ClassVar[str] = "BEGIN IMMEDIATE"
-    queries_may_write: ClassVar[bool] = False
 
     def by_code_point(self, column: ColumnElement[str]) -> ColumnElement[str]:
         return column  # SQLite's own way
@@ -73,6 +73,25 @@ class SQLiteStatements(Statements):
     def write_group(self, session: Session[Any], records: Sequence[Record], now: datetime) -> list[Record]:
         with session.transaction():
             return [record for record in records if session.execute(self.upsert, self._row_values(record, now)) == 0]
+
+    def write_turn(self, session: Session[Any], draft: Draft, expected: int | None) -> Head | None:
+        with session.transaction():
+            return self._write_turn(session, draft, expected)
+
+    def write_turns(self, session: Session[Any], drafts: Sequence[Draft]) -> list[Head]:
+        with session.transaction():
+            heads = [self._write_turn(session, draft, None) for draft in drafts]
+        return [head for head in heads if head is not None]
+
+    def _write_turn(self, session: Session[Any], draft: Draft, expected: int | None) -> Head | None:
+        values = {**self.conversations.values(*draft), "expected": expected}
+        rows = session.fetch(self.conversations.take_number, values)
+        if not rows:
+            return None
+        head = Head(*rows[0])
+        place = {"turn_id": head.turns - 1, "tokens_before": head.tokens - values["tokens"]}
+        session.execute(self.conversations.insert_turn, {**values, **place})
+        return head
 
     def _row_values(self, record: Record, now: datetime) -> dict[str, Any]:
         return {**self.values(record), "now": self.instant(now)}

@@ -1,0 +1,58 @@
+"""What the callers of one event loop write at the same time, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import ParamSpec, Protocol, TypeVar
+
+from firefly_memory.stores.conversations import Draft, Head
+from firefly_memory.stores.group_commit import GroupCommit, Writes
+from firefly_memory.stores.records import Record
+from firefly_memory.stores.saves import Save, Saves
+from firefly_memory.stores.sql import conversation_operations, operations
+from firefly_memory.stores.sql.pool import Operation
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Runs(Protocol):
+    async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+
+class Groups:
+    """The groups of saves, and those of turns."""
+
+    def __init__(self, runner: _Runs) -> None:
+        async def save_one(record: Record, now: datetime) -> None:
+            await runner.run(operations.save, record, now)
+
+        async def save_group(records: list[Record], now: datetime) -> list[Record]:
+            return await runner.run(operations.save_group, records, now)
+
+        self.saves: GroupCommit[Save, None] = GroupCommit(Saves(save_one, save_group, operations.not_the_owner))
+        self.appends: GroupCommit[Draft, Head | None] = GroupCommit(_Appends(runner))
+
+
+class _Appends(Writes[Draft, Head | None]):
+    """The writes of turns without a condition."""
+
+    def __init__(self, runner: _Runs) -> None:
+        self._run = runner.run
+
+    def key(self, item: Draft) -> str:
+        return item[1].append_id
+
+    def size(self, item: Draft) -> int:
+        turn = item[1]
+        return len(turn.user_prompt) + len(turn.assistant_response) + len(turn.messages or "")
+
+    async def one(self, item: Draft) -> Head | None:
+        return await self._run(conversation_operations.append_turn, *item, None)
+
+    async def again(self, item: Draft) -> Head | None:
+        return await self._run(conversation_operations.append_again, *item, None)
+
+    async def several(self, items: Sequence[Draft]) -> Sequence[Head | Exception | None]:
+        return await self._run(conversation_operations.append_group, items)
