@@ -1,4 +1,4 @@
-"""The contract: what a store is, and the twelve rules that every store keeps.
+"""The contract: what a store is, and the rules that every store keeps.
 
 The conformance suite in :mod:`firefly_memory.testing` tests each rule by its number. A backend of your own needs the
 five methods of :class:`MemoryStore`; wherever a store is taken, :func:`firefly_memory.adapt` gives it the rest.
@@ -45,6 +45,34 @@ R11, bounded
 R12, clear
     Trouble is one typed error (:mod:`firefly_memory.errors`) that says what to do. Nothing is silently reset,
     dropped, truncated or retried for ever. No password appears in a message, log or ``repr``.
+
+What is built on stores keeps rules of its own, whichever store it is built on:
+
+C1, appending
+    The turns of a conversation are numbered 0, 1, 2 … without gaps, in the order in which the store took them,
+    however many tasks, threads and processes append. A turn comes back as it was stored.
+C2, retries
+    ``turn_id`` or ``idempotency_key`` makes a repeated append return the turn that is stored, and is a
+    ``TurnConflictError`` if the content differs. ``expected_turns`` refuses, with ``StaleConversationError``, a turn
+    whose author had not seen the newest one. Of several that expect the same, one succeeds.
+C3, the window
+    The history is the newest turns that fit the budget, whole, oldest first; a call and its result are both in it or
+    both out. What is counted is what is replayed. A ``Window`` says what was left out, and why.
+C4, the summary
+    Above the threshold the oldest turns are handed to the summarizer and leave the window, each of them once, by
+    whichever writer came first; the earlier summary is handed to it as the first turn. They stay stored. A summarizer
+    that fails changes nothing.
+C5, elsewhere
+    An export is JSON and makes an equal conversation when it is imported; importing it again changes nothing. A
+    deleted conversation starts again from nothing. Conversations are listed newest first.
+W1, facts
+    A key of a scope has one fact, the last one set, until it is deleted or its ``ttl`` is over. Keys keep the order
+    in which they were first set. Scopes see nothing of each other.
+W2, facts of many writers
+    One fact is left of many that are set at once. ``increment`` counts every addition, and of several calls of
+    ``compare_and_set`` that expect the same, one succeeds.
+W3, facts in a prompt
+    ``to_context_string`` has one line for each fact, whatever its value is.
 
 Ids, namespaces and keys are any non-empty text of up to 512 characters; anything else is refused at the door with
 ``InvalidEntryError``.
