@@ -209,7 +209,7 @@ def test_connections_that_do_not_fit_are_refused(place: Place) -> None:
         with pytest.raises(ConfigurationError, match="for sqlite, this store is for postgresql"):
             postgresql.bind(connection)
         store = SQLiteStore(place.directory / "other.db")
-        with pytest.raises(SchemaMismatchError, match="alembic upgrade head"):
+        with pytest.raises(SchemaMismatchError, match="firefly-memory db upgrade"):
             store.bind(connection).save(NAMESPACE, MemoryEntry())
     with pytest.raises(ConfigurationError, match="has not been opened"):
         store.bind(AsyncConnection(create_async_engine("sqlite+aiosqlite://")))

@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from firefly_memory import EntryStore, MemoryEntry, PostgreSQLStore, SQLiteStore
-from firefly_memory.stores.sql.migrate import _lock_key
+from firefly_memory.stores.sql.migrate import lock_key
 from tests.backends import Place
 
 DRIVERS = pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
@@ -150,8 +150,8 @@ async def test_a_cancelled_start_leaves_nothing_behind(
         asyncio.get_running_loop().call_soon(holder.commit)
         with pytest.raises(asyncio.CancelledError):
             await task
-    assert admin.execute("SELECT pg_try_advisory_lock(%s)", (_lock_key(name),)).fetchone() == (True,)
-    admin.execute("SELECT pg_advisory_unlock(%s)", (_lock_key(name),))
+    assert admin.execute("SELECT pg_try_advisory_lock(%s)", (lock_key(name),)).fetchone() == (True,)
+    admin.execute("SELECT pg_advisory_unlock(%s)", (lock_key(name),))
     await store.async_save("n", MemoryEntry())
     await store.close()
 
@@ -165,10 +165,10 @@ def test_a_start_that_finds_the_lock_taken_gives_up_when_it_is_cancelled(
         async with asyncio.timeout(1):
             await PostgreSQLStore(place.postgresql(), schema_name=schema_name, timeout=100).initialize()
 
-    admin.execute("SELECT pg_advisory_lock(%s)", (_lock_key(schema_name),))
+    admin.execute("SELECT pg_advisory_lock(%s)", (lock_key(schema_name),))
     with pytest.raises(TimeoutError):
         asyncio.run(start())
-    admin.execute("SELECT pg_advisory_unlock(%s)", (_lock_key(schema_name),))
+    admin.execute("SELECT pg_advisory_unlock(%s)", (lock_key(schema_name),))
 
 
 @pytest.mark.parametrize("pool_min_size", [2, 10])

@@ -365,7 +365,7 @@ def test_a_missing_table_is_said_so_and_a_new_file_is_made(tmp_path: Path) -> No
         connection = sqlite3.connect(path)
         connection.execute("DROP TABLE memory_entries")
         connection.close()
-        with pytest.raises(SchemaMismatchError, match="alembic upgrade head"):
+        with pytest.raises(SchemaMismatchError, match="firefly-memory db upgrade"):
             store.load("n")
 
 

@@ -55,7 +55,7 @@ def test_a_missing_schema_is_made_or_reported(
     colour: Colour, url: str, name: str, using: Using, admin: Callable[[str], list[Any]]
 ) -> None:
     store = using(PostgreSQLStore(url, schema_name=name, migrate=False), colour)
-    with pytest.raises(SchemaMismatchError, match=r"run: alembic -x schema=\w+ upgrade head") as caught:
+    with pytest.raises(SchemaMismatchError, match=r"run: firefly-memory db upgrade --schema \w+") as caught:
         store("load", "n")
     assert (caught.value.found, caught.value.expected) == (None, HEAD)
     assert not admin(f"SELECT 1 FROM pg_namespace WHERE nspname = '{name}'"), "only looked at"
@@ -91,7 +91,7 @@ def test_a_table_dropped_under_a_running_store_is_reported(
     store = using(PostgreSQLStore(url, schema_name=name), colour)
     store("save", "n", MemoryEntry())
     admin(f"DROP SCHEMA {name} CASCADE")
-    with pytest.raises(SchemaMismatchError, match=r"alembic .*upgrade head"):
+    with pytest.raises(SchemaMismatchError, match=r"firefly-memory db upgrade"):
         store("load", "n")
 
 

@@ -16,9 +16,10 @@ from firefly_memory.stores.base import EntryStore
 def configured_store(settings: MemorySettings) -> EntryStore:
     """Open it. ``ConfigurationError`` names what is missing."""
     # Each store is imported when it is wanted: the others' drivers may not be installed.
-    if settings.url is not None:
+    url = settings.store_url
+    if url is not None:
         with _naming("URL"):
-            return connect(settings.url.get_secret_value())
+            return connect(url, **({} if settings.migrate else _without_migrating(url)))
     match settings.backend:
         case "file":
             from firefly_memory.stores.file import FileStore
@@ -30,7 +31,7 @@ def configured_store(settings: MemorySettings) -> EntryStore:
 
             sqlite_path = _needed(settings.sqlite_path, "sqlite", "SQLITE_PATH")
             with _naming("SQLITE_PATH"):
-                return SQLiteStore(sqlite_path)
+                return SQLiteStore(sqlite_path, migrate=settings.migrate)
         case "postgres":
             from firefly_memory.stores.sql.postgresql.store import PostgreSQLStore
 
@@ -41,6 +42,7 @@ def configured_store(settings: MemorySettings) -> EntryStore:
                     pool_size=settings.postgres_pool_size,
                     pool_min_size=settings.postgres_pool_min_size,
                     schema_name=settings.postgres_schema,
+                    migrate=settings.migrate,
                 )
         case "mongodb":
             from firefly_memory.stores.mongodb.store import MongoDBStore
@@ -52,11 +54,17 @@ def configured_store(settings: MemorySettings) -> EntryStore:
                     database=settings.mongodb_database,
                     collection=settings.mongodb_collection,
                     pool_size=settings.mongodb_pool_size,
+                    migrate=settings.migrate,
                 )
         case _:
             from firefly_memory.stores.memory import InMemoryStore
 
             return InMemoryStore()
+
+
+def _without_migrating(url: str) -> dict[str, bool]:
+    """Files and memory have nothing to migrate, and no such option."""
+    return {} if url.lower().startswith(("file:", "memory:")) else {"migrate": False}
 
 
 @contextmanager

@@ -6,7 +6,9 @@ import inspect
 import os
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 from dotenv import dotenv_values
 from pydantic import Field, SecretStr, ValidationError
@@ -27,12 +29,13 @@ BACKENDS = ("in_memory", "file", "sqlite", "postgres", "mongodb")
 class MemorySettings(BaseSettings):
     """Settings from variables that start with ``FIREFLY_AGENTIC_MEMORY_``, of the process or of a file ``.env``.
 
-    ``url`` takes the place of ``backend`` and what belongs to it.
+    ``url``, or the file ``url_file`` that has it, takes the place of ``backend`` and what belongs to it.
     """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_file=ENV_FILE, extra="ignore", hide_input_in_errors=True)
 
     url: SecretStr | None = None
+    url_file: Path | None = None
     backend: Literal["in_memory", "file", "sqlite", "postgres", "mongodb"] = "in_memory"
     max_conversation_tokens: int = Field(128_000, ge=1)
     summarize_threshold: int = Field(10, ge=0)
@@ -47,11 +50,23 @@ class MemorySettings(BaseSettings):
     mongodb_database: str = "firefly_memory"
     mongodb_collection: str = "entries"
     mongodb_pool_size: int = Field(10, ge=1)
+    migrate: bool = True
+
+    @property
+    def store_url(self) -> str | None:
+        """``url``, or what is in ``url_file``."""
+        if self.url is not None:
+            return self.url.get_secret_value()
+        return None if self.url_file is None else read_url_file(self.url_file)
 
     @property
     def database_url(self) -> str | None:
-        """The SQL database to work on: any URL, or the documented PostgreSQL one."""
-        url = self.url or self.postgres_url
+        """The database to work on, as a URL: that of the backend, or the documented PostgreSQL one."""
+        if self.store_url is not None:
+            return self.store_url
+        if self.backend == "sqlite" and self.sqlite_path:
+            return f"sqlite:///{quote(self.sqlite_path)}"
+        url = self.mongodb_url if self.backend == "mongodb" else self.postgres_url
         return None if url is None else url.get_secret_value()
 
     @classmethod
@@ -92,6 +107,18 @@ class _EarlierNames(PydanticBaseSettingsSource):
                 stacklevel=_levels_to_the_caller(),
             )
         return found
+
+
+def read_url_file(path: Path) -> str:
+    """The URL in a file, such as a mounted secret."""
+    try:
+        url = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "it is not text"
+        raise ConfigurationError(f"the URL cannot be read from the file {path}: {reason}") from None
+    if not url or len(url.split()) > 1:
+        raise ConfigurationError(f"the file {path} must have a URL in it, and nothing else")
+    return url
 
 
 def read_settings() -> MemorySettings:

@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 
-from firefly_memory.cli import archive
-from firefly_memory.errors import ConfigurationError, FireflyMemoryError, InvalidEntryError, MissingDependencyError
-
-EXIT_FAILED = 1
-EXIT_USAGE = 2
+from firefly_memory.cli import archive, database
+from firefly_memory.cli.exits import Exit, exit_of
+from firefly_memory.errors import FireflyMemoryError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; 0 if it did its work, 1 if it could not, 2 if it was called wrongly. Errors are one line."""
+    """Run one command; what it ends with is in :class:`Exit`. Errors are one line."""
     parser = argparse.ArgumentParser(prog="firefly-memory", description="Look after the memories of agents.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     archive.add_to(commands)
+    database.add_to(commands)
     parsed = parser.parse_args(arguments)
     try:
-        parsed.run(parsed)
+        return int(parsed.run(parsed) or Exit.DONE)
     except FireflyMemoryError as error:
-        print(f"firefly-memory: {error}", file=sys.stderr)
-        wrongly = isinstance(error, (ConfigurationError, InvalidEntryError, MissingDependencyError))
-        return EXIT_USAGE if wrongly else EXIT_FAILED
+        return _failed(parsed, str(error), exit_of(error))
     except BrokenPipeError:
         sys.stderr.close()  # or Python complains once more when it ends
-        return EXIT_FAILED
+        return Exit.FAILED
     except OSError as error:
-        print(f"firefly-memory: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
-        return EXIT_FAILED
+        return _failed(parsed, f"{error.filename or ''}: {error.strerror or error}", Exit.FAILED)
     except KeyboardInterrupt:
         print("firefly-memory: interrupted", file=sys.stderr)
         return 130  # as shells report it
-    return 0
+
+
+def _failed(parsed: argparse.Namespace, message: str, code: Exit) -> int:
+    if getattr(parsed, "json", False):
+        print(json.dumps({"error": message, "exit_code": int(code)}))
+    print(f"firefly-memory: {message}", file=sys.stderr)
+    return code

@@ -6,6 +6,7 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 from sqlalchemy import exc as errors
@@ -59,14 +60,19 @@ class Place(NamedTuple):
     name: str
     schema_name: str | None = None
 
-    def alembic(self, command: str) -> str:
+    @property
+    def file(self) -> Path | None:
+        """The file of an SQLite database."""
+        return None if self.schema_name is not None or self.name == ":memory:" else Path(self.name)
+
+    def command(self, action: str) -> str:
         """The command for a shell."""
-        other = "" if self.schema_name in (None, POSTGRESQL_SCHEMA) else f"-x schema={self.schema_name} "
-        return f"alembic {other}{command}"
+        other = "" if self.schema_name in (None, POSTGRESQL_SCHEMA) else f" --schema {self.schema_name}"
+        return f"firefly-memory db {action}{other}"
 
     def is_not_current(self, operation: str, found: str | None) -> SchemaMismatchError:
         otherwise = "initialize(migrate=True) as a role that may create tables"
-        return SchemaMismatchError(operation, found, HEAD, self.alembic("upgrade head"), otherwise)
+        return SchemaMismatchError(operation, found, HEAD, self.command("upgrade"), otherwise)
 
 
 @contextmanager

@@ -1,0 +1,248 @@
+"""``firefly-memory db``: the schema of a database, for deployment pipelines."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from firefly_memory import schema
+from firefly_memory.cli.exits import Exit
+from firefly_memory.cli.output import show
+from firefly_memory.cli.target import add_url, target_url
+from firefly_memory.errors import ConfigurationError
+from firefly_memory.settings import PREFIX, read_settings
+
+if TYPE_CHECKING:
+    from firefly_memory.stores.sql.administration import Administration, Status
+
+_CODES = f"""
+exit codes:
+  {Exit.DONE}  done; for current and check: the schema is at the newest revision
+  {Exit.FAILED}  it could not be done
+  {Exit.USAGE}  the command was called wrongly
+  {Exit.BEHIND}  the schema is missing or behind: run `firefly-memory db upgrade`
+  {Exit.AHEAD}  the schema is ahead: a newer version of firefly-memory migrated it
+  {Exit.DRIFT}  something is not as it should be (check, doctor)
+  {Exit.UNREACHABLE}  the database cannot be reached
+  {Exit.BUSY}  somebody else holds a lock for too long; nothing was changed, try again
+"""
+
+
+def add_to(commands: Any) -> None:
+    db = commands.add_parser(
+        "db",
+        help="bring the schema of a database up to date, check it, print it",
+        description="The schema of a SQLite or PostgreSQL database, and the indexes of a MongoDB one.",
+        epilog=_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    actions = db.add_subparsers(required=True, metavar="ACTION")
+
+    upgrade = _action(actions, "upgrade", _upgrade, "run the revisions that are missing")
+    upgrade.add_argument("revision", nargs="?", default="head", help="how far, by default to the newest")
+    _add_waiting(upgrade)
+    downgrade = _action(actions, "downgrade", _downgrade, "undo revisions, with the data in what they made")
+    downgrade.add_argument("revision", help="the revision to go back to, or base for an empty schema")
+    _add_waiting(downgrade)
+    _action(actions, "current", _current, "say which revision the database is at")
+    _action(actions, "history", _history, "list the revisions this version knows", database=False)
+    _action(actions, "check", _check, "compare the database, object by object, with what this version needs")
+    sql = _action(
+        actions, "sql", _sql, "print a migration as SQL, for review or for somebody else to run", database=False
+    )
+    sql.add_argument("range", nargs="?", default="base:head", metavar="FROM:TO", help="by default base:head")
+    sql.add_argument("--dialect", choices=("postgresql", "sqlite"), help="by default that of the URL, or postgresql")
+    grants = _action(actions, "grants", _grants, "print the rights that the role of a service needs", database=False)
+    grants.add_argument("role", help="the role of the service, which needs no right to create anything")
+    stamp = _action(actions, "stamp", _stamp, "write down a revision without running anything")
+    stamp.add_argument("revision", help="the revision that the database is at, or base")
+
+
+def _action(
+    actions: Any, name: str, run: Callable[[argparse.Namespace], int], words: str, *, database: bool = True
+) -> argparse.ArgumentParser:
+    action: argparse.ArgumentParser = actions.add_parser(
+        name,
+        help=words,
+        description=f"{words[0].upper()}{words[1:]}.",
+        epilog=_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_url(action)
+    action.add_argument(
+        "--schema", help=f"the PostgreSQL schema, by default {schema.POSTGRESQL_SCHEMA} or {PREFIX}POSTGRES_SCHEMA"
+    )
+    action.add_argument("--json", action="store_true", help="print a JSON object")
+    if database:
+        action.add_argument(
+            "--timeout", type=float, default=60.0, metavar="SECONDS", help="for the server and other migrators (60)"
+        )
+    action.set_defaults(run=run)
+    return action
+
+
+def _add_waiting(action: argparse.ArgumentParser) -> None:
+    action.add_argument(
+        "--lock-timeout",
+        type=float,
+        default=5.0,
+        metavar="SECONDS",
+        help="how long a statement waits for a table that a transaction holds, before all gives up (5)",
+    )
+
+
+@contextmanager
+def _administration(arguments: argparse.Namespace) -> Iterator[Administration]:
+    from firefly_memory.stores.sql.administration import Administration
+
+    with Administration.of(
+        target_url(arguments),
+        _schema(arguments),
+        timeout=arguments.timeout,
+        lock_timeout=getattr(arguments, "lock_timeout", 5.0),
+    ) as administration:
+        yield administration
+
+
+def _schema(arguments: argparse.Namespace) -> str:
+    return arguments.schema or read_settings().postgres_schema
+
+
+def _upgrade(arguments: argparse.Namespace) -> int:
+    if _is_mongodb(arguments):
+        return _make_indexes(arguments)
+    with _administration(arguments) as database:
+        ran = database.upgrade(arguments.revision)
+        revision = database.status().revision
+    words = [f"ran {', '.join(ran)}"] if ran else ["nothing to do"]
+    show(arguments, {"ran": ran, "revision": revision}, [*words, f"at {revision}"])
+    return Exit.DONE
+
+
+def _downgrade(arguments: argparse.Namespace) -> int:
+    with _administration(arguments) as database:
+        undone = database.downgrade(arguments.revision)
+        revision = database.status().revision
+    words = [f"undid {', '.join(undone)}"] if undone else ["nothing to do"]
+    show(arguments, {"undone": undone, "revision": revision}, [*words, f"at {revision or 'base'}"])
+    return Exit.DONE
+
+
+def _current(arguments: argparse.Namespace) -> int:
+    with _administration(arguments) as database:
+        status = database.status()
+    show(arguments, _as_json(status), [_in_words(status)])
+    return _code(status)
+
+
+def _history(arguments: argparse.Namespace) -> int:
+    from firefly_memory.stores.sql.administration import history
+
+    revisions = history()
+    lines = [f"{each.revision}  {each.title}{'  (head)' if each.revision == schema.HEAD else ''}" for each in revisions]
+    show(arguments, {"revisions": [{"revision": r.revision, "title": r.title} for r in revisions]}, lines)
+    return Exit.DONE
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    if _is_mongodb(arguments):
+        return _check_indexes(arguments)
+    with _administration(arguments) as database:
+        status, found = database.differences()
+    lines = [_in_words(status)]
+    for each in found:
+        lines += [str(each), *(f"  {line}" for line in each.mend.splitlines())]
+    if status.state.value == "current" and not found:
+        lines.append("every table, column, default, check and index is as it should be")
+    details = [{"what": each.what, "found": each.found, "expected": each.expected, "mend": each.mend} for each in found]
+    show(arguments, {**_as_json(status), "differences": details}, lines)
+    return Exit.DRIFT if found else _code(status)
+
+
+def _sql(arguments: argparse.Namespace) -> int:
+    from firefly_memory.stores.sql.administration import script
+
+    start, colon, end = arguments.range.partition(":")
+    if not colon:
+        raise ConfigurationError(f"{arguments.range!r} is no range; write FROM:TO, such as base:head or 0001:0002")
+    text = script(_dialect(arguments), _schema(arguments), start or "base", end or "head")
+    show(arguments, {"sql": text}, [text.rstrip()])
+    return Exit.DONE
+
+
+def _grants(arguments: argparse.Namespace) -> int:
+    from firefly_memory.stores.sql.administration import grants
+
+    if _dialect(arguments) != "postgresql":
+        raise ConfigurationError("only PostgreSQL has roles to grant to; whoever may write the SQLite file may use it")
+    statements = grants(arguments.role, _schema(arguments))
+    show(arguments, {"statements": statements}, statements)
+    return Exit.DONE
+
+
+def _stamp(arguments: argparse.Namespace) -> int:
+    with _administration(arguments) as database:
+        database.stamp(arguments.revision)
+        revision = database.status().revision
+    show(arguments, {"revision": revision}, [f"stamped {revision or 'base'}"])
+    return Exit.DONE
+
+
+def _dialect(arguments: argparse.Namespace) -> str:
+    chosen = getattr(arguments, "dialect", None)
+    if chosen:
+        return str(chosen)
+    url = target_url(arguments, needed=False)
+    return "sqlite" if url is not None and url.lower().startswith("sqlite") else "postgresql"
+
+
+def _is_mongodb(arguments: argparse.Namespace) -> bool:
+    return target_url(arguments).startswith("mongodb")
+
+
+def _make_indexes(arguments: argparse.Namespace) -> int:
+    from firefly_memory.by_url import connect
+
+    with connect(target_url(arguments), timeout=arguments.timeout):
+        pass
+    show(arguments, {"indexes": "there"}, ["every index is there"])
+    return Exit.DONE
+
+
+def _check_indexes(arguments: argparse.Namespace) -> int:
+    from firefly_memory.by_url import connect
+    from firefly_memory.errors import SchemaMismatchError
+
+    try:
+        with connect(target_url(arguments), timeout=arguments.timeout, migrate=False):
+            pass
+    except SchemaMismatchError as error:
+        show(arguments, {"indexes": str(error)}, [str(error)])
+        return Exit.BEHIND
+    show(arguments, {"indexes": "there"}, ["every index is there"])
+    return Exit.DONE
+
+
+def _as_json(status: Status) -> dict[str, Any]:
+    return {
+        "revision": status.revision,
+        "head": schema.HEAD,
+        "state": status.state.value,
+        "pending": list(status.pending),
+    }
+
+
+def _in_words(status: Status) -> str:
+    match status.state.value:
+        case "current":
+            return f"{status.revision} (head)"
+        case "behind":
+            return f"{status.revision or 'no schema'}; missing: {', '.join(status.pending)}"
+        case _:
+            return f"{status.revision}; this version of firefly-memory knows revisions up to {schema.HEAD}"
+
+
+def _code(status: Status) -> int:
+    return {"current": Exit.DONE, "behind": Exit.BEHIND, "ahead": Exit.AHEAD}[status.state.value]

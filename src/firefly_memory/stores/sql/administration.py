@@ -1,0 +1,228 @@
+"""What ``firefly-memory db`` does to a SQL database, without the words around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from typing import Self
+
+from sqlalchemy import Connection, Engine
+
+from firefly_memory import schema
+from firefly_memory.errors import ConfigurationError, DatabaseConnectionError
+from firefly_memory.stores.sql import migrate
+from firefly_memory.stores.sql.catalogue import Difference, differences
+from firefly_memory.stores.sql.errors import Place
+
+BASE, HEAD = "base", "head"
+
+
+class State(Enum):
+    """Where a database is, seen from this version of the library."""
+
+    CURRENT = "current"
+    BEHIND = "behind"
+    AHEAD = "ahead"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The revision of a database."""
+
+    revision: str | None
+
+    @property
+    def state(self) -> State:
+        if self.revision == schema.HEAD:
+            return State.CURRENT
+        return State.BEHIND if self.revision is None or self.revision in schema.REVISIONS else State.AHEAD
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """The revisions that are missing, oldest first."""
+        return () if self.state is State.AHEAD else schema.REVISIONS[_position(self.revision) :]
+
+
+class Administration:
+    """One SQL database and its schema."""
+
+    def __init__(self, engine: Engine, place: Place, *, timeout: float, lock_timeout: float) -> None:
+        self._engine = engine
+        self._place = place
+        self._timeout = timeout
+        self._lock_timeout = lock_timeout
+
+    @classmethod
+    @contextmanager
+    def of(
+        cls, url: str, schema_name: str, *, timeout: float, lock_timeout: float = migrate.LOCK_TIMEOUT
+    ) -> Iterator[Self]:
+        """``schema_name`` is for PostgreSQL. Looking at an SQLite file does not make one."""
+        with database_of(url, schema_name, timeout) as (engine, place):
+            yield cls(engine, place, timeout=timeout, lock_timeout=lock_timeout)
+
+    def status(self) -> Status:
+        """Where the database is."""
+        self._must_exist("current")
+        with self._connected("current") as connection:
+            return Status(migrate.revision_of(connection, self._place))
+
+    def differences(self) -> tuple[Status, list[Difference]]:
+        """What is not as this version needs it; nothing is compared unless the revision is this version's."""
+        self._must_exist("check")
+        with self._connected("check") as connection:
+            status = Status(migrate.revision_of(connection, self._place))
+            found = status.state is State.CURRENT
+            return status, differences(connection, self._place.schema_name) if found else []
+
+    def upgrade(self, target: str = HEAD) -> list[str]:
+        """Run the revisions up to ``target``, all or none, and return which."""
+        last = checked_revision(target)
+        with self._migrating("upgrade") as (connection, found):
+            missing = schema.REVISIONS[_position(found) : _position(last)]
+            if missing:
+                migrate.run_upgrade(connection, self._place, found, missing[-1])
+            return list(missing)
+
+    def downgrade(self, target: str) -> list[str]:
+        """Undo the revisions after ``target``, all or none, and return which, newest first."""
+        last = checked_revision(target)
+        self._must_exist("downgrade")
+        with self._migrating("downgrade") as (connection, found):
+            undone = schema.REVISIONS[_position(last) : _position(found)]
+            if undone:
+                steps = migrate.script(
+                    connection.dialect.name, self._place.schema_name, "downgrade", f"{found}:{last or BASE}"
+                )
+                migrate.run_script(connection, self._place, steps)
+            return list(reversed(undone))
+
+    def stamp(self, target: str) -> None:
+        """Write down that the database is at ``target``, and change nothing else."""
+        revision = checked_revision(target)
+        with self._connected("stamp") as connection, migrate.migrating(connection, self._place, self._timeout):
+            migrate.write_revision(connection, self._place, revision)
+
+    @contextmanager
+    def _migrating(self, operation: str) -> Iterator[tuple[Connection, str | None]]:
+        with (
+            self._connected(operation) as connection,
+            migrate.migrating(connection, self._place, self._timeout, lock_timeout=self._lock_timeout),
+        ):
+            found = migrate.revision_of(connection, self._place)
+            if Status(found).state is State.AHEAD:
+                raise migrate.is_ahead(operation, found)
+            yield connection, found
+
+    @contextmanager
+    def _connected(self, operation: str) -> Iterator[Connection]:
+        with migrate.connected(self._engine, self._place, operation) as connection:
+            yield connection
+
+    def _must_exist(self, operation: str) -> None:
+        path = self._place.file
+        if path is not None and not path.exists():
+            raise DatabaseConnectionError(operation, f"there is no file {path}")
+
+
+@contextmanager
+def database_of(url: str, schema_name: str, timeout: float) -> Iterator[tuple[Engine, Place]]:
+    """An engine for one connection at a time, which is closed at the end."""
+    if is_sqlite(url):
+        from firefly_memory.stores.sql.sqlite.database import sqlite_engine, sqlite_path
+
+        path = sqlite_path(url)
+        engine = sqlite_engine(path, pool_size=1, timeout=timeout, synchronous="FULL")
+        place = Place(path)
+    else:
+        from firefly_memory.stores.sql.postgresql.engines import blocking_engine
+        from firefly_memory.stores.sql.postgresql.urls import postgresql_url
+
+        parsed = postgresql_url(url)
+        engine = blocking_engine(parsed, pool_size=1, timeout=timeout)
+        place = Place(str(parsed), migrate.checked_schema_name(schema_name))
+    try:
+        yield engine, place
+    finally:
+        engine.dispose()
+
+
+def is_sqlite(url: str) -> bool:
+    return url.lower().startswith(("sqlite:", "sqlite+"))
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One step of the schema."""
+
+    revision: str
+    title: str
+
+
+def history() -> list[Revision]:
+    """The revisions that this version knows, oldest first."""
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    config = Config()
+    config.set_main_option("script_location", str(migrate.script_location()).replace("%", "%%"))
+    known = {each.revision: each.doc for each in ScriptDirectory.from_config(config).walk_revisions()}
+    return [Revision(name, known[name]) for name in schema.REVISIONS]
+
+
+def script(dialect_name: str, schema_name: str, start: str, end: str) -> str:
+    """The SQL that leads from revision ``start`` to ``end``, up or down, as one transaction."""
+    first, last = checked_revision(start), checked_revision(end)
+    on_postgresql = dialect_name == "postgresql"
+    target = migrate.checked_schema_name(schema_name) if on_postgresql else None
+    step = "upgrade" if _position(first) <= _position(last) else "downgrade"
+    lines = [
+        f"-- firefly-memory: {step} {first or BASE} to {last or BASE}",
+        "BEGIN;" if on_postgresql else "BEGIN IMMEDIATE;",
+    ]
+    if on_postgresql:
+        lines.append(f"SET LOCAL lock_timeout = '{migrate.LOCK_TIMEOUT:g}s';")
+        if first is None and last is not None:
+            lines.append(f"CREATE SCHEMA IF NOT EXISTS {_quoted(str(target))};")
+    if first != last:
+        steps = migrate.script(dialect_name, target, step, f"{first or BASE}:{last or BASE}")
+        lines += [f"{statement};" for statement in steps]
+    return "\n\n".join([*lines, "COMMIT;"]) + "\n"
+
+
+def grants(role: str, schema_name: str) -> list[str]:
+    """What a role of PostgreSQL needs so that a store works for it with ``migrate=False``, and no more."""
+    name = migrate.checked_schema_name(schema_name)
+    of, to = _quoted(name), _quoted(role)
+    tables = ", ".join(f"{of}.{table.name}" for table in schema.metadata(name).sorted_tables)
+    return [
+        f"GRANT USAGE ON SCHEMA {of} TO {to};",
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON {tables} TO {to};",
+        f"GRANT SELECT ON {of}.{schema.VERSION_TABLE} TO {to};",
+    ]
+
+
+def checked_revision(name: str) -> str | None:
+    """``name`` as a revision of this version; ``None`` for the empty schema."""
+    if name == BASE:
+        return None
+    revision = schema.HEAD if name == HEAD else name
+    if revision not in schema.REVISIONS:
+        known = ", ".join(schema.REVISIONS)
+        raise ConfigurationError(f"there is no revision {name!r}; there are {BASE}, {known}, and {HEAD} for the newest")
+    return revision
+
+
+def _position(revision: str | None) -> int:
+    return 0 if revision is None else schema.REVISIONS.index(revision) + 1
+
+
+def _quoted(identifier: str) -> str:
+    from sqlalchemy.dialects import postgresql
+
+    if not identifier or "\x00" in identifier:
+        raise ConfigurationError(f"{identifier!r} is no name of a role")
+    preparer = postgresql.dialect().identifier_preparer  # type: ignore[no-untyped-call]
+    return str(preparer.quote(identifier))

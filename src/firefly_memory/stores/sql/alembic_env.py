@@ -1,0 +1,120 @@
+"""What runs inside Alembic's env.py: the same revisions and the same lock for ``alembic`` as for everybody else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.schema import CreateSchema
+
+from firefly_memory import schema
+from firefly_memory.errors import ConfigurationError, FireflyMemoryError
+from firefly_memory.stores.sql.administration import database_of, is_sqlite
+from firefly_memory.stores.sql.migrate import checked_schema_name, connected, create_schema, migrating
+
+PATIENCE = 60.0  # seconds that `alembic` waits for a server, or for another migrator
+
+
+def target_schema() -> str | None:
+    """For revisions: the PostgreSQL schema to work in, ``None`` on SQLite."""
+    from alembic import op
+
+    context = op.get_context()
+    if context.dialect.name == "sqlite":
+        return None
+    return str(context.opts.get("firefly_schema", schema.POSTGRESQL_SCHEMA))
+
+
+def run_in_alembic(context: Any) -> None:  # alembic.context, a module that stands in for an EnvironmentContext
+    """Run the revisions Alembic asks for on the database of the URL, or only write them down."""
+    given = context.config.attributes
+    if given:  # by _script()
+        _configure_offline(context, given["dialect_name"], given["schema_name"])
+        context.run_migrations()
+        return
+    from alembic.util import CommandError
+
+    try:
+        url, schema_name = _target(context)
+        if context.is_offline_mode():
+            _print_sql(context, url, schema_name)
+        else:
+            _run_on_url(context, url, schema_name)
+    except FireflyMemoryError as error:
+        raise CommandError(str(error)) from error
+
+
+def _target(context: Any) -> tuple[str, str]:
+    from firefly_memory.settings import MemorySettings
+
+    arguments = context.get_x_argument(as_dictionary=True)
+    settings = MemorySettings()
+    url = arguments.get("url") or settings.database_url
+    if not url:
+        raise ConfigurationError(
+            "no database: set FIREFLY_AGENTIC_MEMORY_URL or FIREFLY_AGENTIC_MEMORY_POSTGRES_URL, "
+            "or pass -x url=postgresql://…"
+        )
+    return str(url), checked_schema_name(str(arguments.get("schema") or settings.postgres_schema))
+
+
+def _run_on_url(context: Any, url: str, schema_name: str) -> None:
+    command = getattr(context.config.cmd_opts, "cmd", (None,))[0]
+    makes_schema = getattr(command, "__name__", "upgrade") in {"upgrade", "stamp"}
+    with (
+        database_of(url, schema_name, PATIENCE) as (engine, place),
+        connected(engine, place, "alembic") as connection,
+        migrating(connection, place, PATIENCE),
+    ):
+        _run(context, connection, place.schema_name, makes_schema=makes_schema)
+
+
+def _run(context: Any, connection: Connection, schema_name: str | None, *, makes_schema: bool) -> None:
+    if makes_schema:
+        create_schema(connection, schema_name)
+    _configure(context, schema_name, connection=connection)
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+def _print_sql(context: Any, url: str, schema_name: str) -> None:
+    on_sqlite = is_sqlite(url)
+    target = None if on_sqlite else schema_name
+    _configure_offline(context, "sqlite" if on_sqlite else "postgresql", target)
+    with context.begin_transaction():
+        if target is not None and not context.get_starting_revision_argument():
+            context.execute(CreateSchema(target, if_not_exists=True))
+        context.run_migrations()
+
+
+def _configure_offline(context: Any, dialect_name: str, schema_name: str | None) -> None:
+    _configure(
+        context,
+        schema_name,
+        dialect_name=dialect_name,
+        literal_binds=True,
+        dialect_opts={"paramstyle": "named"},
+        transactional_ddl=True,
+    )
+
+
+def _configure(context: Any, schema_name: str | None, **options: Any) -> None:
+    ours = {table.name for table in schema.metadata(schema_name).sorted_tables}
+
+    def is_ours(name: str | None, kind: str, _: Any) -> bool:
+        if kind == "schema":
+            return name == schema_name
+        return kind != "table" or name in ours
+
+    context.configure(
+        target_metadata=schema.metadata(schema_name),
+        version_table=schema.VERSION_TABLE,
+        version_table_schema=schema_name,
+        include_schemas=schema_name is not None,
+        include_name=is_ours,
+        compare_type=True,
+        compare_server_default=True,
+        render_as_batch=schema_name is None,
+        firefly_schema=schema_name,
+        **options,
+    )
