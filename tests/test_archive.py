@@ -258,7 +258,7 @@ def test_on_a_terminal_there_is_a_bar(tmp_path: Path) -> None:
         (["export", "--url", "sqlite:///a.db", "no/such/directory/file"], 1, "No such file or directory"),
         (["import", "--url", "sqlite:///a.db", "missing.jsonl"], 1, "missing.jsonl: No such file"),
         (["import", "--url", "sqlite:///a.db", "bad.jsonl"], 1, "line 1 of the archive is damaged"),
-        (["export", "--url", "postgresql://user:secret@127.0.0.1:1/x"], 1, "127.0.0.1"),
+        (["export", "--url", "postgresql://user:secret@127.0.0.1:1/x"], 6, "127.0.0.1"),
         (["export", "--url", "sqlite:///mistyped.db"], 2, "mistyped.db"),
         (["export", "--url", "file:mistyped"], 2, "mistyped"),
         (["export", "--url", "memory:", "."], 2, "is a directory"),
