@@ -1,7 +1,8 @@
 """A small or read-only file system for one process: ``python -m tests.small_disk WORK DIRECTORY``.
 
 :func:`run_on` starts it in a mount namespace of its own where the system allows that. Where it does not, the process
-gets a limit on the size of its files instead, which fails the same writes with another error of the system's.
+gets a limit on the size of its files instead, which fails the same writes with another error of the system's, or has
+the rights to its files taken away.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 KILOBYTE = "x" * 1024
 
 _UNSHARE = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
+_LIMITED = sys.argv[3:] == ["limit"]
 _MOUNT = 'mount -t tmpfs -o size=$1 none "$0" && shift && exec "$@"'
 
 
@@ -71,6 +73,7 @@ def _fill(store: EntryStore, ballast: Path) -> dict[str, Any]:
         "old": store.load("kept")[0].content,
     }
     ballast.unlink()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     store.clear("filling")
     store.save("kept", MemoryEntry(content="after"))
     report["after"] = [entry.content for entry in store.load("kept")]
@@ -84,7 +87,11 @@ def read_only(directory: Path) -> dict[str, Any]:
     for store in (files, database):
         store.save("n", MemoryEntry(content="written before"))
         store.close_sync()
-    subprocess.run(["mount", "-o", "remount,ro", str(directory)], check=True)
+    if _LIMITED:
+        for path in (directory, *directory.rglob("*")):
+            path.chmod(path.stat().st_mode & 0o555)
+    else:
+        subprocess.run(["mount", "-o", "remount,ro", str(directory)], check=True)
     report: dict[str, Any] = {}
     for store in (FileStore(directory / "files"), SQLiteStore(directory / "memory.db")):
         name = type(store).__name__
@@ -100,6 +107,6 @@ def read_only(directory: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    if sys.argv[3:] == ["limit"]:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+    if _LIMITED:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))
     print(json.dumps(globals()[sys.argv[1]](Path(sys.argv[2]))))
