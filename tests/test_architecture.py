@@ -17,7 +17,7 @@ ROOT = Path(firefly_memory.__file__).parent
 MODULES = {
     ".".join(("firefly_memory", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): path
     for path in ROOT.rglob("*.py")
-    if "migrations" not in path.parts
+    if not {"migrations", "alembic_branch"} & set(path.parts)
 }
 
 # Each layer may import those below it.
@@ -27,7 +27,7 @@ LAYERS = [
     {"firefly_memory.entries", "firefly_memory.turns", "firefly_memory.settings"},
     {"firefly_memory.protocols", "firefly_memory.messages"},
     {"firefly_memory.stores"},
-    {"firefly_memory.by_url", "firefly_memory.configured", "firefly_memory.database_store", "firefly_memory.conversation", "firefly_memory.conversation_flows", "firefly_memory.conversation_window", "firefly_memory.conversation_export", "firefly_memory.working", "firefly_memory.summarization"},
+    {"firefly_memory.by_url", "firefly_memory.configured", "firefly_memory.database_store", "firefly_memory.conversation", "firefly_memory.conversation_flows", "firefly_memory.conversation_window", "firefly_memory.conversation_export", "firefly_memory.working", "firefly_memory.summarization", "firefly_memory.alembic"},
     {"firefly_memory.manager", "firefly_memory.archive", "firefly_memory.testing"},
     {"firefly_memory.cli"},
     {"firefly_memory"},

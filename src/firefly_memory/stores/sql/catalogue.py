@@ -171,5 +171,5 @@ def _default(one: Column[Any]) -> str | None:
 
 def _plain(sql: str) -> str:
     """Without what makes no difference: casts, parentheses, quotes of names, spaces."""
-    without_casts = re.sub(r"::[a-z]+( [a-z]+)*", "", sql, flags=re.IGNORECASE)
+    without_casts = re.sub(r"::(double precision|\w+)", "", sql, flags=re.IGNORECASE)
     return re.sub(r'[()"\s]', "", without_casts).lower()

@@ -96,12 +96,12 @@ def revision_of(connection: Connection, place: Place) -> str | None:
     PostgreSQL ends when a table is asked for that is not there."""
     if not inspect(connection).has_table(schema.VERSION_TABLE, schema=place.schema_name):
         return None
-    return _joined(connection.execute(select(_version(place).c.version_num)).scalars())
+    return _joined(connection.execute(select(version_table(place).c.version_num)).scalars())
 
 
 def _current_revision(connection: Connection, place: Place) -> str | None:
     """The same in one query; ``SchemaMismatchError`` if it is ahead of this version."""
-    columns: list[Any] = [_version(place).c.version_num]
+    columns: list[Any] = [version_table(place).c.version_num]
     if connection.dialect.name == "postgresql":
         columns.append(_ENCODING)
     try:
@@ -118,7 +118,7 @@ def _current_revision(connection: Connection, place: Place) -> str | None:
     return found
 
 
-def _version(place: Place) -> Table:
+def version_table(place: Place) -> Table:
     column: Column[str] = Column("version_num", String(32), nullable=False)
     key = PrimaryKeyConstraint("version_num", name=f"{schema.VERSION_TABLE}_pkc")
     return Table(schema.VERSION_TABLE, MetaData(), column, key, schema=place.schema_name)
@@ -226,7 +226,7 @@ def create_schema(connection: Connection, schema_name: str | None) -> None:
 def write_revision(connection: Connection, place: Place, revision: str | None) -> None:
     """Inside :func:`migrating`: say that the database is at ``revision``."""
     create_schema(connection, place.schema_name)
-    version = _version(place)
+    version = version_table(place)
     version.create(connection, checkfirst=True)
     connection.execute(delete(version))
     if revision is not None:

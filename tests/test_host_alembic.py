@@ -1,0 +1,155 @@
+"""In a database with an application's own Alembic: it leaves our tables alone, or brings them up to date itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+
+import firefly_memory
+from firefly_memory import ConversationMemory, MemoryEntry, SchemaMismatchError, connect
+from firefly_memory.alembic import LeaveOut, include_object
+from firefly_memory.schema import HEAD, REVISIONS, metadata
+from firefly_memory.stores.sql.administration import Administration, State
+from tests.backends import Place
+from tests.databases import empty_postgresql, execute
+
+PROJECT = Path(__file__).parent / "host_project"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, place: Place) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield f"sqlite:///{place.directory}/shared.db"
+        return
+    with empty_postgresql(place.postgresql()) as url:
+        yield url
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A copy, for revisions are written into it."""
+    return copytree(PROJECT, tmp_path / "project")
+
+
+def alembic(project: Path, url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    sqlalchemy_url = url.replace("postgresql://", "postgresql+psycopg://")
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "alembic", *arguments],
+        cwd=project,
+        env=os.environ | {"APPLICATION_URL": sqlalchemy_url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def done(project: Path, url: str, *arguments: str) -> str:
+    finished = alembic(project, url, *arguments)
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+def use(url: str) -> int:
+    """Entries in the namespace after one more was saved, by a service that may not migrate."""
+    with connect(url, migrate=False) as store:
+        store.save("n", MemoryEntry(content=1))
+        ConversationMemory(store=store).add_turn("c", "p", "a")
+        return store.count("n")
+
+
+def test_the_application_s_autogenerate_leaves_our_tables_alone(project: Path, url: str) -> None:
+    with connect(url) as store:
+        store.save("n", MemoryEntry())
+    done(project, url, "upgrade", "head")
+    done(project, url, "check")
+    execute(url, "DROP TABLE orders")
+    execute(url, "CREATE TABLE orders (id INTEGER PRIMARY KEY)")
+    done(project, url, "revision", "--autogenerate", "-m", "item")
+    (written,) = (project / "versions").glob("*_item.py")
+    text = written.read_text()
+    assert "add_column('orders'" in text
+    assert "memory_" not in text
+    assert use(url) == 2
+
+
+def test_without_the_helper_it_would_not(project: Path, place: Place) -> None:
+    """Or the tests above would show nothing."""
+    with empty_postgresql(place.postgresql()) as url:
+        with connect(url):
+            pass
+        env = project / "env.py"
+        env.write_text(env.read_text().replace('    "include_name": include_name,\n', ""))
+        done(project, url, "upgrade", "head")
+        assert "memory_entries" in alembic(project, url, "check").stdout
+
+
+def test_one_upgrade_of_the_application_s_does_both(project: Path, url: str) -> None:
+    done(project, url, "-n", "both", "upgrade", "heads")
+    assert use(url) == 1
+    assert execute(url, "SELECT count(*) FROM orders") == [(0,)]
+    heads = done(project, url, "-n", "both", "current")
+    assert "0001 (head)" in heads
+    assert f"firefly_{HEAD} (firefly_memory) (head)" in heads or f"firefly_{HEAD} (head)" in heads
+    done(project, url, "-n", "both", "check")
+    with Administration.of(url, "firefly_memory", timeout=10) as database:
+        status, differences = database.differences()
+    assert status.state is State.CURRENT
+    assert differences == []
+    with connect(url) as store:
+        assert store.count("n") == 1, "nothing left to migrate for a store"
+
+
+def test_the_branch_goes_back_step_by_step(project: Path, url: str) -> None:
+    done(project, url, "-n", "both", "upgrade", "heads")
+    done(project, url, "-n", "both", "downgrade", "firefly_memory@firefly_0001")
+    with pytest.raises(SchemaMismatchError, match="0001"):
+        use(url)
+    done(project, url, "-n", "both", "downgrade", "firefly_memory@base")
+    with Administration.of(url, "firefly_memory", timeout=10) as database:
+        assert database.status().revision is None
+    done(project, url, "-n", "both", "upgrade", "firefly_memory@head")
+    assert use(url) == 1
+
+
+def test_a_database_that_a_store_has_migrated_is_adopted(project: Path, url: str) -> None:
+    with connect(url) as store:
+        store.save("n", MemoryEntry(content="there before"))
+    done(project, url, "-n", "both", "upgrade", "heads")
+    assert use(url) == 2
+
+
+def test_the_branch_as_sql(project: Path, url: str) -> None:
+    script = done(project, url, "-n", "both", "upgrade", "heads", "--sql")
+    execute(url, script)
+    assert use(url) == 1
+
+
+def test_other_schemas_and_the_application_s_own_conditions() -> None:
+    leave = LeaveOut("agents", include_name=lambda name, *_: name != "secret")
+    assert not leave.include_name("agents", "schema", {})
+    assert leave.include_name("firefly_memory", "schema", {})
+    assert not leave.include_name("secret", "table", {"schema_name": None})
+    assert leave.include_name("memory_entries", "table", {"schema_name": "public"})
+    assert not leave.include_name("memory_entries", "table", {"schema_name": None})
+    assert not leave.include_name("anything", "table", {"schema_name": "agents"})
+
+
+def test_include_object_does_the_same() -> None:
+    theirs = metadata("firefly_memory").tables["firefly_memory.memory_entries"]
+    own = metadata(None).tables["memory_entries"]
+    reflected = True
+    assert not include_object(theirs, "memory_entries", "table", reflected, None)
+    assert not include_object(own, "memory_entries", "table", reflected, None)
+    assert include_object(own, "memory_entries", "table", not reflected, None), "in the application's own metadata"
+    assert not LeaveOut(include_object=lambda *_: False).include_object(own, "x", "column", reflected, None)
+
+
+def test_the_branch_has_every_revision() -> None:
+    branch = Path(firefly_memory.__file__).parent / "alembic_branch"
+    assert sorted(path.stem for path in branch.glob("firefly_*.py")) == [f"firefly_{name}" for name in REVISIONS]
