@@ -146,7 +146,7 @@ class EmbeddedPostgreSQL(Server):
         wheel = get_server(data, start=False, cleanup_mode=None)
         wheel.ensure_pgdata_inited()
         self.user = wheel.system_user
-        self._bin = Path(wheel.bin_path)
+        self.bin = Path(wheel.bin_path)
         self._settings = settings
         self._password = password
         self.small_disk = self.directory / "small" if small_disk else None
@@ -167,7 +167,7 @@ class EmbeddedPostgreSQL(Server):
         settings = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "/tmp", **self._settings}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         data = str(self.directory / "data")
-        command = [str(self._bin / "postgres"), "-D", data, "-p", str(self.port), *options]
+        command = [str(self.bin / "postgres"), "-D", data, "-p", str(self.port), *options]
         return command if self.small_disk is None else self._on_small_disk(self.small_disk, command)
 
     def _on_small_disk(self, directory: Path, command: list[str]) -> list[str]:

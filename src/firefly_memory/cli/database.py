@@ -95,6 +95,8 @@ def _add_waiting(action: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def _administration(arguments: argparse.Namespace) -> Iterator[Administration]:
+    if _is_mongodb(arguments):
+        raise ConfigurationError("MongoDB has no revisions; `upgrade` makes its indexes, `check` looks for them")
     from firefly_memory.stores.sql.administration import Administration
 
     with Administration.of(

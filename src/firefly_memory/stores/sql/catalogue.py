@@ -70,7 +70,7 @@ class _Comparison:
             what = f"column {one.name} of {wanted.name}"
             place: dict[str, Any] = {"schema": self._schema}
             if one.name not in real:
-                add = self._statements(AddColumn(wanted.name, one.copy(), **place))
+                add = self._statements(AddColumn(wanted.name, one, **place))
                 yield Difference(what, MISSING, self._type(one.type), add)
                 continue
             found = real[one.name]
@@ -103,7 +103,8 @@ class _Comparison:
         found, expected = ", ".join(key["constrained_columns"]), ", ".join(wanted.primary_key.columns.keys())
         if found != expected:
             mend = self._altered(
-                *([DropConstraint(wanted.primary_key)] if found else []), AddConstraint(wanted.primary_key)
+                *([DropConstraint(wanted.primary_key)] if found else []),
+                AddConstraint(wanted.primary_key, isolate_from_table=False),
             )
             yield Difference(f"primary key of {wanted.name}", found or MISSING, expected, mend)
         checks = {
@@ -113,7 +114,9 @@ class _Comparison:
             if isinstance(one, CheckConstraint):
                 is_now, expected = checks.get(str(one.name)), str(one.sqltext)
                 if is_now is None or _plain(is_now) != _plain(expected):
-                    mend = self._altered(*([DropConstraint(one)] if is_now else []), AddConstraint(one))
+                    mend = self._altered(
+                        *([DropConstraint(one)] if is_now else []), AddConstraint(one, isolate_from_table=False)
+                    )
                     yield Difference(f"check {one.name} of {wanted.name}", is_now or MISSING, expected, mend)
 
     def _index_definitions(self, table_name: str) -> dict[str, str]:

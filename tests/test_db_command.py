@@ -1,0 +1,295 @@
+"""``firefly-memory db``: what a pipeline runs, and what it is told."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from firefly_memory import MemoryEntry, connect
+from firefly_memory.cli import main
+from firefly_memory.cli.exits import Exit
+from firefly_memory.schema import HEAD, REVISIONS
+from tests.backends import Place
+from tests.databases import empty_postgresql, execute
+from tests.servers import EmbeddedPostgreSQL, free_port
+
+SECRET = "correct-horse"
+
+
+@pytest.fixture
+def postgresql(place: Place) -> Iterator[str]:
+    with empty_postgresql(place.postgresql()) as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/memory.db"
+    found: str = request.getfixturevalue("postgresql")
+    return found
+
+
+class Db:
+    """The command, and what it said."""
+
+    def __init__(self, capture: pytest.CaptureFixture[str], *given: str) -> None:
+        self._capture = capture
+        self._given = given
+        self.out = self.err = ""
+
+    def __call__(self, action: str, *arguments: str) -> int:
+        try:
+            code = main(["db", action, *arguments, *self._given])
+        except SystemExit as ended:  # argparse
+            code = int(ended.code or 0)
+        self.out, self.err = self._capture.readouterr()
+        assert "Traceback" not in self.err
+        assert SECRET not in self.out + self.err
+        return code
+
+    def json(self, action: str, *arguments: str) -> dict[str, Any]:
+        self(action, *arguments, "--json")
+        (line,) = self.out.splitlines()
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+
+@pytest.fixture
+def db(url: str, capsys: pytest.CaptureFixture[str]) -> Db:
+    return Db(capsys, "--url", url)
+
+
+@pytest.fixture
+def anywhere(capsys: pytest.CaptureFixture[str]) -> Db:
+    return Db(capsys)
+
+
+def test_up_and_down_and_what_the_codes_say(db: Db, url: str) -> None:
+    assert db("upgrade") == Exit.DONE
+    assert db.out == f"ran {', '.join(REVISIONS)}\nat {HEAD}\n"
+    assert db("upgrade") == Exit.DONE
+    assert db.out == f"nothing to do\nat {HEAD}\n"
+    assert db("current") == Exit.DONE
+    assert db.out == f"{HEAD} (head)\n"
+    assert db("check") == Exit.DONE
+    with connect(url, migrate=False) as store:
+        store.save("n", MemoryEntry(content="kept"))
+    assert db("downgrade", "0001") == Exit.DONE
+    assert db.out.startswith("undid 0002")
+    assert db("current") == Exit.BEHIND
+    assert db.out == "0001; missing: 0002\n"
+    assert db("check") == Exit.BEHIND
+    assert db("upgrade", "head") == Exit.DONE
+    assert db.out.startswith("ran 0002\n")
+    with connect(url, migrate=False) as store:
+        assert [entry.content for entry in store.load("n")] == ["kept"]
+    assert db("downgrade", "base") == Exit.DONE
+    assert db("downgrade", "base") == Exit.DONE
+    assert db.out == "nothing to do\nat base\n"
+    assert db("current") == Exit.BEHIND
+    assert db("upgrade", "0001") == Exit.DONE
+    assert db.out.endswith("at 0001\n")
+    assert db("upgrade", "base") == Exit.DONE
+    assert db.out == "nothing to do\nat 0001\n"
+
+
+def test_machines_are_told_the_same(db: Db) -> None:
+    assert db.json("upgrade") == {"ran": list(REVISIONS), "revision": HEAD}
+    assert db.json("downgrade", "0001") == {"undone": ["0002"], "revision": "0001"}
+    expected = {"revision": "0001", "head": HEAD, "state": "behind", "pending": ["0002"]}
+    assert db.json("current") == expected
+    assert db.json("check") == {**expected, "differences": []}
+    assert db.json("stamp", "base") == {"revision": None}
+    assert [each["revision"] for each in db.json("history")["revisions"]] == list(REVISIONS)
+    assert db.json("upgrade", "0009") == {"error": db.err.removeprefix("firefly-memory: ").rstrip(), "exit_code": 2}
+
+
+def test_a_database_that_is_ahead_is_left_alone(db: Db, url: str) -> None:
+    db("upgrade")
+    table = "firefly_memory_version" if url.startswith("sqlite") else "firefly_memory.firefly_memory_version"
+    execute(url, f"UPDATE {table} SET version_num = '9999'")
+    for action in (["current"], ["check"], ["upgrade"], ["downgrade", "base"]):
+        assert db(*action) == Exit.AHEAD
+        assert "9999" in db.out + db.err
+    assert db.json("current")["state"] == "ahead"
+
+
+def test_a_table_made_by_hand_is_adopted_by_a_stamp(db: Db, url: str) -> None:
+    db("upgrade")
+    db("stamp", "base")
+    assert db("upgrade") == Exit.FAILED
+    assert "firefly-memory db stamp 0001" in db.err
+    assert db("stamp", HEAD) == Exit.DONE
+    assert db("check") == Exit.DONE
+
+
+def test_the_history_has_a_line_for_each_revision(anywhere: Db) -> None:
+    assert anywhere("history") == Exit.DONE
+    lines = anywhere.out.splitlines()
+    assert [line[:4] for line in lines] == list(REVISIONS)
+    assert lines[-1].endswith("(head)")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["upgrade", "0009", "--url", "sqlite:///a.db"], 2, "no revision '0009'; there are base, 0001"),
+        (["sql", "0002"], 2, "write FROM:TO"),
+        (["sql", "nothing:head"], 2, "no revision 'nothing'"),
+        (["current"], 2, "pass --url"),
+        (["current", "--url", "redis://user:correct-horse@h"], 2, "redis"),
+        (["current", "--url", "sqlite:///not-there.db"], 6, "there is no file"),
+        (["check", "--url", "sqlite:///not-there.db"], 6, "there is no file"),
+        (["current", "--url", "postgresql://u:correct-horse@127.0.0.1:1/x"], 6, "127.0.0.1"),
+        (["current", "--url-file", "not-there"], 2, "cannot be read from the file not-there"),
+        (["current", "--url-file", "empty"], 2, "must have a URL in it"),
+        (["current", "--url", "sqlite:///a.db", "--url-file", "empty"], 2, "not allowed with"),
+        (["upgrade", "--url", "postgresql://h/x", "--schema", "pg_mine"], 2, "pg_mine"),
+        (["grants", "role", "--url", "sqlite:///a.db"], 2, "only PostgreSQL has roles"),
+        (["grants", ""], 2, "no name of a role"),
+        (["downgrade", "--url", "sqlite:///a.db"], 2, "revision"),
+        (["fly"], 2, "invalid choice"),
+    ],
+    ids=str,
+)
+def test_what_goes_wrong_is_one_line_and_a_code(
+    arguments: list[str], code: int, words: str, anywhere: Db, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").write_text("\n")
+    assert anywhere(*arguments) == code
+    assert words in anywhere.err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty"], "nothing is made"
+
+
+def test_a_server_that_refuses_the_login_or_hangs(anywhere: Db) -> None:
+    server = EmbeddedPostgreSQL(password=SECRET)
+    server.start()
+    try:
+        wrong = server.url.replace(SECRET, "wrong")
+        assert anywhere("current", "--url", wrong) == Exit.UNREACHABLE
+        assert "refused the login" in anywhere.err
+        assert "wrong" not in anywhere.err
+        assert anywhere("current", "--url", server.url) == Exit.BEHIND
+        server.freeze()
+        assert anywhere("current", "--url", server.url, "--timeout", "1") in (Exit.UNREACHABLE, Exit.BUSY)
+        server.thaw()
+    finally:
+        server.remove()
+
+
+def test_the_url_comes_from_a_file_or_the_environment(
+    url: str, anywhere: Db, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = tmp_path / "url"
+    secret.write_text(f"{url}\n")
+    assert anywhere("upgrade", "--url-file", str(secret)) == Exit.DONE
+    with monkeypatch.context() as patch:
+        patch.setenv("FIREFLY_AGENTIC_MEMORY_URL_FILE", str(secret))
+        assert anywhere("current") == Exit.DONE
+    with monkeypatch.context() as patch:
+        patch.setenv("FIREFLY_AGENTIC_MEMORY_URL", url)
+        assert anywhere("current") == Exit.DONE
+        patch.setenv("FIREFLY_AGENTIC_MEMORY_POSTGRES_SCHEMA", "elsewhere")
+        assert anywhere("current") == (Exit.DONE if url.startswith("sqlite") else Exit.BEHIND)
+    with monkeypatch.context() as patch:
+        if url.startswith("sqlite"):
+            patch.setenv("FIREFLY_AGENTIC_MEMORY_BACKEND", "sqlite")
+            patch.setenv("FIREFLY_AGENTIC_MEMORY_SQLITE_PATH", url.removeprefix("sqlite:///"))
+        else:
+            patch.setenv("FIREFLY_AGENTIC_MEMORY_POSTGRES_URL", url)
+        assert anywhere("current") == Exit.DONE
+
+
+def test_indexes_of_mongodb_are_made_and_checked(place: Place, anywhere: Db, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_BACKEND", "mongodb")
+    monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_MONGODB_URL", place.mongodb())
+    monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_MONGODB_DATABASE", f"db_command_{free_port()}")
+    assert anywhere("check") == Exit.BEHIND
+    assert anywhere("upgrade") == Exit.DONE
+    assert anywhere("check") == Exit.DONE
+    assert anywhere("downgrade", "base") == Exit.USAGE
+    assert "MongoDB" in anywhere.err
+
+
+def test_a_migration_that_is_blocked_gives_up_and_changes_nothing(postgresql: str, anywhere: Db) -> None:
+    given = "--url", postgresql
+    anywhere("upgrade", *given)
+    with psycopg.connect(postgresql) as reader:  # a transaction that is left open, as a report may
+        reader.execute("SELECT count(*) FROM firefly_memory.memory_turns")
+        assert anywhere("downgrade", "0001", *given, "--lock-timeout", "0.2") == Exit.BUSY
+        assert "another transaction has held a table for 0.2 seconds; nothing has been changed" in anywhere.err
+        # And nobody who came after it had to wait behind it.
+        execute(postgresql, "SELECT count(*) FROM firefly_memory.memory_turns")
+    assert anywhere("current", *given) == Exit.DONE
+    assert anywhere("downgrade", "0001", *given) == Exit.DONE
+
+
+_CROWD = """
+import multiprocessing, sys, io, contextlib
+from firefly_memory.cli import main
+import firefly_memory.stores.sql.administration, alembic.command, psycopg
+
+def one(_):
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        code = main(["db", "upgrade", "--url", sys.argv[1]])
+    return code, said.getvalue().splitlines()[0]
+
+with multiprocessing.get_context("fork").Pool(32) as pool:
+    for code, line in pool.map(one, range(32), chunksize=1):
+        print(code, line)
+"""
+
+
+def test_of_32_processes_one_migrates_and_all_succeed(url: str) -> None:
+    crowd = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", _CROWD, url],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert crowd.returncode == 0, crowd.stderr
+    assert sorted(crowd.stdout.splitlines()) == ["0 nothing to do"] * 31 + [f"0 ran {', '.join(REVISIONS)}"]
+
+
+def test_a_migrator_killed_in_the_middle_frees_the_others(postgresql: str, anywhere: Db) -> None:
+    given = "--url", postgresql
+    anywhere("upgrade", *given)
+    with psycopg.connect(postgresql) as reader:
+        reader.execute("SELECT count(*) FROM firefly_memory.memory_turns")
+        command = [
+            sys.executable,
+            "-m",
+            "firefly_memory.cli",
+            "db",
+            "downgrade",
+            "base",
+            *given,
+            "--lock-timeout",
+            "60",
+        ]
+        with subprocess.Popen(command) as migrator:
+            while not execute(postgresql, "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"):
+                assert migrator.poll() is None
+            assert anywhere("upgrade", *given, "--timeout", "0.5") == Exit.BUSY
+            assert "still migrating" in anywhere.err
+            migrator.kill()
+    assert anywhere("downgrade", "0001", *given) == Exit.DONE
+    assert anywhere.out.startswith("undid 0002\n"), "the killed one changed nothing"
+
+
+def test_the_help_explains_itself(anywhere: Db) -> None:
+    for action in ("upgrade", "downgrade", "current", "history", "check", "sql", "grants", "stamp"):
+        assert anywhere(action, "--help") == Exit.DONE
+        assert "exit codes:" in anywhere.out
+        assert "--url-file" in anywhere.out

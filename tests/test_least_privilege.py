@@ -1,0 +1,75 @@
+"""The whole contract as a role that may create nothing: what ``firefly-memory db grants`` prints is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from firefly_memory import MemoryEntry, MemoryManager, PostgreSQLStore, SchemaMismatchError
+from firefly_memory.stores.sql.administration import grants
+from firefly_memory.testing import Check, Colour, checks
+from tests.databases import empty_postgresql, execute
+
+ROLE = 'service of "the" team'
+
+
+@pytest.fixture(scope="module")
+def service(servers_of_the_session: Any) -> Iterator[str]:
+    """The URL of a database whose schema is there, for a role that was granted what is printed, and nothing else."""
+    with empty_postgresql(servers_of_the_session["postgresql"]()) as url:
+        with PostgreSQLStore(url):
+            pass
+        quoted = '"service of ""the"" team"'
+        execute(url, f"DROP ROLE IF EXISTS {quoted}")
+        execute(url, f"CREATE ROLE {quoted} LOGIN PASSWORD 'secret'")
+        execute(
+            url, f"REVOKE ALL ON DATABASE {url.rpartition('/')[2]} FROM PUBLIC; REVOKE ALL ON SCHEMA public FROM PUBLIC"
+        )
+        execute(url, f"GRANT CONNECT ON DATABASE {url.rpartition('/')[2]} TO {quoted}")
+        for statement in grants(ROLE, "firefly_memory"):
+            execute(url, statement)
+        yield "postgresql://service%20of%20%22the%22%20team:secret@" + url.rpartition("@")[2]
+        execute(url, f"DROP OWNED BY {quoted}")
+        execute(url, f"DROP ROLE {quoted}")
+
+
+@pytest.mark.parametrize("check", list(checks()), ids=str)
+@pytest.mark.parametrize(("driver", "colour"), [("psycopg", Colour.BLOCKING), ("asyncpg", Colour.SUSPENDING)], ids=str)
+def test_conformance(check: Check, driver: str, colour: Colour, service: str) -> None:
+    url = service.replace("postgresql://", f"postgresql+{driver}://")
+    check.run(lambda: PostgreSQLStore(url, migrate=False), colour)
+
+
+def test_the_role_can_create_nothing(service: str) -> None:
+    """Or the test above would show nothing."""
+    with psycopg.connect(service, autocommit=True) as connection:
+        for statement in ("CREATE SCHEMA x", "CREATE TABLE firefly_memory.x ()", "CREATE TABLE public.x ()"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(statement.encode())
+
+
+def test_without_migrate_false_it_works_too_as_long_as_there_is_nothing_to_migrate(service: str) -> None:
+    with PostgreSQLStore(service) as store:
+        store.save("n", MemoryEntry(content=1))
+        store.clear("n")
+
+
+def test_the_environment_can_forbid_migrating(
+    servers_of_the_session: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_MIGRATE", "false")
+    with empty_postgresql(servers_of_the_session["postgresql"]()) as url:
+        for name, where in (("POSTGRES_URL", url), ("URL", url)):
+            with monkeypatch.context() as patch:
+                patch.setenv("FIREFLY_AGENTIC_MEMORY_BACKEND", "postgres")
+                patch.setenv(f"FIREFLY_AGENTIC_MEMORY_{name}", where)
+                with pytest.raises(SchemaMismatchError, match="run: firefly-memory db upgrade"):
+                    MemoryManager.from_config()
+    monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_URL", f"sqlite:///{tmp_path}/memory.db")
+    with pytest.raises(SchemaMismatchError, match="run: firefly-memory db upgrade"):
+        MemoryManager.from_config()
+    monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_URL", "memory:")
+    MemoryManager.from_config().close_sync()
