@@ -32,7 +32,7 @@ from firefly_memory import vocabularies
 ROOT = Path(__file__).resolve().parents[1]
 
 RUN = {"python", "bash", "sql"}
-SHOWN = {"ini", "javascript", "json", "text", "toml"}
+SHOWN = {"ini", "javascript", "json", "text", "toml", "yaml"}
 
 _FENCE = re.compile(r"(?P<indent>\s*)```(?P<language>.*)")
 _NOT_RUN = re.compile(r"<!-- not run: (?P<reason>.+) -->")

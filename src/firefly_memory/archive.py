@@ -7,7 +7,7 @@ or a turn, whose conversation came before it. Values are written as :data:`~fire
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import IO, Any
@@ -18,16 +18,25 @@ from firefly_memory.colours import finish
 from firefly_memory.conversation_export import checked_summarized, turn_as_json, turn_from_json
 from firefly_memory.conversation_flows import Condition, ConversationFlows, Rules
 from firefly_memory.entries import MemoryEntry, MemoryScope
-from firefly_memory.errors import CorruptDataError, FireflyMemoryError
-from firefly_memory.names import stored_name
+from firefly_memory.errors import CorruptDataError, FireflyMemoryError, InvalidEntryError, InvalidEntryError
+from firefly_memory.names import original_name, stored_name, stored_text
 from firefly_memory.protocols import Capability, MemoryStore, StoreView
 from firefly_memory.stores.custom import adapt
 from firefly_memory.tokens import TokenEstimator
-from firefly_memory.turns import ConversationInfo
+from firefly_memory.turns import ConversationInfo, ConversationTurn
 
 FORMAT = "firefly-memory-archive/1"
 
 _PAGE = 500
+_MOST_TOKENS = 2**53
+
+ENTRY, CONVERSATION, TURN = "entry", "conversation", "turn"
+
+Item = dict[str, Any]
+"""An entry, conversation or turn, as a line holds it."""
+
+Placed = AsyncIterator[tuple[Any, Item]]
+"""Items, each with its place: these grow from one item to the next, and are the same in every store."""
 
 
 @dataclass(slots=True)
@@ -41,6 +50,15 @@ class Counts:
     @property
     def total(self) -> int:
         return self.entries + self.conversations + self.turns
+
+    def add(self, kind: str) -> None:
+        match kind:
+            case "entry":
+                self.entries += 1
+            case "conversation":
+                self.conversations += 1
+            case _:
+                self.turns += 1
 
 
 Progress = Callable[[Counts], None]
@@ -106,37 +124,57 @@ def _at_once(lines: AsyncIterator[str]) -> Iterator[str]:
 
 
 async def _lines(view: StoreView, counts: Counts, *, raw_messages: bool) -> AsyncIterator[str]:
+    def line(kind: str, item: Item) -> str:
+        counts.add(kind)
+        return _line({kind: item})
+
     yield _line({"format": FORMAT, "created_at": clock.now().isoformat(), "raw_messages": raw_messages})
     if Capability.LISTING in view.capabilities:
-        async for namespace in _namespaces(view):
-            after: str | None = None
-            while True:
-                page = await view.load_page(namespace, _PAGE, after)
-                for entry in page:
-                    counts.entries += 1
-                    yield _line({"entry": {"namespace": namespace, **_entry_as_json(entry)}})
-                after = page.next
-                if after is None:
-                    break
-    flows = _flows(view)
+        async for _, entry in entries_of(view):
+            yield line(ENTRY, entry)
+    async for _, conversation in conversations_of(view):
+        yield line(CONVERSATION, conversation)
+        async for _, turn in turns_of(view, conversation["conversation_id"], raw_messages=raw_messages):
+            yield line(TURN, turn)
+    yield _line({"end": {"entries": counts.entries, "conversations": counts.conversations, "turns": counts.turns}})
+
+
+async def entries_of(view: StoreView) -> Placed:
+    """All live entries."""
+    async for namespace in _namespaces(view):
+        after: str | None = None
+        while True:
+            page = await view.load_page(namespace, _PAGE, after)
+            for entry in page:
+                place = (stored_text(namespace), entry.created_at, stored_text(entry.entry_id))
+                yield place, {"namespace": namespace, **_entry_as_json(entry)}
+            after = page.next
+            if after is None:
+                break
+
+
+async def conversations_of(view: StoreView) -> Placed:
+    """All conversations. These are listed newest first: their places shrink."""
+    flows = _Flows(view)
     async for conversation in _conversations(flows):
-        counts.conversations += 1
         name = conversation.conversation_id
         summary = await flows.get_summary(name) if conversation.summarized_turns else None
-        yield _line(
+        yield (
+            (conversation.created_at, stored_text(name)),
             {
-                "conversation": {
-                    "conversation_id": name,
-                    "created_at": conversation.created_at.isoformat(),
-                    "summary": summary,
-                    "summarized_turns": conversation.summarized_turns,
-                }
-            }
+                "conversation_id": name,
+                "created_at": conversation.created_at.isoformat(),
+                "summary": summary,
+                "summarized_turns": conversation.summarized_turns,
+            },
         )
-        async for turn in flows.iterate_turns(name):
-            counts.turns += 1
-            yield _line({"turn": {"conversation_id": name, **turn_as_json(turn, raw_messages=raw_messages)}})
-    yield _line({"end": {"entries": counts.entries, "conversations": counts.conversations, "turns": counts.turns}})
+
+
+async def turns_of(view: StoreView, conversation_id: str, *, raw_messages: bool = True) -> Placed:
+    """All turns of one conversation."""
+    async for turn, key in _Flows(view).keyed_turns(conversation_id):
+        item = {"conversation_id": conversation_id, **turn_as_json(turn, raw_messages=raw_messages)}
+        yield turn.turn_id, item if key is None else {**item, "idempotency_key": key}
 
 
 async def _namespaces(view: StoreView) -> AsyncIterator[str]:
@@ -162,12 +200,12 @@ async def _conversations(flows: ConversationFlows) -> AsyncIterator[Conversation
 
 async def _import(view: StoreView, file: Iterable[str], progress: Progress | None) -> Counts:
     counts = Counts()
-    reader = _Reader(view, counts)
+    reader = _LineReader(view, counts)
     number = 0
     try:
         for number, line in enumerate(file, 1):
             try:
-                await reader.take(number, json.loads(line))
+                await reader.take_line(number, json.loads(line))
             except (AttributeError, DecodeError, KeyError, RecursionError, TypeError, ValueError) as exc:
                 if isinstance(exc, FireflyMemoryError) and not isinstance(exc, ValueError):
                     raise
@@ -181,54 +219,54 @@ async def _import(view: StoreView, file: Iterable[str], progress: Progress | Non
     return counts
 
 
-class _Reader:
-    """Saves line after line; entries in batches."""
+class Reader:
+    """Saves item after item; entries in batches. With ``replace``, entries take the place of those with their ids in
+    the order as well. What is ``there`` already is counted and passed by."""
 
-    def __init__(self, view: StoreView, counts: Counts) -> None:
+    def __init__(self, view: StoreView, counts: Counts, *, replace: bool = False) -> None:
         self._view = view
-        self._flows = _flows(view)
         self._counts = counts
+        self._replace = replace
         self._namespace = ""
         self._batch: list[MemoryEntry] = []
-        self._conversation: dict[str, Any] | None = None
+        self._conversation: Item | None = None
         self._turns = 0
-        self.ended = False
 
-    async def take(self, number: int, line: dict[str, Any]) -> None:
-        if self.ended:
-            raise ValueError("it comes after the end")
-        if number == 1:
-            if line.get("format") != FORMAT:
-                raise ValueError(f"the format is {line.get('format')!r}, not {FORMAT}")
-            return
-        ((kind, item),) = line.items()
-        if kind == "entry":
-            await self._take_entry(item)
-            return
-        await self._save_batch()
+    async def take(self, kind: str, item: Item, *, there: bool = False) -> None:
+        if kind != ENTRY:
+            await self._save_batch()
         match kind:
+            case "entry":
+                if not there:
+                    await self._take_entry(dict(item))
             case "conversation":
-                await self._take_conversation(item)
+                await self._take_conversation(item, there)
             case "turn":
-                await self._take_turn(item)
-            case "end":
-                await self._finish_conversation()
-                if item != {name: getattr(self._counts, name) for name in Counts.__slots__}:
-                    raise ValueError("lines are missing")
-                self.ended = True
+                await self._take_turn(item, there)
             case _:
                 raise ValueError(f"there are no lines of the kind {kind!r}")
+        self._counts.add(kind)
 
-    async def _take_entry(self, item: dict[str, Any]) -> None:
+    async def finish(self) -> None:
+        """Save what is still to be saved."""
+        await self._save_batch()
+        await self._finish_conversation()
+
+    async def _take_entry(self, item: Item) -> None:
         namespace = item.pop("namespace")
+        conversations = self._view.conversations.namespaces
+        if conversations is not None and namespace.startswith(conversations):
+            reason = f"{namespace!r} is where this kind of store keeps a conversation; entries cannot be saved there"
+            raise InvalidEntryError("namespace", reason)
         if namespace != self._namespace or len(self._batch) == _PAGE:
             await self._save_batch()
         self._namespace = namespace
         self._batch.append(_entry_from_json(item))
-        self._counts.entries += 1
 
     async def _save_batch(self) -> None:
         if self._batch:
+            if self._replace:  # one that is saved again would keep its place
+                await self._view.delete_many(self._namespace, [entry.entry_id for entry in self._batch])
             if Capability.ATOMIC_BATCHES in self._view.capabilities:
                 await self._view.save_many(self._namespace, self._batch)
             else:
@@ -236,36 +274,89 @@ class _Reader:
                     await self._view.save(self._namespace, entry)
             self._batch = []
 
-    async def _take_conversation(self, item: dict[str, Any]) -> None:
+    async def _take_conversation(self, item: Item, there: bool) -> None:
         await self._finish_conversation()
         name = item["conversation_id"]
         created_at = datetime.fromisoformat(item["created_at"]).astimezone(UTC)
-        await self._view.conversations.create(stored_name("conversation_id", name), created_at)
+        if not there:
+            await self._view.conversations.create(stored_name("conversation_id", name), created_at)
         self._conversation, self._turns = item, 0
-        self._counts.conversations += 1
 
-    async def _take_turn(self, item: dict[str, Any]) -> None:
+    async def _take_turn(self, item: Item, there: bool) -> None:
         conversation = self._conversation
         if conversation is None or item["conversation_id"] != conversation["conversation_id"]:
             raise ValueError("it is of another conversation than the lines before")
-        turn = turn_from_json(item, self._turns, "turn")
-        await self._flows.add_turn(item["conversation_id"], turn, Condition(turn_id=self._turns), summarize=False)
+        if not there:
+            turn = turn_from_json(item, self._turns, "turn")
+            condition = Condition(turn_id=self._turns, idempotency_key=item.get("idempotency_key"))
+            flows = _Flows(self._view, None if turn.raw_messages is None else item.get("token_estimate"))
+            await flows.add_turn(item["conversation_id"], turn, condition, summarize=False)
         self._turns += 1
-        self._counts.turns += 1
 
     async def _finish_conversation(self) -> None:
         conversation, self._conversation = self._conversation, None
         if conversation is not None and conversation["summary"] is not None:
             turns = checked_summarized(conversation, "conversation", self._turns)
-            await self._flows.replace_summary(conversation["conversation_id"], conversation["summary"], turns)
+            flows = _Flows(self._view)
+            await flows.replace_summary(conversation["conversation_id"], conversation["summary"], turns)
 
 
-def _flows(view: StoreView) -> ConversationFlows:
-    return ConversationFlows(view.conversations, Rules(1, 0, TokenEstimator()), None)
+class _LineReader(Reader):
+    """Between the first line and the last."""
+
+    ended = False
+
+    async def take_line(self, number: int, line: dict[str, Any]) -> None:
+        if self.ended:
+            raise ValueError("it comes after the end")
+        if number == 1:
+            if line.get("format") != FORMAT:
+                raise ValueError(f"the format is {line.get('format')!r}, not {FORMAT}")
+            return
+        ((kind, item),) = line.items()
+        if kind != "end":
+            await self.take(kind, item)
+            return
+        await self.finish()
+        if item != {name: getattr(self._counts, name) for name in Counts.__slots__}:
+            raise ValueError("lines are missing")
+        self.ended = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted(TokenEstimator):
+    """For a turn whose tokens have been counted before, perhaps by an estimator of somebody's own."""
+
+    tokens: int
+
+    def estimate_turn(self, user_prompt: str, assistant_response: str, messages: Sequence[Any] = ()) -> int:
+        return self.tokens
+
+
+class _Flows(ConversationFlows):
+    """The conversations of a store, for turns that have ``tokens``, if these are known."""
+
+    def __init__(self, view: StoreView, tokens: int | None = None) -> None:
+        if tokens is not None and tokens > _MOST_TOKENS:
+            raise ValueError("token_estimate is larger than any count of tokens")
+        estimator = TokenEstimator() if tokens is None else _Counted(tokens=tokens)
+        super().__init__(view.conversations, Rules(1, 0, estimator), None)
+
+    async def keyed_turns(self, conversation_id: str) -> AsyncIterator[tuple[ConversationTurn, str | None]]:
+        """All turns, with their idempotency keys."""
+        name, after = stored_name("conversation_id", conversation_id), -1
+        while page := await self._log.turns(name, after, _PAGE):
+            for stored in page:
+                key = stored.idempotency_key
+                yield self._turn(name, stored), None if key is None else original_name(key)
+            after = page[-1].turn_id
 
 
 def _line(item: dict[str, Any]) -> str:
-    return json.dumps(item) + "\n"
+    try:
+        return json.dumps(item) + "\n"
+    except ValueError as exc:  # Python's limit for the digits of an integer
+        raise InvalidEntryError("the archive", f"cannot hold a value; `firefly-memory copy` can ({exc})") from exc
 
 
 def _entry_as_json(entry: MemoryEntry) -> dict[str, Any]:

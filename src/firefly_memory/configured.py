@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from pydantic import SecretStr
 
@@ -19,7 +20,7 @@ def configured_store(settings: MemorySettings) -> EntryStore:
     url = settings.store_url
     if url is not None:
         with _naming("URL"):
-            return connect(url, **({} if settings.migrate else _without_migrating(url)))
+            return connect(url, **url_options(url, settings))
     match settings.backend:
         case "file":
             from firefly_memory.stores.file import FileStore
@@ -42,6 +43,7 @@ def configured_store(settings: MemorySettings) -> EntryStore:
                     pool_size=settings.postgres_pool_size,
                     pool_min_size=settings.postgres_pool_min_size,
                     schema_name=settings.postgres_schema,
+                    pooler=settings.postgres_pooler or None,
                     migrate=settings.migrate,
                 )
         case "mongodb":
@@ -62,9 +64,14 @@ def configured_store(settings: MemorySettings) -> EntryStore:
             return InMemoryStore()
 
 
-def _without_migrating(url: str) -> dict[str, bool]:
-    """Files and memory have nothing to migrate, and no such option."""
-    return {} if url.lower().startswith(("file:", "memory:")) else {"migrate": False}
+def url_options(url: str, settings: MemorySettings) -> dict[str, Any]:
+    """What a URL cannot say."""
+    options: dict[str, Any] = {}
+    if url.lower().startswith("postgres"):
+        options = {"schema_name": settings.postgres_schema, "pooler": settings.postgres_pooler or None}
+    if not (settings.migrate or url.lower().startswith(("file:", "memory:"))):  # which have nothing to migrate
+        options["migrate"] = False
+    return options
 
 
 @contextmanager

@@ -37,6 +37,7 @@ def window_of(
         turns=tuple(turn.turn_id for turn in whole),
         tokens=sum(turn.token_estimate for turn in whole) + budget - room,
         summary=summary,
+        total_turns=head.turns,
         left_out=tuple(left_out),
     )
 

@@ -5,6 +5,7 @@ The Alembic revisions in ``migrations/`` produce exactly this (a test compares t
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -28,6 +29,20 @@ REVISIONS = ("0001", "0002")
 
 HEAD = REVISIONS[-1]
 """The revision this version of the library needs."""
+
+
+ONLINE: frozenset[str] = frozenset()
+"""The revisions among them that build an index ``CONCURRENTLY``, and so are no part of the others' transaction."""
+
+
+def is_later_and_compatible(revision: str) -> bool:
+    """Whether ``revision``, of a later version of the library, says that this version goes on working with it.
+
+    ``0004_0002`` is revision 0004, and has only added to what a version that needs 0002 uses.
+    """
+    later = re.fullmatch(r"(\d{4})_(\d{4})", revision)
+    return later is not None and later[2] <= HEAD[:4] < later[1]
+
 
 VERSION_TABLE = "firefly_memory_version"
 """Alembic's table, under a name of our own: the application may keep its ``alembic_version`` in the same place."""

@@ -29,7 +29,7 @@ BACKENDS = ("in_memory", "file", "sqlite", "postgres", "mongodb")
 class MemorySettings(BaseSettings):
     """Settings from variables that start with ``FIREFLY_AGENTIC_MEMORY_``, of the process or of a file ``.env``.
 
-    ``url``, or the file ``url_file`` that has it, takes the place of ``backend`` and what belongs to it.
+    ``url``, or the file ``url_file`` that has it, takes the place of ``backend`` and the other URLs and paths.
     """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_file=ENV_FILE, extra="ignore", hide_input_in_errors=True)
@@ -46,6 +46,7 @@ class MemorySettings(BaseSettings):
     postgres_pool_size: int = Field(10, ge=1)
     postgres_pool_min_size: int = Field(2, ge=0)
     postgres_schema: str = POSTGRESQL_SCHEMA
+    postgres_pooler: str | None = None
     mongodb_url: SecretStr | None = None
     mongodb_database: str = "firefly_memory"
     mongodb_collection: str = "entries"

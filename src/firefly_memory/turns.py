@@ -83,5 +83,7 @@ class Window:
     tokens: int = 0
     summary: str | None = None
     """The summary, whether or not it had room."""
+    total_turns: int = 0
+    """How many turns the conversation has: what ``expected_turns`` is, for whoever has seen this."""
     left_out: tuple[str, ...] = ()
     """What is not among the messages, and why: a phrase for each reason."""

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from firefly_memory.cli import archive, database
+from firefly_memory.cli import archive, copy, database, doctor
 from firefly_memory.cli.exits import Exit, exit_of
 from firefly_memory.errors import FireflyMemoryError
 
@@ -17,7 +17,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="firefly-memory", description="Look after the memories of agents.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     archive.add_to(commands)
+    copy.add_to(commands)
     database.add_to(commands)
+    doctor.add_to(commands)
     parsed = parser.parse_args(arguments)
     try:
         return int(parsed.run(parsed) or Exit.DONE)

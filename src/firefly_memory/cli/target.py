@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import overload
 
 from firefly_memory.by_url import connect
-from firefly_memory.configured import configured_store
+from firefly_memory.configured import configured_store, url_options
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.settings import PREFIX, read_settings, read_url_file
 from firefly_memory.stores.base import EntryStore
@@ -33,7 +33,7 @@ def opened_store(arguments: argparse.Namespace, *, existing: bool = False) -> It
     """``existing`` is for commands that only read: they shall not make a file whose name was mistyped."""
     url = _given(arguments)
     if url is not None:
-        store = connect(url)
+        store = connect(url, **url_options(url, read_settings()))
     else:
         settings = read_settings()
         if settings.store_url is None and settings.backend == "in_memory":

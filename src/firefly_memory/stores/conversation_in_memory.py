@@ -27,9 +27,9 @@ class KeptConversation:
         self._tokens_before: list[int] = []
         self._by_key: dict[str, StoredTurn] = {}
         for turn in turns:
-            self.append(turn._replace(idempotency_key=None), None)
-            if turn.idempotency_key is not None:
-                self._by_key.setdefault(turn.idempotency_key, self.turns[-1])
+            # Two writers of a store that promises little may have stored the same one twice: the first has the key.
+            again = turn.idempotency_key is not None and turn.idempotency_key in self._by_key
+            self.append(turn._replace(idempotency_key=None) if again else turn, None)
 
     def append(self, draft: StoredTurn, expected: int | None) -> Head | None:
         head = self.head

@@ -42,7 +42,7 @@ class Status:
     @property
     def pending(self) -> tuple[str, ...]:
         """The revisions that are missing, oldest first."""
-        return () if self.state is State.AHEAD else schema.REVISIONS[_position(self.revision) :]
+        return () if self.state is State.AHEAD else schema.REVISIONS[migrate.position(self.revision) :]
 
 
 class Administration:
@@ -80,18 +80,15 @@ class Administration:
     def upgrade(self, target: str = HEAD) -> list[str]:
         """Run the revisions up to ``target``, all or none, and return which."""
         last = checked_revision(target)
-        with self._migrating("upgrade") as (connection, found):
-            missing = schema.REVISIONS[_position(found) : _position(last)]
-            if missing:
-                migrate.run_upgrade(connection, self._place, found, missing[-1])
-            return list(missing)
+        with self._connected("upgrade") as connection:
+            return migrate.upgrade(connection, self._place, last, self._timeout, lock_timeout=self._lock_timeout)
 
     def downgrade(self, target: str) -> list[str]:
         """Undo the revisions after ``target``, all or none, and return which, newest first."""
         last = checked_revision(target)
         self._must_exist("downgrade")
         with self._migrating("downgrade") as (connection, found):
-            undone = schema.REVISIONS[_position(last) : _position(found)]
+            undone = schema.REVISIONS[migrate.position(last) : migrate.position(found)]
             if undone:
                 steps = migrate.script(
                     connection.dialect.name, self._place.schema_name, "downgrade", f"{found}:{last or BASE}"
@@ -177,7 +174,7 @@ def script(dialect_name: str, schema_name: str, start: str, end: str) -> str:
     first, last = checked_revision(start), checked_revision(end)
     on_postgresql = dialect_name == "postgresql"
     target = migrate.checked_schema_name(schema_name) if on_postgresql else None
-    step = "upgrade" if _position(first) <= _position(last) else "downgrade"
+    step = "upgrade" if migrate.position(first) <= migrate.position(last) else "downgrade"
     lines = [
         f"-- firefly-memory: {step} {first or BASE} to {last or BASE}",
         "BEGIN;" if on_postgresql else "BEGIN IMMEDIATE;",
@@ -213,10 +210,6 @@ def checked_revision(name: str) -> str | None:
         known = ", ".join(schema.REVISIONS)
         raise ConfigurationError(f"there is no revision {name!r}; there are {BASE}, {known}, and {HEAD} for the newest")
     return revision
-
-
-def _position(revision: str | None) -> int:
-    return 0 if revision is None else schema.REVISIONS.index(revision) + 1
 
 
 def _quoted(identifier: str) -> str:

@@ -25,6 +25,20 @@ def target_schema() -> str | None:
     return str(context.opts.get("firefly_schema", schema.POSTGRESQL_SCHEMA))
 
 
+def create_index_online(name: str, table: str, columns: list[Any], **options: Any) -> None:
+    """For revisions in ``schema.ONLINE``: an index on a table that may be large, while others read and write it. What
+    a broken build has left is built anew."""
+    from alembic import op
+
+    if op.get_context().dialect.name == "sqlite":
+        op.create_index(name, table, columns, if_not_exists=True, **options)
+        return
+    place: dict[str, Any] = {"schema": target_schema(), "postgresql_concurrently": True}
+    with op.get_context().autocommit_block():
+        op.drop_index(name, table, if_exists=True, **place)
+        op.create_index(name, table, columns, **place, **options)
+
+
 def run_in_alembic(context: Any) -> None:  # alembic.context, a module that stands in for an EnvironmentContext
     """Run the revisions Alembic asks for on the database of the URL, or only write them down."""
     given = context.config.attributes

@@ -25,6 +25,8 @@ from firefly_memory.schema import HEAD, POSTGRESQL_SCHEMA
 
 UNDEFINED_TABLE = {"42P01", "3F000"}
 
+_ELSEWHERE = 'prepared statements get lost; behind a pooler in transaction mode: pass pooler="transaction"'
+
 # SQLSTATE, or its first two characters: what it means, and whether the same call may succeed later.
 _POSTGRESQL: dict[str, tuple[type[DatabaseStoreError], str, bool]] = {
     "08": (DatabaseConnectionError, "the connection to the server was lost", True),
@@ -38,6 +40,8 @@ _POSTGRESQL: dict[str, tuple[type[DatabaseStoreError], str, bool]] = {
     "40": (DatabaseStoreError, "the transaction collided with another one", True),
     "42501": (DatabaseStoreError, "the role lacks a privilege", False),
     "25006": (DatabaseStoreError, "the server is read-only, such as a standby", True),
+    "26000": (DatabaseStoreError, _ELSEWHERE, False),
+    "42P05": (DatabaseStoreError, _ELSEWHERE, False),
     "25P02": (DatabaseStoreError, "the surrounding transaction has already failed; roll it back", False),
 }
 
@@ -93,7 +97,7 @@ def translated(operation: str, place: Place) -> Iterator[None]:
 def driver_error(exc: Exception) -> Exception:
     """What the driver raised, without the layers that SQLAlchemy put around it."""
     while isinstance(exc, (errors.DBAPIError, errors.EmulatedDBAPIException)):
-        inner = exc.orig
+        inner = exc.__cause__ if exc.orig is None else exc.orig
         if not isinstance(inner, Exception):
             break
         exc = inner
@@ -108,9 +112,18 @@ def sqlstate(exc: Exception) -> str | None:
 
 
 def is_lost(exc: Exception) -> bool:
-    """Whether PostgreSQL's server said that it ends the connection."""
+    """Whether PostgreSQL's server said that the connection is of no more use: it ends, or what was prepared on it does
+    not fit the tables any more."""
     code = sqlstate(exc) or ""
-    return code[:2] == "08" or code[:3] == "57P"
+    return code[:2] == "08" or code[:3] == "57P" or _is_outdated(exc)
+
+
+def _is_outdated(exc: Exception) -> bool:
+    """Whether a table was changed after the statement had been prepared. Words depend on the server's language."""
+    cause = driver_error(exc)
+    function = getattr(cause, "server_source_function", None)  # asyncpg's name for it
+    function = function or getattr(getattr(cause, "diag", None), "source_function", None)
+    return sqlstate(exc) == "0A000" and function == "RevalidateCachedQuery"
 
 
 def is_an_answer(exc: BaseException) -> bool:
@@ -150,6 +163,9 @@ def _from_postgresql(code: str, error: Exception, operation: str, place: Place) 
         return place.is_not_current(operation, None)
     if code == "54000":
         return _too_large(error)
+    if _is_outdated(error):
+        reason = f"the tables have been changed since the statement was prepared ({_one_line(error)})"
+        return DatabaseStoreError(operation, reason, retryable=True)
     for length in (5, 3, 2):
         if code[:length] in _POSTGRESQL:
             kind, reason, retryable = _POSTGRESQL[code[:length]]

@@ -6,8 +6,9 @@ import hashlib
 import io
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from sqlalchemy import (
     Table,
     delete,
     exc,
+    false,
     func,
     insert,
     inspect,
@@ -60,22 +62,25 @@ def ensure_schema(engine: Engine, place: Place, *, migrate: bool, timeout: float
 
 
 def has_schema(engine: Engine, place: Place, *, migrate: bool) -> bool:
-    """Whether the schema is at the newest revision. It is an error if nobody may ``migrate`` it there."""
+    """Whether the schema is what this version needs. It is an error if nobody may ``migrate`` it there."""
     with connected(engine, place) as connection:
         found = _current_revision(connection, place)
-    if found != schema.HEAD and not migrate:
+    if _serves(found):
+        return True
+    if not migrate:
         raise place.is_not_current("initialize", found)
-    return found == schema.HEAD
+    return False
+
+
+def _serves(found: str | None) -> bool:
+    return found == schema.HEAD or (found is not None and schema.is_later_and_compatible(found))
 
 
 def upgrade_schema(engine: Engine, place: Place, timeout: float) -> None:
     """Run the revisions that are missing, all of them or none."""
     with connected(engine, place) as connection:
         _check_encoding(connection)
-        with migrating(connection, place, timeout):
-            found = revision_of(connection, place)  # another process may have been faster
-            if found != schema.HEAD:
-                run_upgrade(connection, place, found, schema.HEAD)
+        upgrade(connection, place, schema.HEAD, timeout)
 
 
 @contextmanager
@@ -113,7 +118,7 @@ def _current_revision(connection: Connection, place: Place) -> str | None:
     for row in rows:
         _refuse_encoding(*row[1:])
     found = _joined(row[0] for row in rows)
-    if found is not None and found not in schema.REVISIONS:
+    if found is not None and found not in schema.REVISIONS and not _serves(found):
         raise is_ahead("initialize", found)
     return found
 
@@ -156,28 +161,33 @@ def migrating(
     connection: Connection, place: Place, timeout: float, *, lock_timeout: float = LOCK_TIMEOUT
 ) -> Iterator[None]:
     """Hold the migration lock and a transaction on an autocommit ``connection``: all of the block, or nothing."""
-    on_postgresql = connection.dialect.name == "postgresql"
-    if on_postgresql:
-        _acquire(connection, lock_key(place.schema_name), timeout)
-    try:
-        connection.exec_driver_sql("BEGIN" if on_postgresql else "BEGIN IMMEDIATE")
+    if connection.dialect.name == "postgresql":
+        _begin_alone(connection, lock_key(place.schema_name), timeout)
+    else:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    with _rolled_back_on_error(connection):
         try:
-            if on_postgresql:
+            if connection.dialect.name == "postgresql":
                 milliseconds = str(max(1, round(lock_timeout * 1000)))
                 connection.execute(select(func.set_config("lock_timeout", milliseconds, true())))
             yield
             connection.exec_driver_sql("COMMIT")
-        except BaseException as error:
-            try:
-                connection.exec_driver_sql("ROLLBACK")
-            except Exception:  # noqa: BLE001 - the first error is the one to report
-                connection.invalidate()
-            if isinstance(error, exc.DBAPIError) and sqlstate(error) == "55P03":
+        except exc.DBAPIError as error:
+            if sqlstate(error) == "55P03":
                 raise _is_blocked(lock_timeout) from error
             raise
-    finally:
-        if on_postgresql and not connection.invalidated:
-            connection.execute(select(func.pg_advisory_unlock(lock_key(place.schema_name))))
+
+
+@contextmanager
+def _rolled_back_on_error(connection: Connection) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        try:
+            connection.exec_driver_sql("ROLLBACK")
+        except Exception:  # noqa: BLE001 - the first error is the one to report
+            connection.invalidate()
+        raise
 
 
 def _is_blocked(lock_timeout: float) -> StoreTimeoutError:
@@ -188,11 +198,31 @@ def _is_blocked(lock_timeout: float) -> StoreTimeoutError:
     return StoreTimeoutError("migration", reason, retryable=True)
 
 
-def _acquire(connection: Connection, key: int, timeout: float) -> None:
-    # Asked for again and again: waiting inside the server would deadlock with CREATE INDEX CONCURRENTLY.
+def _begin_alone(connection: Connection, key: int, timeout: float) -> None:
+    """Begin a transaction that has the migration lock, which ends with it: a lock of the session would stay behind on
+    a connection that a pooler hands to others."""
+
+    def has_begun() -> bool:
+        # At this level the statements after it see what the last holder of the lock has committed.
+        connection.exec_driver_sql("BEGIN ISOLATION LEVEL READ COMMITTED")
+        with _rolled_back_on_error(connection):
+            if _is_free(connection, func.pg_try_advisory_xact_lock(key)):
+                return True
+        connection.exec_driver_sql("ROLLBACK")
+        return False
+
+    _ask_again(connection, has_begun, timeout)
+
+
+def _is_free(connection: Connection, lock: Any) -> bool:
+    return bool(connection.execute(select(lock)).scalar_one())
+
+
+def _ask_again(connection: Connection, succeeded: Callable[[], bool], timeout: float) -> None:
+    # Waiting inside the server would deadlock with CREATE INDEX CONCURRENTLY.
     deadline = time.monotonic() + timeout
     pause = 0.01
-    while not connection.execute(select(func.pg_try_advisory_lock(key))).scalar_one():
+    while not succeeded():
         left = deadline - time.monotonic()
         if left <= 0:
             reason = "somebody else, in another process or another task of this one, is still migrating the schema"
@@ -208,8 +238,72 @@ def lock_key(schema_name: str | None) -> int:
     return int.from_bytes(digest[:8], signed=True)
 
 
-def run_upgrade(connection: Connection, place: Place, found: str | None, target: str) -> None:
-    """Inside :func:`migrating`: the revisions after ``found``."""
+def upgrade(
+    connection: Connection, place: Place, target: str | None, timeout: float, *, lock_timeout: float = LOCK_TIMEOUT
+) -> list[str]:
+    """Run the revisions that are missing up to ``target``, and return which: all or none of those between two online
+    ones, and each online one by itself."""
+    ran: list[str] = []
+    while True:
+        with migrating(connection, place, timeout, lock_timeout=lock_timeout):
+            found = revision_of(connection, place)  # another process may have been faster
+            missing = missing_between(found, target)
+            together = list(takewhile(lambda revision: revision not in schema.ONLINE, missing))
+            if together:
+                _run_upgrade(connection, place, found, together[-1])
+        ran += together
+        if len(together) == len(missing):
+            return ran
+        ran += _run_online(connection, place, missing[len(together)], timeout)
+
+
+def missing_between(found: str | None, target: str | None) -> tuple[str, ...]:
+    """The revisions after ``found``, up to ``target``; none where a later version has been."""
+    if found is not None and found not in schema.REVISIONS:
+        if schema.is_later_and_compatible(found):
+            return ()
+        raise is_ahead("upgrade", found)
+    return schema.REVISIONS[position(found) : position(target)]
+
+
+def position(revision: str | None) -> int:
+    """How many revisions lead to it."""
+    return 0 if revision is None else schema.REVISIONS.index(revision) + 1
+
+
+def _run_online(connection: Connection, place: Place, revision: str, timeout: float) -> list[str]:
+    """One revision that must not run in a transaction: by whoever gets there first, while the others wait for it.
+
+    It may take hours, and writers go on meanwhile. What holds the others off is a lock of the session.
+    """
+    with _online_lock(connection, place, timeout):
+        found = revision_of(connection, place)
+        if revision not in missing_between(found, revision):
+            return []  # somebody has done it meanwhile
+        steps = script(connection.dialect.name, place.schema_name, "upgrade", f"{found or 'base'}:{revision}")
+        run_script(connection, place, [step for step in steps if step not in ("BEGIN", "COMMIT")])
+        return [revision]
+
+
+@contextmanager
+def _online_lock(connection: Connection, place: Place, timeout: float) -> Iterator[None]:
+    if connection.dialect.name != "postgresql":
+        yield
+        return
+    key = lock_key(f"{place.schema_name} online")
+    _ask_again(connection, lambda: _is_free(connection, func.pg_try_advisory_lock(key)), timeout)
+    usual = connection.execute(select(func.current_setting("statement_timeout"))).scalar_one()
+    try:
+        connection.execute(select(func.set_config("statement_timeout", "0", false())))
+        yield
+        connection.execute(select(func.set_config("statement_timeout", usual, false())))
+        connection.execute(select(func.pg_advisory_unlock(key)))
+    except BaseException:
+        connection.invalidate()  # and with it the lock
+        raise
+
+
+def _run_upgrade(connection: Connection, place: Place, found: str | None, target: str) -> None:
     create_schema(connection, place.schema_name)
     steps = script(connection.dialect.name, place.schema_name, "upgrade", f"{found or 'base'}:{target}")
     if found is None and inspect(connection).has_table(schema.VERSION_TABLE, schema=place.schema_name):

@@ -47,9 +47,11 @@ class PostgreSQLDatabase(Database):
         timeout: float,
         schema_name: str,
         migrate: bool,
+        prepared: bool,
     ) -> None:
         super().__init__(Place(str(url), checked_schema_name(schema_name)), timeout=timeout, migrate=migrate)
         self._url = url
+        self._prepares = prepared
         self.pool_size = at_least(1, "pool_size", pool_size)
         self.warm_connections = min(at_least(0, "pool_min_size", pool_min_size), pool_size)
         self.blocking = CallRunner(self, here)
@@ -84,7 +86,7 @@ class PostgreSQLDatabase(Database):
         asyncio.run(migrate())
 
     def _pool_on(self, make_engine: Callable[..., Engine]) -> Pool[Any]:
-        engine = make_engine(self._url, pool_size=self.pool_size, timeout=self.timeout)
+        engine = make_engine(self._url, pool_size=self.pool_size, timeout=self.timeout, prepared=self._prepares)
         return Pool(engine, PostgreSQLStatements(engine.dialect, self.place.schema_name), self.place)
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from secrets import randbits, token_hex
 from types import ModuleType
 from typing import Any
 from weakref import WeakSet
@@ -23,14 +24,21 @@ APPLICATION_NAME = "firefly-memory"
 _SERVER_FIRST = 0.5
 """Seconds that a driver waits longer than the server: after the server's own time-out a connection is still good."""
 
+_USES_BEFORE_PREPARING = 5
+"""psycopg's default."""
+
 _NO_SETTINGS = re.compile("unsupported startup parameter|command-line options")
 """What PgBouncer and Amazon's proxy say to settings that they do not let through."""
 
 
-def blocking_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float) -> Engine:
-    """psycopg, whatever driver the URL names: asyncpg cannot block."""
+def blocking_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float, prepared: bool = False) -> Engine:
+    """psycopg, whatever driver the URL names: asyncpg cannot block.
+
+    Statements that are ``prepared`` once for each connection are fast, but get lost where a pooler hands connections
+    of the server from one transaction to the next.
+    """
     psycopg = _driver("psycopg", "a PostgreSQL store's blocking methods")
-    connect = _with_settings(_psycopg_connect(psycopg, psycopg.Connection, url, timeout), url, timeout)
+    connect = _with_settings(_psycopg_connect(psycopg, psycopg.Connection, url, timeout, prepared), url, timeout)
     return create_engine(
         "postgresql+psycopg://",
         creator=lambda: finish(connect()),
@@ -41,15 +49,17 @@ def blocking_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float) -> En
     )
 
 
-def suspending_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float) -> Engine:
+def suspending_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float, prepared: bool = False) -> Engine:
     """An engine for use inside ``greenlet_spawn``: asyncpg, or psycopg where the URL asks for what only it can do."""
     if url.driver == "psycopg" or (url.driver is None and url.only_libpq_understands):
         psycopg = _driver("psycopg", "this PostgreSQL URL")
-        connect = _with_settings(_psycopg_connect(psycopg, psycopg.AsyncConnection, url, timeout), url, timeout)
-        return _suspending("psycopg_async", connect, pool_size, timeout, use_native_hstore=False)
+        open_one = _psycopg_connect(psycopg, psycopg.AsyncConnection, url, timeout, prepared)
+        connect = _with_settings(open_one, url, timeout)
+        return _suspending("psycopg_async", connect, {}, pool_size, timeout, use_native_hstore=False)
     asyncpg = _driver("asyncpg", "a PostgreSQL store's asynchronous methods")
     arguments = url.for_asyncpg()
     name = {"application_name": url.parameters.get("application_name", APPLICATION_NAME)}
+    unprepared = {} if prepared else {"statement_cache_size": 0}  # then they have no name and last for one use
 
     def connect_asyncpg(**options: str) -> Any:
         return asyncpg.connect(
@@ -57,9 +67,17 @@ def suspending_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float) -> 
             timeout=url.connect_timeout or timeout,
             command_timeout=timeout + _SERVER_FIRST,
             server_settings=name | options,
+            **unprepared,
         )
 
-    return _suspending("asyncpg", _with_settings(connect_asyncpg, url, timeout), pool_size, timeout)
+    adapter = {"prepared_statement_name_func": _new_name} if prepared else {"prepared_statement_cache_size": 0}
+    return _suspending("asyncpg", _with_settings(connect_asyncpg, url, timeout), adapter, pool_size, timeout)
+
+
+def _new_name() -> str:
+    """For a prepared statement: one that nobody else has. Where a pooler leads to somebody else's connection, it is an
+    error then, and never somebody else's statement."""
+    return f"firefly_{token_hex(16)}"
 
 
 def _with_settings(connect: Callable[..., Any], url: PostgreSQLUrl, timeout: float) -> Callable[[], Any]:
@@ -86,10 +104,12 @@ def _with_settings(connect: Callable[..., Any], url: PostgreSQLUrl, timeout: flo
     return connected
 
 
-def _suspending(driver: str, connect: Callable[[], Any], pool_size: int, timeout: float, **options: Any) -> Engine:
+def _suspending(
+    driver: str, connect: Callable[[], Any], adapter: dict[str, Any], pool_size: int, timeout: float, **options: Any
+) -> Engine:
     # What create_async_engine() does, without importing SQLAlchemy's ORM as its package would.
     def creator() -> Any:
-        return engine.dialect.loaded_dbapi.connect(async_creator_fn=connect)
+        return engine.dialect.loaded_dbapi.connect(async_creator_fn=connect, **adapter)
 
     engine = create_engine(
         f"postgresql+{driver}://",
@@ -121,11 +141,21 @@ def end_without_loop(connection: Any) -> None:
         connection.pgconn.finish()
 
 
-def _psycopg_connect(psycopg: ModuleType, kind: Any, url: PostgreSQLUrl, timeout: float) -> Callable[..., Any]:
+def _psycopg_connect(
+    psycopg: ModuleType, kind: Any, url: PostgreSQLUrl, timeout: float, prepared: bool
+) -> Callable[..., Any]:
     quiet_line = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
     defaults = {"connect_timeout": str(max(2, round(timeout))), "application_name": APPLICATION_NAME, **quiet_line}
     connection_class = patient(psycopg, kind, timeout + _SERVER_FIRST)
-    return partial(connection_class.connect, **defaults | url.for_psycopg())
+    connect = partial(connection_class.connect, **defaults | url.for_psycopg())
+
+    async def connected(**options: str) -> Any:
+        connection = await settled(connect(**options))
+        connection.prepare_threshold = _USES_BEFORE_PREPARING if prepared else None
+        connection._prepared._prepared_idx = randbits(63)  # noqa: SLF001 - the names that it counts up: see _new_name()
+        return connection
+
+    return connected
 
 
 def _driver(name: str, purpose: str) -> ModuleType:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 
+from firefly_memory.errors import ConfigurationError
 from firefly_memory.options import exactly_one
 from firefly_memory.schema import POSTGRESQL_SCHEMA
 from firefly_memory.stores.sql.borrowed import BorrowedDatabase
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
 
+POOLERS = ("transaction", "session")
+
+
 class PostgreSQLStore(SQLStore):
     """Entries in a PostgreSQL database, in a schema of their own.
 
@@ -27,7 +31,8 @@ class PostgreSQLStore(SQLStore):
     use asyncpg, blocking ones psycopg, each with a pool of up to ``pool_size`` connections, of which ``initialize()``
     opens ``pool_min_size``. ``timeout`` bounds connecting, waiting for a free connection and every statement, in
     seconds. ``migrate=False`` checks the schema instead of bringing it up to date, for roles without DDL rights.
-    ``engine`` is an ``Engine`` or ``AsyncEngine`` of your own, in place of ``url``: it stays yours.
+    ``pooler`` says how a pooler between the store and the server shares connections: per ``"transaction"`` or
+    ``"session"``. ``engine`` is an ``Engine`` or ``AsyncEngine`` of your own, in place of ``url``: it stays yours.
     """
 
     _dialect = PostgreSQLStatements
@@ -41,10 +46,15 @@ class PostgreSQLStore(SQLStore):
         timeout: float = 30.0,
         schema_name: str = POSTGRESQL_SCHEMA,
         migrate: bool = True,
+        pooler: str | None = None,
         engine: Engine | AsyncEngine | None = None,
     ) -> None:
         exactly_one("PostgreSQLStore", url=url, engine=engine)
         self._schema_name = checked_schema_name(schema_name)
+        if pooler not in (None, *POOLERS):
+            raise ConfigurationError(f"pooler must be 'transaction', 'session' or None, not {pooler!r}")
+        if engine is not None and pooler is not None:
+            raise ConfigurationError("pooler goes with url; an engine of yours is told by its own connect_args")
         if engine is not None:
             self._shown = f"engine={engine!r}"
             super().__init__(BorrowedDatabase(engine, self._dialect, schema_name, timeout=timeout, migrate=migrate))
@@ -60,6 +70,7 @@ class PostgreSQLStore(SQLStore):
                 timeout=timeout,
                 schema_name=schema_name,
                 migrate=migrate,
+                prepared=pooler != "transaction",
             )
         )
 

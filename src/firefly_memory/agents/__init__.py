@@ -1,0 +1,15 @@
+"""Agents of pydantic-ai that remember. Needs the extra ``agents``."""
+
+from __future__ import annotations
+
+from firefly_memory.errors import MissingDependencyError
+
+try:
+    import pydantic_ai  # noqa: F401
+except ImportError as exc:
+    raise MissingDependencyError("firefly_memory.agents", "pydantic-ai-slim", "agents") from exc
+
+from firefly_memory.agents.capability import Memory
+from firefly_memory.agents.firefly_agent import FireflyAgent
+
+__all__ = ["FireflyAgent", "Memory"]

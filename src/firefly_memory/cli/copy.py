@@ -1,0 +1,131 @@
+"""``firefly-memory copy``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from firefly_memory.archive import Counts
+from firefly_memory.by_url import connect
+from firefly_memory.cli.exits import Exit
+from firefly_memory.cli.output import show
+from firefly_memory.cli.progress import progress_bar
+from firefly_memory.copying import Copy, Progress, copy_store
+from firefly_memory.errors import ConfigurationError
+from firefly_memory.settings import read_url_file
+from firefly_memory.stores.base import EntryStore
+
+_OPTIONS = {"schema_name": "postgresql", "database": "mongodb", "collection": "mongodb"}
+"""What a store may be told beside its URL, and by which scheme it is known."""
+
+
+def add_to(commands: Any) -> None:
+    copy = commands.add_parser(
+        "copy",
+        help="copy all entries and conversations into a store of any kind",
+        description="Copy all live entries and all conversations from one store into another of any kind, in constant "
+        "memory, then compare both, value by value. A copy that broke off is simply started again: what is there "
+        "already is not copied twice. The source is only read.",
+    )
+    for side, what in (("from", "the store to read"), ("to", "the store to copy into")):
+        where = copy.add_mutually_exclusive_group(required=True)
+        where.add_argument(f"--{side}", dest=f"{side}_url", metavar="URL", help=f"{what}, such as sqlite:///memory.db")
+        where.add_argument(f"--{side}-file", type=Path, metavar="FILE", help="a file that has its URL in it")
+        copy.add_argument(f"--{side}-schema", metavar="NAME", dest=f"{side}_schema_name", help="its PostgreSQL schema")
+        copy.add_argument(f"--{side}-database", metavar="NAME", help="its MongoDB database")
+        copy.add_argument(f"--{side}-collection", metavar="NAME", help="its MongoDB collection of entries")
+    copy.add_argument(
+        "--merge",
+        action="store_true",
+        help="let the target have other things, which stay; entries take the place of those with their ids. Without "
+        "it, nothing is copied into such a target",
+    )
+    copy.add_argument("--json", action="store_true", help="print a JSON object")
+    copy.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
+    copy.set_defaults(run=_copy)
+
+
+def _copy(arguments: argparse.Namespace) -> int:
+    source, target = _store(arguments, "from", migrate=False), _store(arguments, "to")
+    if _is_same(source, target):
+        raise ConfigurationError("--from and --to name the same store")
+    if source.path is not None and not source.path.exists():
+        raise ConfigurationError(f"there is no {source.path}")
+    with source, target, _progress(arguments) as progress:
+        result = copy_store(source, target, merge=arguments.merge, progress=progress)
+    if not arguments.quiet or arguments.json:
+        show(arguments, _as_json(result), _in_words(result))
+    if result.equal:
+        return Exit.DONE
+    print(f"firefly-memory: {_problem(result)}", file=sys.stderr)
+    return Exit.FAILED
+
+
+def _store(arguments: argparse.Namespace, side: str, *, migrate: bool = True) -> EntryStore:
+    file = getattr(arguments, f"{side}_file")
+    url = getattr(arguments, f"{side}_url") if file is None else read_url_file(file)
+    scheme = url.partition(":")[0].lower().partition("+")[0]
+    scheme = "postgresql" if scheme == "postgres" else scheme
+    options: dict[str, Any] = {}
+    for name, kind in _OPTIONS.items():
+        value = getattr(arguments, f"{side}_{name}")
+        if value is not None:
+            if scheme != kind:
+                raise ConfigurationError(f"--{side}-{name.removesuffix('_name')} is for {kind} only")
+            options[name] = value
+    if not migrate and scheme not in ("file", "memory"):  # which have nothing to migrate, and no such option
+        options["migrate"] = False
+    return connect(url, **options)
+
+
+def _is_same(one: EntryStore, other: EntryStore) -> bool:
+    """Two names of one place on a server may go unnoticed, and do no harm: all is there already."""
+    if one.path is not None and other.path is not None:
+        return one.path.resolve() == other.path.resolve()
+    return repr(one) == repr(other)
+
+
+@contextmanager
+def _progress(arguments: argparse.Namespace) -> Iterator[Progress | None]:
+    with progress_bar("copy", quiet=arguments.quiet or arguments.json) as bar:
+        yield bar and (lambda step, counts: bar(counts.total, f"{step}: {_words(counts)}"))
+
+
+def _words(counts: Counts) -> str:
+    return f"{counts.entries:,} entries, {counts.conversations:,} conversations with {counts.turns:,} turns"
+
+
+def _in_words(result: Copy) -> Iterator[str]:
+    if not result.equal:
+        yield f"source: {_words(result.source.counts)}; checksum {result.source.checksum}"
+        yield f"target: {_words(result.target.counts)}; checksum {result.target.checksum}"
+        return
+    before = f" ({_words(result.before)} were there before)" if result.before.total else ""
+    yield f"copied {_words(result.source.counts)}{before}; both sides have the same checksum {result.source.checksum}"
+    if result.beyond.total:
+        yield f"the target also has {_words(result.beyond)} of its own"
+
+
+def _problem(result: Copy) -> str:
+    return (
+        f"the two sides differ: {result.difference}. Somebody has written to one of them meanwhile, or the target had "
+        "it before and a merge cannot replace it; stop the writers and copy again"
+    )
+
+
+def _as_json(result: Copy) -> dict[str, Any]:
+    def counts(of: Counts) -> dict[str, int]:
+        return {name: getattr(of, name) for name in Counts.__slots__}
+
+    return {
+        "equal": result.equal,
+        "source": {**counts(result.source.counts), "checksum": result.source.checksum},
+        "target": {**counts(result.target.counts), "checksum": result.target.checksum},
+        "there_before": counts(result.before),
+        "only_in_target": counts(result.beyond),
+        "difference": result.difference,
+    }

@@ -1,0 +1,105 @@
+"""What ``firefly-memory doctor`` looks at where a store is files, and what it asks of any file system."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic_core import from_json
+
+from firefly_memory.errors import DatabaseConnectionError, FireflyMemoryError
+from firefly_memory.stores.file import FileStore
+from firefly_memory.stores.findings import Finding, ok, problem, warning
+
+_MOUNTS = Path("/proc/self/mountinfo")
+_OVER_A_NETWORK = {
+    "9p", "afs", "beegfs", "ceph", "cifs", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.sshfs", "gfs2", "gpfs",
+    "lustre", "ncpfs", "nfs", "nfs4", "ocfs2", "smb3", "smbfs", "vboxsf", "virtiofs",
+}  # fmt: skip
+_LITTLE = 100 * 2**20
+_HARDLY_ANY = 10 * 2**20
+
+
+def examine(directory: Path) -> Iterator[Finding]:
+    """The directory of a :class:`FileStore`."""
+    if not directory.is_dir():
+        raise DatabaseConnectionError("doctor", f"there is no directory {directory}")
+    if os.access(directory, os.W_OK | os.X_OK):
+        yield ok("directory", f"{directory} is writable")
+    else:
+        yield problem("directory", f"{directory} is not writable", "give this user the right to write there")
+    yield from by_others(directory)
+    yield from file_system(directory)
+    yield from free_space(directory, 0)
+    if os.access(directory, os.R_OK | os.X_OK):
+        yield from _files(directory)
+    else:
+        yield problem("files", f"{directory} cannot be listed", "give this user the right to read it")
+
+
+def _files(directory: Path) -> Iterator[Finding]:
+    store = FileStore(directory)
+    files = sorted(path for path in directory.iterdir() if path.suffix == ".json")
+    entries, sound = 0, True
+    for path in files:
+        try:
+            entries += len(store.load(from_json(path.read_bytes())["namespace"]))
+        except (OSError, FireflyMemoryError, KeyError, TypeError, ValueError) as exc:
+            sound = False
+            reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else str(exc)
+            yield problem("file", f"{path} cannot be read: {reason}", "mend it, or put a copy of it in its place")
+            continue
+        if not os.access(path, os.W_OK):
+            yield problem("file", f"{path} is not writable", "give this user the right to write it")
+        yield from by_others(path)
+    if sound:
+        yield ok("files", f"each of {len(files):,} can be read; {entries:,} live entries, those of conversations too")
+    for path in sorted(directory.glob("*.tmp")):
+        found = f"{path} is left from a write that broke off, or one is under way"
+        yield warning("file", found, "if nobody is writing, delete it: the file beside it is whole")
+
+
+def by_others(path: Path) -> Iterator[Finding]:
+    """Whether anybody on the machine may change it."""
+    if path.stat().st_mode & stat.S_IWOTH and not path.stat().st_mode & stat.S_ISVTX:
+        yield warning("permissions", f"everybody may write {path}", f"chmod o-w {path}")
+
+
+def file_system(path: Path) -> Iterator[Finding]:
+    """Whether locks and flushes can be relied on there."""
+    kind = _kind_of(path.resolve())
+    if kind in _OVER_A_NETWORK:
+        do = "put it on a disk of this machine, or use PostgreSQL: locks may not hold and caches differ"
+        yield warning("file system", f"{path} is on {kind}, which is shared over a network", do)
+    elif kind is not None:
+        yield ok("file system", kind)
+
+
+def free_space(directory: Path, needed: int) -> Iterator[Finding]:
+    """Whether there is room for ``needed`` bytes, and some more."""
+    free = shutil.disk_usage(directory).free
+    found = f"{free / 2**20:,.0f} MiB are free"
+    if free < _HARDLY_ANY:
+        yield problem("disk", found, "make room: writes are about to fail")
+    elif free < max(_LITTLE, needed):
+        yield warning("disk", found, "make room")
+    else:
+        yield ok("disk", found)
+
+
+def _kind_of(path: Path) -> str | None:
+    """The file system of ``path``, as Linux names it; ``None`` elsewhere."""
+    try:
+        lines = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return None
+    kinds: dict[Path, str] = {}
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        point = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), before.split()[4])  # such as a space
+        kinds[Path(point)] = after.split()[0]
+    return next((kinds[each] for each in (path, *path.parents) if each in kinds), None)

@@ -1,0 +1,56 @@
+"""A model for agents that says what a test tells it to."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+)
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+
+
+class Scripted:
+    """A model that says what it is told to, and remembers what it was asked. A step is a text, calls of tools by name
+    with arguments, or an error to raise."""
+
+    def __init__(self, *steps: str | dict[str, Any] | Exception) -> None:
+        self.steps = list(steps)
+        self.asked: list[list[ModelMessage]] = []
+        self.instructions: list[str] = []
+        self.model = FunctionModel(self._respond, stream_function=self._stream)
+
+    def _next(self, messages: list[ModelMessage], info: AgentInfo) -> str | dict[str, Any]:
+        self.asked.append(messages)
+        self.instructions.append(info.instructions or "")
+        step = self.steps.pop(0) if self.steps else f"answer {len(self.asked)}"
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+    def _respond(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        step = self._next(messages, info)
+        if isinstance(step, str):
+            return ModelResponse(parts=[TextPart(step)])
+        return ModelResponse(parts=[ToolCallPart(name, arguments) for name, arguments in step.items()])
+
+    async def _stream(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
+        step = self._next(messages, info)
+        if isinstance(step, str):
+            for character in step:
+                yield character
+        else:
+            for index, (name, arguments) in enumerate(step.items()):
+                yield {index: DeltaToolCall(name, str(arguments).replace("'", '"'), tool_call_id=f"{name}-{index}")}
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """What each request said: prompts, answers, results."""
+        return [
+            [str(part.content) for message in messages for part in message.parts if hasattr(part, "content")]
+            for messages in self.asked
+        ]
