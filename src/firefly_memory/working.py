@@ -24,6 +24,9 @@ from firefly_memory.twins import documented
 
 _ATTEMPTS = 1000  # each that fails is another writer's success
 
+NAMESPACE = "working:"
+"""What the namespaces of working memory begin with."""
+
 
 @documented
 class WorkingMemory:
@@ -36,7 +39,7 @@ class WorkingMemory:
     def __init__(self, *, scope_id: str = "default", store: MemoryStore | None = None) -> None:
         stored_name("scope_id", scope_id)
         self.scope_id = scope_id
-        self.namespace = f"working:{scope_id}"
+        self.namespace = f"{NAMESPACE}{scope_id}"
         stored_name("scope_id, with 'working:' before it,", self.namespace)
         self.store: EntryStore = InMemoryStore() if store is None else adapt(store)
         self._blocking = _Flows(self.store.blocking, self.namespace)
@@ -138,6 +141,12 @@ class WorkingMemory:
         await self._suspending.clear()
 
 
+def fact_id(namespace: str, key: str) -> str:
+    """The id of a fact's entry: made from scope and key, so that every writer of a key writes the same one."""
+    name = f"{namespace}\x00{stored_name('key', key)}"
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 class _Flows:
     """What working memory does, once for both colours."""
 
@@ -200,9 +209,7 @@ class _Flows:
             raise InvalidEntryError("importance", f"must be a number from 0.0 to 1.0, not {importance!r}") from exc
 
     def _entry_id(self, key: str) -> str:
-        """Made from scope and key, so that every writer of a key writes the same entry."""
-        name = f"{self._namespace}\x00{stored_name('key', key)}"
-        return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+        return fact_id(self._namespace, key)
 
 
 class _Later(ForkAware):

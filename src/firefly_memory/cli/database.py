@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from firefly_memory import schema
+from firefly_memory.cli import legacy
 from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import show
 from firefly_memory.cli.target import add_url, target_url
@@ -58,6 +59,7 @@ def add_to(commands: Any) -> None:
     grants.add_argument("role", help="the role of the service, which needs no right to create anything")
     stamp = _action(actions, "stamp", _stamp, "write down a revision without running anything")
     stamp.add_argument("revision", help="the revision that the database is at, or base")
+    legacy.add_to(actions)
 
 
 def _action(

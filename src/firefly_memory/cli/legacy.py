@@ -1,0 +1,122 @@
+"""``firefly-memory db import-legacy``: what the predecessors wrote, into a store of this library."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from firefly_memory.by_url import connect
+from firefly_memory.cli.exits import Exit
+from firefly_memory.cli.output import show
+from firefly_memory.cli.progress import progress_bar
+from firefly_memory.cli.target import add_url, target_url
+from firefly_memory.configured import configured_store
+from firefly_memory.legacy.importing import Counts, import_rows
+from firefly_memory.legacy.sources import Where, legacy_source
+from firefly_memory.settings import MemorySettings, read_settings, read_url_file
+from firefly_memory.stores.base import EntryStore
+from firefly_memory.stores.memory import InMemoryStore
+
+_EPILOG = f"""
+exit codes:
+  {Exit.DONE}  done: every entry that has not expired is in the new store
+  {Exit.FAILED}  it could not be done; what was taken over is in the store, and the same command goes on from there
+  {Exit.USAGE}  the command was called wrongly, or the old table or collection was not found
+  {Exit.DRIFT}  done, but some rows were refused
+  {Exit.UNREACHABLE}  one of the places cannot be reached
+  {Exit.BUSY}  somebody else holds a lock for too long, or a place does not answer; try again
+"""
+
+
+def add_to(actions: Any) -> None:
+    parser: argparse.ArgumentParser = actions.add_parser(
+        "import-legacy",
+        help="take over what the predecessors of this library wrote",
+        description="Take over the entries of a database or directory that a predecessor of this library wrote. "
+        "Nothing there is changed, and no entry of the new store is replaced. Running it again changes nothing.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    old = parser.add_argument_group("the old place")
+    where = old.add_mutually_exclusive_group(required=True)
+    where.add_argument("--from", dest="old", metavar="URL", help="such as postgresql://host/name or sqlite:///old.db")
+    where.add_argument("--from-file", type=Path, metavar="FILE", help="a file that has the URL in it")
+    old.add_argument("--table", metavar="[SCHEMA.]NAME", help="by default the one that looks like a predecessor's")
+    old.add_argument("--database", metavar="NAME", help="of MongoDB, by default that of the URL or a documented one")
+    old.add_argument("--collection", metavar="NAME", help="of MongoDB, by default entries or firefly_memory")
+    new = parser.add_argument_group("the new store")
+    add_url(new)  # type: ignore[arg-type] # a group takes arguments as a parser does
+    new.add_argument("--schema", help="its PostgreSQL schema, as for the other commands")
+    parser.add_argument("--dry-run", action="store_true", help="read and judge everything, write nothing")
+    parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="for the servers (60)")
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    url = arguments.old if arguments.from_file is None else read_url_file(arguments.from_file)
+    where = Where(arguments.table, arguments.database, arguments.collection)
+    with (
+        legacy_source(url, where, timeout=arguments.timeout) as source,
+        _new_store(arguments) as store,
+        progress_bar("imported", quiet=arguments.quiet) as bar,
+    ):
+        counts = import_rows(
+            source,
+            store,
+            dry_run=arguments.dry_run,
+            progress=bar and (lambda counts: bar(counts.total, f"{counts.taken} taken, {counts.refused} refused")),
+        )
+    result = {"from": source.name, "dry_run": arguments.dry_run, **counts.as_json()}
+    show(arguments, result, _in_words(source.name, counts, dry_run=arguments.dry_run))
+    return Exit.DRIFT if counts.refused else Exit.DONE
+
+
+@contextmanager
+def _new_store(arguments: argparse.Namespace) -> Iterator[EntryStore]:
+    """The store to save into; for a dry run an empty one, where there is none yet."""
+    settings = read_settings()
+    url = target_url(arguments, needed=settings.backend != "file")
+    if url is not None and url.lower().startswith(("sqlite", "postgres", "mongodb")):
+        store, is_there = _new_database(url, arguments, settings)
+    else:
+        store = configured_store(settings) if url is None else connect(url)
+        is_there = store.path is None or store.path.exists()
+    with InMemoryStore() if arguments.dry_run and not is_there else store as opened:
+        yield opened
+
+
+def _new_database(url: str, arguments: argparse.Namespace, settings: MemorySettings) -> tuple[EntryStore, bool]:
+    """The store, and whether this library was there before; an error if something else is in its place."""
+    options: dict[str, Any] = {"migrate": settings.migrate and not arguments.dry_run, "timeout": arguments.timeout}
+    check: Callable[..., bool]
+    if url.startswith("mongodb"):
+        from firefly_memory.legacy.documents import check_collection as check
+
+        place = {"database": settings.mongodb_database, "collection": settings.mongodb_collection}
+    else:
+        from firefly_memory.legacy.tables import check_schema as check
+
+        place = {"schema_name": arguments.schema or settings.postgres_schema}
+    if not url.lower().startswith("sqlite"):
+        options |= place
+    store = connect(url, **options)
+    is_there = store.path is None or store.path.exists()
+    return store, is_there and check(url, **place, timeout=arguments.timeout)
+
+
+def _in_words(name: str, counts: Counts, *, dry_run: bool) -> Iterator[str]:
+    yield (
+        f"{name}: {counts.taken} {'would be taken' if dry_run else 'taken'}, {counts.there_already} there already, "
+        f"{counts.expired} expired, {counts.superseded} superseded, {counts.refused} refused"
+    )
+    if counts.taken == counts.refused == 0:
+        yield "nothing to do"
+    for reason, refusals in counts.reasons.items():
+        yield f"refused {refusals.count}: {reason}"
+        for each in refusals.examples:
+            yield f"  {each['entry_id']!r} in {each['namespace']!r}"
