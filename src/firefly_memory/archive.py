@@ -18,7 +18,7 @@ from firefly_memory.colours import finish
 from firefly_memory.conversation_export import checked_summarized, turn_as_json, turn_from_json
 from firefly_memory.conversation_flows import Condition, ConversationFlows, Rules
 from firefly_memory.entries import MemoryEntry, MemoryScope
-from firefly_memory.errors import CorruptDataError, FireflyMemoryError, InvalidEntryError, InvalidEntryError
+from firefly_memory.errors import CorruptDataError, FireflyMemoryError, InvalidEntryError
 from firefly_memory.names import original_name, stored_name, stored_text
 from firefly_memory.protocols import Capability, MemoryStore, StoreView
 from firefly_memory.stores.custom import adapt

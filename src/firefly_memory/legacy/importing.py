@@ -77,8 +77,7 @@ def import_rows(
     """
     counts = Counts()
     for namespace, of_one in groupby(source.rows, key=lambda row: row.namespace):
-        are_facts = isinstance(namespace, str) and namespace.startswith(NAMESPACE)
-        rows = _facts(namespace, of_one, counts, as_text=source.as_text) if are_facts else of_one
+        rows = _prepared(namespace, of_one, counts, as_text=source.as_text)
         batches = _Batches(store, counts, unique_ids=source.unique_ids, dry_run=dry_run)
         while batch := list(islice(rows, _BATCH)):
             batches.take(batch, as_text=source.as_text)
@@ -87,9 +86,12 @@ def import_rows(
     return counts
 
 
-def _facts(namespace: str, rows: Iterable[Row], counts: Counts, *, as_text: bool) -> Iterator[Row]:
-    """Working memory's rows, of each key the newest one: under the id that the fact has here, or nobody could replace
-    or delete it. A scope has few of them."""
+def _prepared(namespace: Any, rows: Iterable[Row], counts: Counts, *, as_text: bool) -> Iterator[Row]:
+    """The rows; of working memory's the newest of each key, under the id that the fact has here, or nobody could
+    replace or delete it. A scope has few of them."""
+    if not (isinstance(namespace, str) and namespace.startswith(NAMESPACE)):
+        yield from rows
+        return
     newest: dict[str, MemoryEntry] = {}
     for row in rows:
         try:
