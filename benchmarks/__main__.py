@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+from benchmarks.agents import agents
 from benchmarks.conversations import TOKENS, TOKENS_ARE_COUNTED
 from benchmarks.entries import entries
 from benchmarks.harness import Result
@@ -19,7 +20,7 @@ from benchmarks.window_memory import peaks
 from tests import servers
 
 HERE = Path(__file__).parent
-PARTS = ("entries", "turns", "memory", "start")
+PARTS = ("entries", "turns", "agents", "memory", "start")
 
 
 def main() -> None:
@@ -49,6 +50,8 @@ def _run(part: str, places: Places, arguments: argparse.Namespace) -> Rows:
         case "turns":
             print(f"A turn has {TOKENS} tokens, {'counted' if TOKENS_ARE_COUNTED else 'estimated'}.", flush=True)
             return asyncio.run(_noted(turns(places, arguments.sizes, arguments.rounds)))
+        case "agents":
+            return asyncio.run(_noted(agents(places, arguments.rounds)))
         case "memory":
             rows = []
             for peak in peaks(places):

@@ -71,6 +71,7 @@ def _start(rows: Rows) -> list[str]:
 _TABLES: dict[str, tuple[str, Callable[[Rows], list[str]]]] = {
     "entries": ("Entries", _ratios("entries")),
     "turns": ("Turns of conversations", _ratios("turns")),
+    "agents": ("Runs of agents, with a model that answers at once", _ratios("turns")),
     "memory": ("The most memory that reading a window takes", _peaks),
     "start": ("Start of a process", _start),
 }

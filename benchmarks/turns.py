@@ -81,7 +81,7 @@ class Pair:
 
 
 @asynccontextmanager
-async def _pairs(places: Places) -> AsyncIterator[list[Pair]]:
+async def pairs(places: Places) -> AsyncIterator[list[Pair]]:
     async with places.stores() as stores:
         found: list[Pair] = []
         if store := stores.get("sqlite"):
@@ -108,18 +108,18 @@ async def _pairs(places: Places) -> AsyncIterator[list[Pair]]:
 async def turns(places: Places, sizes: Sequence[int], rounds: int) -> AsyncIterator[Result]:
     """Alone, then 32 tasks on a conversation each, then 32 on one."""
     fill = fills(places)
-    async with _pairs(places) as compared:
+    async with pairs(places) as compared:
         for size in sizes:
             # An append makes a conversation longer: so short ones are many, and each has its turn.
             count = max(1, min((rounds + 1) * _OPERATIONS, _MOST_SHORT_TURNS // size))
-            names = {pair: _filled(pair, fill[pair.backend], count, size) for pair in compared}
+            names = {pair: filled(pair, fill[pair.backend], count, size) for pair in compared}
             places.settle()
             for pair in compared:
                 for operation in _WORKS:
                     yield await _alone(pair, operation, names[pair], size, rounds)
         concurrent = [pair for pair in compared if pair.concurrent]
         names = {
-            pair: _filled(pair, fill[pair.backend], 1 + _CALLERS, _CONCURRENT_SIZE, "shared ") for pair in concurrent
+            pair: filled(pair, fill[pair.backend], 1 + _CALLERS, _CONCURRENT_SIZE, "shared ") for pair in concurrent
         }
         places.settle()
         for pair in concurrent:
@@ -129,7 +129,7 @@ async def turns(places: Places, sizes: Sequence[int], rounds: int) -> AsyncItera
                 yield await _together(pair, operation, f"{operation}, 1 conversation", [one] * _CALLERS, rounds)
 
 
-def _filled(pair: Pair, sides: list[Fill], count: int, size: int, kind: str = "") -> list[str]:
+def filled(pair: Pair, sides: list[Fill], count: int, size: int, kind: str = "") -> list[str]:
     prefix = f"{pair.name} {kind}{size}/"
     for fill in sides:
         fill(prefix, count, size)
