@@ -288,6 +288,12 @@ def test_a_migrator_killed_in_the_middle_frees_the_others(postgresql: str, anywh
     assert anywhere.out.startswith("undid 0002\n"), "the killed one changed nothing"
 
 
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.startswith("firefly-memory 0.")
+
+
 def test_the_help_explains_itself(anywhere: Db) -> None:
     for action in ("upgrade", "downgrade", "current", "history", "check", "sql", "grants", "stamp"):
         assert anywhere(action, "--help") == Exit.DONE

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 
 from firefly_memory.cli import archive, copy, database, doctor
 from firefly_memory.cli.exits import Exit, exit_of
@@ -15,6 +16,7 @@ from firefly_memory.errors import FireflyMemoryError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; what it ends with is in :class:`Exit`. Errors are one line."""
     parser = argparse.ArgumentParser(prog="firefly-memory", description="Look after the memories of agents.")
+    parser.add_argument("--version", action="version", version=f"firefly-memory {version('firefly-memory')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     archive.add_to(commands)
     copy.add_to(commands)
