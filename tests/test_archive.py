@@ -6,11 +6,9 @@ import asyncio
 import io
 import json
 import os
-import pty
 import sqlite3
 import subprocess
 import sys
-import termios
 import tracemalloc
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -35,6 +33,7 @@ from firefly_memory import (
 from firefly_memory.archive import async_export_jsonl, async_import_jsonl, export_jsonl, import_jsonl
 from firefly_memory.testing.rules.values import VALUES, same
 from tests.backends import OWN, Backend, Place
+from tests.commands import shown_on_a_terminal
 from tests.test_messages import EVERYTHING
 
 ROOT = Path(__file__).parents[1]
@@ -233,19 +232,7 @@ def test_the_commands_copy_a_store(tmp_path: Path) -> None:
 def test_on_a_terminal_there_is_a_bar(tmp_path: Path) -> None:
     with SQLiteStore(tmp_path / "a.db") as store:
         filled(store)
-    command = [sys.executable, "-m", "firefly_memory.cli", "export", "--url", "sqlite:///a.db", "out"]
-    terminal, end = pty.openpty()
-    termios.tcsetwinsize(end, (24, 120))
-    child = subprocess.Popen(command, cwd=tmp_path, stderr=end)
-    os.close(end)
-    shown = b""
-    try:
-        while chunk := os.read(terminal, 4096):
-            shown += chunk
-    except OSError:  # the other end is closed
-        pass
-    assert child.wait() == 0
-    os.close(terminal)
+    shown = shown_on_a_terminal("export", "--url", "sqlite:///a.db", "out", cwd=tmp_path)
     assert b"exported:" in shown
     assert b"62 entries, 3 conversations with 9 turns" in shown
 

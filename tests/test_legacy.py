@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import subprocess
 import sys
-import termios
 import tracemalloc
 from collections.abc import Iterator
 from datetime import timedelta
@@ -21,6 +18,7 @@ from firefly_memory import MemoryEntry, MongoDBStore, SQLiteStore, WorkingMemory
 from firefly_memory.legacy.importing import import_rows
 from firefly_memory.legacy.sources import Where, legacy_source
 from tests.backends import Place
+from tests.commands import shown_on_a_terminal
 from tests.legacy_places import (
     COUNTS,
     EARLY,
@@ -231,27 +229,6 @@ def test_facts_of_working_memory_are_facts_again(place: Place) -> None:
 
 def test_on_a_terminal_there_is_a_bar(place: Place) -> None:
     fill_sqlite(place.directory / "old.db", many(5000))
-    command = [
-        sys.executable,
-        "-m",
-        "firefly_memory.cli",
-        "db",
-        "import-legacy",
-        "--from",
-        "sqlite:///old.db",
-        "--url",
-        "sqlite:///new.db",
-    ]
-    terminal, end = pty.openpty()
-    termios.tcsetwinsize(end, (24, 120))
-    child = subprocess.Popen(command, cwd=place.directory, stdout=subprocess.DEVNULL, stderr=end)
-    os.close(end)
-    shown = b""
-    try:
-        while chunk := os.read(terminal, 4096):
-            shown += chunk
-    except OSError:  # the other end is closed
-        pass
-    assert child.wait() == 0
-    os.close(terminal)
+    arguments = ["--from", "sqlite:///old.db", "--url", "sqlite:///new.db"]
+    shown = shown_on_a_terminal("db", "import-legacy", *arguments, cwd=place.directory)
     assert b" taken, 0 refused" in shown
