@@ -26,6 +26,7 @@ ERRORS = [
     errors.TurnConflictError("chat", 3, "turn_id 3"),
     errors.UnknownConversationError("chat"),
     errors.SchemaMismatchError("load", None, "0001", "alembic upgrade head", "initialize()"),
+    errors.StepError("extract", "it broke"),
 ]
 
 

@@ -180,3 +180,15 @@ class CorruptDataError(DatabaseStoreError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.operation, self.where, self.problem)
+
+
+class StepError(FireflyMemoryError):
+    """A step of a pipeline, or of reasoning, failed; ``step`` is its name, and what was done before is kept."""
+
+    def __init__(self, step: str, reason: str) -> None:
+        super().__init__(step, reason)
+        self.step = step
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"step {self.step!r} failed: {self.reason}"

@@ -20,6 +20,7 @@ from firefly_memory.by_url import connect
 from firefly_memory.errors import ConfigurationError, ConflictError
 from firefly_memory.manager import MemoryManager
 from firefly_memory.messages import summary_text
+from firefly_memory.names import new_entry_id
 from firefly_memory.turns import Window
 
 logger = logging.getLogger("firefly_memory")
@@ -40,6 +41,8 @@ class Memory(AbstractCapability[Any]):
     manager: MemoryManager
     """Whose conversations and working memory."""
     _: KW_ONLY
+    id: str | None = "firefly_memory"
+    """With one id for all, a ``Memory`` that is given to a run takes the place of the agent's own for that run."""
     max_tokens: int | None = None
     """The budget of the window, by default the manager's."""
     context: bool = True
@@ -50,6 +53,7 @@ class Memory(AbstractCapability[Any]):
     """What becomes of a turn whose run had not seen the newest one: it is appended all the same, refused with
     ``StaleConversationError``, or stored in a new conversation that has what the run had seen."""
     _run: _Run = field(init=False, repr=False, compare=False, default_factory=lambda: _Run())  # noqa: PLW0108
+    _turn: TurnOfSteps | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
         if self.on_conflict not in ("append", "reject", "branch"):
@@ -61,6 +65,13 @@ class Memory(AbstractCapability[Any]):
         if url is None:
             return cls(MemoryManager.from_config(working_scope_id=working_scope_id), **options)
         return cls(MemoryManager(store=connect(url), working_scope_id=working_scope_id), **options)
+
+    @classmethod
+    def combine(cls, capabilities: Sequence[AbstractCapability[Any]]) -> AbstractCapability[Any]:
+        """Refused: nobody could tell in which of two memories a turn is."""
+        raise ConfigurationError(
+            f"an agent, or one run of it, was given {len(capabilities)} of Memory; it can have one"
+        )
 
     async def for_run(self, ctx: RunContext[Any]) -> Memory:
         """A copy with what belongs to one run."""
@@ -111,16 +122,35 @@ class Memory(AbstractCapability[Any]):
     async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
         """Load, run, store."""
         conversation_id = str(ctx.conversation_id)
-        loaded = await self.manager.conversation.async_get_window(conversation_id, self.max_tokens)
+        loaded = await self._load(conversation_id) if self._turn is None else self._turn.so_far()
         self._run.take(loaded, ctx.messages)
         try:
             result = await handler()
         except BaseException:
             # In a task of its own: this one may be being cancelled.
-            await _finished(self._store_what_happened(ctx, loaded))
+            await finished(self._store_what_happened(ctx, loaded))
             raise
         await self._store(ctx, loaded, own_messages(result.all_messages(), ctx), response_text(result.output), result)
         return result
+
+    async def begin_turn(self, conversation_id: str, history: Sequence[ModelMessage] | None = None) -> TurnOfSteps:
+        """A turn that several runs are parts of; ``history`` is in the place of what is stored."""
+        loaded = await self._load(conversation_id)
+        return TurnOfSteps(loaded if history is None else replace(loaded, messages=list(history), summary=None))
+
+    def for_step(self, turn: TurnOfSteps) -> Self:
+        """A copy for runs that are parts of ``turn``."""
+        own = copy(self)
+        own._turn = turn  # noqa: SLF001 - a copy of this
+        return own
+
+    async def end_turn(self, turn: TurnOfSteps, prompt: str, response: str, result: Any = None) -> None:
+        """Store what its runs have said, if they have said anything."""
+        if turn.messages:
+            await self._add(turn.turn_key, turn.loaded, (prompt, response, turn.messages), result)
+
+    async def _load(self, conversation_id: str) -> Window:
+        return await self.manager.conversation.async_get_window(conversation_id, self.max_tokens)
 
     async def _store_what_happened(self, ctx: RunContext[Any], loaded: Window) -> None:
         messages = own_messages(self._run.messages, ctx, broke_off=True)
@@ -133,13 +163,20 @@ class Memory(AbstractCapability[Any]):
     async def _store(
         self, ctx: RunContext[Any], loaded: Window, messages: Sequence[ModelMessage], response: str, result: Any
     ) -> None:
+        if self._turn is not None:
+            self._turn.messages.extend(messages)
+            return
+        await self._add(ctx.run_id, loaded, (prompt_text(ctx.prompt, messages), response, list(messages)), result)
+
+    async def _add(
+        self, key: str | None, loaded: Window, turn: tuple[str, str, list[ModelMessage]], result: Any
+    ) -> None:
         conversation = self.manager.conversation
         expected = None if self.on_conflict == "append" else loaded.total_turns
-        turn = (prompt_text(ctx.prompt, messages), response, list(messages))
         try:
             try:
                 await conversation.async_add_turn(
-                    loaded.conversation_id, *turn, idempotency_key=ctx.run_id, expected_turns=expected
+                    loaded.conversation_id, *turn, idempotency_key=key, expected_turns=expected
                 )
             except ConflictError as conflict:
                 if self.on_conflict == "branch":
@@ -151,7 +188,7 @@ class Memory(AbstractCapability[Any]):
             raise
         except Exception:
             # The answer is there: that it could not be remembered is no reason to lose it.
-            logger.exception("the turn of run %s in %r was not stored", ctx.run_id, loaded.conversation_id)
+            logger.exception("the turn of run %s in %r was not stored", key, loaded.conversation_id)
 
     async def _branch(self, loaded: Window, turn: tuple[str, str, list[ModelMessage]]) -> None:
         conversation = self.manager.conversation
@@ -165,6 +202,20 @@ class Memory(AbstractCapability[Any]):
         logger.warning(
             "%r has gone another way; the turn is in the new conversation %r", loaded.conversation_id, branch
         )
+
+
+@dataclass
+class TurnOfSteps:
+    """Several runs that are one turn: each sees what those before it said, and none is stored by itself."""
+
+    loaded: Window
+    messages: list[ModelMessage] = field(default_factory=list)
+    """What its runs have said."""
+    turn_key: str = field(default_factory=new_entry_id)
+
+    def so_far(self) -> Window:
+        """What the next run sees."""
+        return replace(self.loaded, messages=[*self.loaded.messages, *self.messages])
 
 
 class _Run:
@@ -213,12 +264,14 @@ def _without_system_prompt(message: ModelMessage) -> ModelMessage:
     return message
 
 
-async def _finished(storing: Any) -> None:
-    """Wait for ``storing``, also while this task is being cancelled."""
+async def finished(storing: Any) -> bool:
+    """Wait for ``storing``, also while this task is being cancelled, and return whether it was."""
     task = asyncio.ensure_future(storing)
+    cancelled = False
     while not task.done():
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError:
-            continue
+            cancelled = True
     task.result()
+    return cancelled

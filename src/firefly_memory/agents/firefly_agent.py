@@ -32,7 +32,7 @@ class FireflyAgent:
     ) -> None:
         self.name = name
         self.memory = memory
-        self._made_of = {
+        self._made_of: dict[str, Any] = {
             **options,
             "name": name,
             "model": model,
@@ -40,7 +40,7 @@ class FireflyAgent:
             "on_conflict": on_conflict,
             "capabilities": capabilities,
         }
-        own = [] if memory is None else [Memory(memory, tools=memory_tools, on_conflict=on_conflict)]
+        own = [] if memory is None else [self.remembering(memory)]
         self.agent: Agent[Any, Any] = Agent(model, name=name, capabilities=[*own, *capabilities], **options)
 
     def __repr__(self) -> str:
@@ -49,6 +49,11 @@ class FireflyAgent:
     def with_memory(self, memory: MemoryManager | None) -> FireflyAgent:
         """The same agent with another memory. This one stays as it is."""
         return FireflyAgent(memory=memory, **self._made_of)
+
+    def remembering(self, memory: MemoryManager) -> Memory:
+        """``memory`` as this agent uses one; for one run only: ``run(…, capabilities=[agent.remembering(memory)])``."""
+        made_of = self._made_of
+        return Memory(memory, tools=made_of["memory_tools"], on_conflict=made_of["on_conflict"])
 
     async def run(
         self, prompt: Any = None, *, conversation_id: str | None = None, **options: Any

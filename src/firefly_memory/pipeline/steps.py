@@ -1,0 +1,155 @@
+"""The steps of a pipeline."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from firefly_memory.agents.delegation import run_with
+from firefly_memory.agents.strategies import AnyAgent
+from firefly_memory.agents.turn_of_run import response_text
+from firefly_memory.errors import ConfigurationError
+from firefly_memory.pipeline.context import PipelineContext
+from firefly_memory.reasoning import ReasoningPattern
+
+Prompt: TypeAlias = Callable[[PipelineContext], Any] | str | None
+"""What an agent is asked: a text, or made from the context. Without one, it is what the step before has returned."""
+
+Function: TypeAlias = Callable[[PipelineContext], Awaitable[Any]]
+
+AnyStep: TypeAlias = "PipelineStep | Parallel | Function"
+"""A coroutine function is a step as well, with its name."""
+
+Merge: TypeAlias = Callable[[PipelineContext, dict[str, PipelineContext]], Any]
+"""Is given the context that was branched and those of the branches, by name. What it returns, or what there is to await
+for, is the result of the ``Parallel``; facts and results of branches go nowhere unless it takes them there."""
+
+
+class PipelineStep(ABC):
+    """A step: a subclass says in :meth:`run` what is done."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @abstractmethod
+    async def run(self, context: PipelineContext) -> Any:
+        """Do it, and return the result; the engine puts it into ``context.results``."""
+
+
+class FunctionStep(PipelineStep):
+    """A coroutine function of the context."""
+
+    def __init__(self, function: Function, name: str | None = None) -> None:
+        if not (inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)):
+            raise ConfigurationError(f"a step must be a PipelineStep or a coroutine function, not {function!r}")
+        super().__init__(name or str(getattr(function, "__name__", type(function).__name__)))
+        self.function = function
+
+    async def run(self, context: PipelineContext) -> Any:
+        """Call it."""
+        return await self.function(context)
+
+
+class AgentStep(PipelineStep):
+    """A run of an agent with the context's memory, which is not left on the agent. Its result is the output.
+
+    ``options`` are those of ``Agent.run``.
+    """
+
+    def __init__(self, agent: AnyAgent, prompt: Prompt = None, *, name: str | None = None, **options: Any) -> None:
+        super().__init__(_named(name or agent.name, agent))
+        self.agent = agent
+        self.prompt = prompt
+        self.options = options
+
+    async def run(self, context: PipelineContext) -> Any:
+        """Run the agent."""
+        options = {"conversation_id": context.conversation_id, **self.options}
+        result = await run_with(self.agent, _asked(self.prompt, context), context.memory, **options)
+        return result.output
+
+
+class ReasoningStep(PipelineStep):
+    """A run of a pattern: its own scope of the context's memory, and one turn. Its result is the output."""
+
+    def __init__(
+        self,
+        pattern: ReasoningPattern,
+        agent: AnyAgent,
+        prompt: Prompt = None,
+        *,
+        name: str | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(_named(name or agent.name, agent))
+        self.pattern = pattern
+        self.agent = agent
+        self.prompt = prompt
+        self.options = options
+
+    async def run(self, context: PipelineContext) -> Any:
+        """Reason."""
+        options = {"conversation_id": context.conversation_id, **self.options}
+        asked = _asked(self.prompt, context)
+        result = await self.pattern.execute(self.agent, asked, memory=context.memory, **options)
+        return result.output
+
+
+class Parallel:
+    """Branches side by side: ``Parallel({"en": step, "fr": [step, step]}, merge=function)``.
+
+    Each has a context with a fork of the memory. ``merge`` is called when all are done; the first that fails cancels
+    the others.
+    """
+
+    def __init__(
+        self, branches: Mapping[str, AnyStep | Sequence[AnyStep]], *, merge: Merge, name: str = "parallel"
+    ) -> None:
+        if len(branches) < 2:  # noqa: PLR2004 - what "parallel" means
+            raise ConfigurationError(f"{name!r} needs at least two branches")
+        for each in (name, *branches):
+            _check(each)
+        self.name = name
+        self.merge = merge
+        self.branches = {
+            branch: as_steps(list(steps) if isinstance(steps, Sequence) else [steps], f"{name}/{branch}")
+            for branch, steps in branches.items()
+        }
+
+    async def merged(self, context: PipelineContext) -> Any:
+        """What ``merge`` makes of the branches."""
+        branches = context.branches[self.name]
+        merged = self.merge(context, {name: branches[name] for name in self.branches})
+        return await merged if inspect.isawaitable(merged) else merged
+
+
+def as_steps(steps: Sequence[AnyStep], where: str) -> list[PipelineStep | Parallel]:
+    """Steps of the user's own made ours, and each found to have a name that no other has."""
+    made = [step if isinstance(step, (PipelineStep, Parallel)) else FunctionStep(step) for step in steps]
+    names = [step.name for step in made]
+    if not made:
+        raise ConfigurationError(f"{where} has no steps")
+    for name in names:
+        _check(name)
+        if names.count(name) > 1:
+            raise ConfigurationError(f"{where} has more than one step named {name!r}; give each a name of its own")
+    return made
+
+
+def _check(name: str) -> None:
+    if not name or "/" in name:
+        raise ConfigurationError(f"a step or branch cannot be named {name!r}: it needs a name, and '/' parts names")
+
+
+def _named(name: str | None, agent: AnyAgent) -> str:
+    if not name:
+        raise ConfigurationError(f"{agent!r} has no name; give its step one: name=…")
+    return name
+
+
+def _asked(prompt: Prompt, context: PipelineContext) -> Any:
+    if callable(prompt):
+        return prompt(context)
+    return response_text(context.output) if prompt is None else prompt

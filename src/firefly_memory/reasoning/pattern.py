@@ -1,0 +1,133 @@
+"""``ReasoningPattern``: what patterns have in common."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_ai import AgentRunResult
+
+from firefly_memory.agents.capability import Memory, TurnOfSteps, finished
+from firefly_memory.agents.delegation import memory_capability, own_memory, own_scope, run_with_capability
+from firefly_memory.agents.strategies import AnyAgent
+from firefly_memory.agents.turn_of_run import prompt_text, response_text
+from firefly_memory.errors import ConflictError
+from firefly_memory.manager import MemoryManager
+from firefly_memory.names import new_entry_id
+
+logger = logging.getLogger("firefly_memory")
+
+
+@dataclass(frozen=True)
+class ReasoningStepDone:
+    """A step that was done."""
+
+    name: str
+    prompt: Any
+    output: Any
+    result: AgentRunResult[Any] = field(repr=False)
+    """What the agent's run returned."""
+
+
+@dataclass(frozen=True)
+class ReasoningResult:
+    """What came of it."""
+
+    output: Any
+    steps: tuple[ReasoningStepDone, ...]
+    conversation_id: str
+    facts: dict[str, Any]
+    """The working memory of this run, which has ended with it: whoever wants to keep facts does so."""
+
+
+class ReasoningPattern(ABC):
+    """A subclass says in :meth:`reason` which steps there are, and may have hooks around each.
+
+    ``state`` is one run's own: ``prompt``, ``agent``, ``conversation_id``, the ``steps`` done so far, and ``memory``,
+    whose working memory begins empty and is deleted when the run ends; ``parent`` is the memory that the run was given,
+    and ``options`` are those of ``Agent.run``.
+    The model is told what is in ``state["memory"].working``. A pattern may be used by any number of tasks at once.
+    """
+
+    @abstractmethod
+    async def reason(self, state: dict[str, Any]) -> Any:
+        """Take steps with :meth:`step`, and return the answer."""
+
+    def before_step(self, state: dict[str, Any], name: str) -> Any:  # noqa: B027 - there need not be one
+        """A hook: called before each step, and awaited if it is a coroutine."""
+
+    def after_step(self, state: dict[str, Any], step: ReasoningStepDone) -> Any:  # noqa: B027 - likewise
+        """A hook: likewise, after each step."""
+
+    async def execute(
+        self,
+        agent: AnyAgent,
+        prompt: Any,
+        *,
+        memory: MemoryManager | None = None,
+        conversation_id: str | None = None,
+        **options: Any,
+    ) -> ReasoningResult:
+        """Reason about ``prompt``: one turn of the conversation, with the messages of all steps.
+
+        Without ``memory`` the agent's own is used. ``options`` are those of ``Agent.run``, for each step.
+        """
+        if memory is None:
+            own = own_memory(agent)
+            memory = MemoryManager() if own is None else own.manager
+        conversation_id = new_entry_id() if conversation_id is None else conversation_id
+        async with own_scope(memory) as scope:
+            assert scope is not None
+            capability = memory_capability(agent, scope)
+            turn = await capability.begin_turn(conversation_id, options.pop("message_history", None))
+            state: dict[str, Any] = {
+                "prompt": prompt,
+                "agent": agent,
+                "conversation_id": conversation_id,
+                "memory": scope,
+                "parent": memory,
+                "steps": [],
+                "options": options,
+                "_memory": capability.for_step(turn),
+            }
+            output = await _as_one_turn(self.reason(state), capability, turn, prompt)
+            facts = await scope.working.async_to_dict()
+        return ReasoningResult(output, tuple(state["steps"]), conversation_id, facts)
+
+    async def step(self, state: dict[str, Any], name: str, prompt: Any, **options: Any) -> Any:
+        """Run the agent, with the hooks around it, and return its output. It sees the steps before this one."""
+        await _awaited(self.before_step(state, name))
+        options = {**state["options"], **options, "conversation_id": state["conversation_id"]}
+        result = await run_with_capability(state["agent"], prompt, state["_memory"], **options)
+        done = ReasoningStepDone(name, prompt, result.output, result)
+        state["steps"].append(done)
+        await _awaited(self.after_step(state, done))
+        return done.output
+
+
+async def _as_one_turn(reasoning: Any, memory: Memory, turn: TurnOfSteps, prompt: Any) -> Any:
+    """Whatever becomes of it, what was said is stored."""
+    asked = prompt_text(prompt, ())
+    try:
+        output = await reasoning
+    except BaseException:
+        # In a task of its own: this one may be being cancelled.
+        await finished(_stored_as_far_as_it_came(memory, turn, asked))
+        raise
+    await memory.end_turn(turn, asked, response_text(output), output)
+    return output
+
+
+async def _stored_as_far_as_it_came(memory: Memory, turn: TurnOfSteps, asked: str) -> None:
+    try:
+        await memory.end_turn(turn, asked, response_text(None, turn.messages))
+    except ConflictError:  # the error of the reasoning itself is the one to raise
+        logger.exception("the turn of reasoning that broke off was not stored")
+
+
+async def _awaited(result: Any) -> None:
+    if inspect.isawaitable(result):
+        await result

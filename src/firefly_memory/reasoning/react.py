@@ -1,0 +1,44 @@
+"""``ReActPattern``: think, act, look, until there is an answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from firefly_memory.agents.firefly_agent import FireflyAgent
+from firefly_memory.errors import ConfigurationError, StepError
+from firefly_memory.reasoning.pattern import ReasoningPattern
+
+
+class Thought(BaseModel):
+    """A thought on the way to the answer. After it the work goes on."""
+
+    thought: str = Field(description="What is known by now, and what to do next.")
+
+
+class ReActPattern(ReasoningPattern):
+    """Each step ends with a thought, or with the answer: an output of the agent's own type. Acting and looking are the
+    calls of the agent's tools within a step. ``StepError`` if there is no answer after ``max_steps``."""
+
+    def __init__(self, *, max_steps: int = 10) -> None:
+        if max_steps < 1:
+            raise ConfigurationError(f"max_steps must be at least 1, not {max_steps}")
+        self.max_steps = max_steps
+
+    async def reason(self, state: dict[str, Any]) -> Any:
+        """Think until there is an answer."""
+        agent = state["agent"]
+        real = agent.agent if isinstance(agent, FireflyAgent) else agent
+        answer = state["options"].get("output_type") or real.output_type
+        prompt = state["prompt"]
+        for number in range(1, self.max_steps + 1):
+            output = await self.step(state, f"thought {number}", prompt, output_type=_either(answer))
+            if not isinstance(output, Thought):
+                return output
+            prompt = "Go on."
+        raise StepError(type(self).__name__, f"there was no answer after {self.max_steps} steps")
+
+
+def _either(answer: Any) -> list[Any]:
+    return [*(answer if isinstance(answer, (list, tuple)) else [answer]), Thought]
