@@ -19,6 +19,7 @@ import pytest
 from firefly_memory import FileStore, MemoryEntry, MongoDBStore, PostgreSQLStore, SQLiteStore
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
+from firefly_memory.schema import REVISIONS
 from firefly_memory.stores.file_examination import by_others, file_system, free_space
 from firefly_memory.stores.findings import Level, clock_skew
 from firefly_memory.testing.clock import stopped
@@ -94,7 +95,8 @@ def test_what_is_wrong_with_an_sqlite_file(tmp_path: Path) -> None:
     empty.chmod(0o666)
     report = doctor("--url", "sqlite:///empty.db", cwd=tmp_path)
     assert report.code == Exit.DRIFT
-    assert report.of("problem") == {"schema": "there is none; missing: 0001, 0002 -> run: firefly-memory db upgrade"}
+    missing = f"there is none; missing: {', '.join(REVISIONS)} -> run: firefly-memory db upgrade"
+    assert report.of("problem") == {"schema": missing}
     assert report.of("warning").keys() == {"permissions", "journal"}
     assert empty.read_bytes() == b""
     with SQLiteStore(tmp_path / "bad.db") as store:

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from firefly_memory import EntryStore, MemoryEntry, PostgreSQLStore, SQLiteStore
+from firefly_memory import EntryStore, MemoryEntry, PostgreSQLStore, SQLiteStore, schema
 from firefly_memory.stores.sql.migrate import lock_key
 from tests.backends import Place
 
@@ -208,7 +208,7 @@ def test_a_schema_that_was_taken_down_is_made_again(
 
     with store() as first:
         first.save("n", MemoryEntry())
-    drops = "DROP TABLE {0}memory_entries; DROP TABLE {0}memory_conversations; DROP TABLE {0}memory_turns;"
+    drops = "".join(f"DROP TABLE {{0}}{table};" for table in schema.metadata(None).tables)
     script = drops + "DELETE FROM {0}firefly_memory_version;"
     if driver == "sqlite":
         connection = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)

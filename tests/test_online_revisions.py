@@ -18,12 +18,13 @@ from firefly_memory.stores.sql.administration import Administration, script
 from tests.backends import Place
 from tests.databases import empty_postgresql, execute
 
-NEXT = """
+LAST = schema.REVISIONS[-1]
+NEXT = f"""
 from alembic import op
 from firefly_memory.stores.sql.alembic_env import create_index_online, target_schema
 
-revision = "0003"
-down_revision = "0002"
+revision = "9000"
+down_revision = "{LAST}"
 branch_labels = None
 depends_on = None
 
@@ -40,11 +41,11 @@ def next_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A release with one revision more."""
     revisions = tmp_path / "migrations"
     shutil.copytree(migrate.script_location(), revisions)
-    (revisions / "versions" / "0003_scope.py").write_text(NEXT)
+    (revisions / "versions" / "9000_scope.py").write_text(NEXT)
     monkeypatch.setattr(migrate, "script_location", lambda: revisions)
-    monkeypatch.setattr(schema, "REVISIONS", ("0001", "0002", "0003"))
-    monkeypatch.setattr(schema, "HEAD", "0003")
-    monkeypatch.setattr(schema, "ONLINE", frozenset({"0003"}))
+    monkeypatch.setattr(schema, "REVISIONS", (*schema.REVISIONS, "9000"))
+    monkeypatch.setattr(schema, "HEAD", "9000")
+    monkeypatch.setattr(schema, "ONLINE", frozenset({"9000"}))
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -72,11 +73,11 @@ _VALID = "SELECT indisvalid FROM pg_index JOIN pg_class ON oid = indexrelid WHER
 @pytest.mark.usefixtures("next_release")
 def test_an_online_revision_is_run_after_the_others_and_by_itself(url: str) -> None:
     with Administration.of(url, "firefly_memory", timeout=20) as database:
-        assert database.upgrade() == ["0001", "0002", "0003"]
-        assert database.status().revision == "0003"
+        assert database.upgrade() == list(schema.REVISIONS)
+        assert database.status().revision == "9000"
         assert indexes(url) == [True]
         assert database.upgrade() == []
-        assert database.downgrade("0002") == ["0003"]
+        assert database.downgrade(LAST) == ["9000"]
         assert indexes(url) == []
 
 
@@ -89,7 +90,7 @@ def test_a_store_runs_it_too(url: str) -> None:
 
 @pytest.mark.usefixtures("next_release")
 def test_as_sql_it_is_outside_the_transaction() -> None:
-    text = script("postgresql", "firefly_memory", "0002", "head")
+    text = script("postgresql", "firefly_memory", LAST, "head")
     order = [text.index(words) for words in ("COMMIT;", "CREATE INDEX CONCURRENTLY idx_scope", "BEGIN;\n\nUPDATE")]
     assert order == sorted(order)
 
@@ -98,9 +99,9 @@ def test_as_sql_it_is_outside_the_transaction() -> None:
 def test_writers_go_on_and_of_many_migrators_one_builds(place: Place) -> None:
     with empty_postgresql(place.postgresql()) as url:
         with Administration.of(url, "firefly_memory", timeout=20) as database:
-            database.upgrade("0002")
+            database.upgrade(LAST)
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(schema, "HEAD", "0002")
+                patch.setattr(schema, "HEAD", LAST)
                 store = connect(url, migrate=False)  # of the release before, which goes on
                 store.initialize_sync()
         written, stop = 0, threading.Event()
@@ -132,7 +133,7 @@ def test_writers_go_on_and_of_many_migrators_one_builds(place: Place) -> None:
                 reader.commit()
             ran = [each.result(60) for each in migrators]
             writing.result(60)
-        assert sorted(ran) == [[]] * 7 + [["0003"]]
+        assert sorted(ran) == [[]] * 7 + [["9000"]]
         assert indexes(url) == [True]
 
 
@@ -140,7 +141,7 @@ def test_writers_go_on_and_of_many_migrators_one_builds(place: Place) -> None:
 def test_what_a_broken_build_left_is_built_anew(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     with empty_postgresql(place.postgresql()) as url:
         with Administration.of(url, "firefly_memory", timeout=20) as database:
-            database.upgrade("0002")
+            database.upgrade(LAST)
         with psycopg.connect(url) as reader, ThreadPoolExecutor(1) as pool:
             reader.execute(INSERT)
             upgrading = pool.submit(main, ["db", "upgrade", "--url", url])

@@ -20,11 +20,12 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    literal_column,
     text,
 )
 from sqlalchemy.types import TypeEngine
 
-REVISIONS = ("0001", "0002")
+REVISIONS = ("0001", "0002", "0003")
 """Every revision this version of the library knows, oldest first. A test keeps it in step with ``migrations/``."""
 
 HEAD = REVISIONS[-1]
@@ -93,6 +94,7 @@ def metadata(schema_name: str | None) -> MetaData:
     tables = MetaData(schema=schema_name)
     _memory_entries(tables, place)
     _conversations(tables, place)
+    _dialogues(tables, place)
     return tables
 
 
@@ -187,3 +189,38 @@ def _conversations(tables: MetaData, place: _OnSQLite | _OnPostgreSQL) -> None:
         unique=True,
         **place.only(c.idempotency_key.is_not(None)),
     )
+
+
+def _dialogues(tables: MetaData, place: _OnSQLite | _OnPostgreSQL) -> None:
+    dialogues = Table(
+        "memory_dialogues",
+        tables,
+        Column("conversation_id", Text, primary_key=True),
+        Column("revision", Text, nullable=False),
+        Column("head_id", Text),
+        Column("scope", Text),
+        Column("forked_from", Text),
+        Column("forked_at", Text),
+        # JSON text, like the two after it: a list of entries.
+        Column("branches", Text, nullable=False),
+        Column("usage", Text, nullable=False),
+        Column("deferred_tool_requests", Text),
+        Column("updated_at", place.instant, nullable=False),
+        Column("format_version", BigInteger, nullable=False),
+    )
+    Index("idx_dialogues_order", dialogues.c.updated_at)
+    Index("idx_dialogues_scope_order", dialogues.c.scope, dialogues.c.updated_at)
+    entries = Table(
+        "memory_dialogue_entries",
+        tables,
+        Column("entry_id", Text, primary_key=True),
+        Column("parent_id", Text),
+        Column("kind", Text, nullable=False),
+        # JSON text as pydantic-ai writes it.
+        Column("message", Text, nullable=False),
+        # How many entries come right after this one, and of how many dialogues it is the head or the end of a branch.
+        Column("holders", BigInteger, nullable=False),
+    )
+    # What nobody holds any more: a few rows at most, which the next deletion takes with it.
+    released = place.only(entries.c.holders == literal_column("0"))
+    Index("idx_dialogue_entries_released", entries.c.entry_id, **released)

@@ -10,6 +10,7 @@ except ImportError as exc:
     raise MissingDependencyError("firefly_memory.agents", "pydantic-ai-slim", "agents") from exc
 
 from firefly_memory.agents.capability import Memory
+from firefly_memory.agents.conversation_stores import MongoConversationStore, SQLConversationStore
 from firefly_memory.agents.firefly_agent import FireflyAgent
 
-__all__ = ["FireflyAgent", "Memory"]
+__all__ = ["FireflyAgent", "Memory", "MongoConversationStore", "SQLConversationStore"]

@@ -28,6 +28,8 @@ from firefly_memory.stores.mongodb.clients import DURABLE, Connection, MongoData
 from firefly_memory.stores.mongodb.conversation_documents import CONVERSATION_INDEXES, TURN_INDEXES
 from firefly_memory.stores.mongodb.conversation_groups import GroupingMongoConversationLog
 from firefly_memory.stores.mongodb.conversations import MongoConversationLog
+from firefly_memory.stores.mongodb.dialogue_documents import DIALOGUE_ENTRY_INDEXES, DIALOGUE_INDEXES
+from firefly_memory.stores.mongodb.dialogue_log import MongoDialogueLog
 from firefly_memory.stores.mongodb.documents import Document
 from firefly_memory.stores.mongodb.errors import translated
 from firefly_memory.stores.records import Position, Purged, Record, as_it_is
@@ -55,6 +57,7 @@ class MongoBackend:
         self._connect = connect
         self.close = close
         self.conversations = MongoConversationLog(database, self._connected)
+        self.dialogues = MongoDialogueLog(database, self._connected, self._in_transaction)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -240,6 +243,8 @@ class MongoBackend:
             (connection.entries, documents.INDEXES),
             (connection.conversations, CONVERSATION_INDEXES),
             (connection.turns, TURN_INDEXES),
+            (connection.dialogues, DIALOGUE_INDEXES),
+            (connection.dialogue_entries, DIALOGUE_ENTRY_INDEXES),
         ]
         missing = [
             (collection, index)

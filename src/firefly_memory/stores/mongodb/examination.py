@@ -84,7 +84,9 @@ def _rights(connection: Connection) -> Finding:
         return ok("rights", "the server was not given a user")
     user = status["authenticatedUsers"][0]["user"]
     lacking = []
-    for collection in (connection.entries, connection.conversations, connection.turns):
+    collections = [connection.entries, connection.conversations, connection.turns]
+    collections += [connection.dialogues, connection.dialogue_entries]
+    for collection in collections:
         allowed = {
             action
             for privilege in status["authenticatedUserPrivileges"]

@@ -47,7 +47,9 @@ class MongoDBStore(EntryStore):
             self._shown = f"client=<{type(client).__name__}>"
         place = self.database
         blocking = RecordView(MongoBackend(place, place.blocking, place.close_blocking))
-        suspending: StoreView = RecordView(GroupingMongoBackend(place, place.suspending, place.close_suspending))
+        in_loop = GroupingMongoBackend(place, place.suspending, place.close_suspending)
+        self.dialogues = in_loop.dialogues
+        suspending: StoreView = RecordView(in_loop)
         if isinstance(place, PassedClient) and place.blocks_only:
             suspending = threaded(blocking)
         super().__init__(blocking, suspending)

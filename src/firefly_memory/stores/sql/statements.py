@@ -41,6 +41,7 @@ from firefly_memory.codec import Form
 from firefly_memory.stores.conversations import Draft, Head
 from firefly_memory.stores.records import Purged, Record
 from firefly_memory.stores.sql.conversation_statements import ConversationStatements
+from firefly_memory.stores.sql.dialogue_statements import DialogueStatements
 from firefly_memory.stores.sql.statement import Statement
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Statements(ABC):
         ]
         self._columns = self._entries.c
         self.conversations = ConversationStatements(self, schema_name)
+        self.dialogues = DialogueStatements(self, schema_name)
 
     # What the dialects say differently.
 

@@ -10,6 +10,7 @@ from firefly_memory.protocols import Capability
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.sql.backend import SQLBackend
 from firefly_memory.stores.sql.borrowed import BoundDatabase
+from firefly_memory.stores.sql.dialogue_log import SQLDialogueLog
 from firefly_memory.stores.sql.runners import Runner
 from firefly_memory.stores.sql.statements import Statements
 from firefly_memory.stores.view import RecordView
@@ -37,6 +38,7 @@ class SQLStore(EntryStore):
 
     def __init__(self, database: _Database) -> None:
         self.database = database
+        self.dialogues = SQLDialogueLog(database.suspending)
         super().__init__(self._view(database.blocking), self._view(database.suspending))
 
     def _view(self, runner: Runner) -> RecordView:

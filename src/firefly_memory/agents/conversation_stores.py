@@ -1,0 +1,211 @@
+"""``SQLConversationStore`` and ``MongoConversationStore``: pydantic-ai's ``ConversationStore`` on the stores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC
+from importlib.util import find_spec
+from typing import NoReturn, TypeVar
+
+from pydantic import ConfigDict, TypeAdapter
+from pydantic_ai.conversation_store import (
+    ConversationConflict,
+    ConversationEntry,
+    ConversationRecord,
+    ConversationStore,
+)
+from pydantic_ai.messages import ModelMessagesTypeAdapter
+from pydantic_ai.tools import DeferredToolRequests
+from pydantic_ai.usage import RunUsage
+
+from firefly_memory.errors import ConfigurationError, CorruptDataError, InvalidEntryError
+from firefly_memory.names import original_name, stored_name, stored_text
+from firefly_memory.stores.base import EntryStore
+from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, DialogueLog
+
+T = TypeVar("T")
+
+# As pydantic-ai's own adapter of messages has it, so that bytes in metadata are written alike.
+_BYTES = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+_USAGE = TypeAdapter(RunUsage)
+_DEFERRED: TypeAdapter[DeferredToolRequests | None] = TypeAdapter(DeferredToolRequests | None, config=_BYTES)
+
+_FORMAT = 1
+
+
+class _StoredConversations(ConversationStore):
+    """What both have in common: values in, rows or documents out, and back."""
+
+    _log: DialogueLog
+
+    async def read_record(self, conversation_id: str) -> ConversationRecord | None:
+        """The record for a conversation, or ``None``."""
+        dialogue = await self._log.record(stored_text(conversation_id))
+        return None if dialogue is None else _record(dialogue)
+
+    async def read_records(self, *, scope: str | None = None, limit: int | None = None) -> Sequence[ConversationRecord]:
+        """The records of a scope, or all, the newest first, up to ``limit``."""
+        if limit == 0:
+            return []
+        found = await self._log.records(None if scope is None else stored_text(scope), limit)
+        return [_record(dialogue) for dialogue in found]
+
+    async def write_record(
+        self,
+        record: ConversationRecord,
+        *,
+        new_entries: Sequence[ConversationEntry] = (),
+        expected_revision: str | None,
+    ) -> None:
+        """Store the record and its new entries in one transaction, or raise ``ConversationConflict``."""
+        entries = [_stored_entry(entry) for entry in new_entries]
+        expected = None if expected_revision is None else stored_text(expected_revision)
+        if not await self._log.write(_dialogue(record), entries, expected):
+            raise ConversationConflict(record.conversation_id)
+
+    async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
+        """Delete the record, and the entries that no other record's head or branches reach."""
+        if not await self._log.delete(stored_text(conversation_id), stored_text(expected_revision)):
+            raise ConversationConflict(conversation_id)
+
+    async def read_entry(self, entry_id: str) -> ConversationEntry:
+        """The entry, or ``KeyError``."""
+        (entry,) = await self.read_history(entry_id, limit=1)
+        return entry
+
+    async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[ConversationEntry]:
+        """The entries up to ``head_id``, in order, or the last ``limit`` of them, which is also all that is read."""
+        if head_id is None or limit == 0:
+            return []
+        found = {entry.entry_id: entry for entry in await self._log.history(stored_text(head_id), limit)}
+        line: list[DialogueEntry] = []
+        entry_id: str | None = stored_text(head_id)
+        while entry_id is not None and (limit is None or len(line) < limit):
+            if entry_id not in found:
+                raise KeyError(original_name(entry_id))
+            line.append(found[entry_id])
+            entry_id = line[-1].parent_id
+        return _entries(line[::-1])
+
+
+class SQLConversationStore(_StoredConversations):
+    """The conversations of pydantic-ai in a :class:`SQLiteStore` or :class:`PostgreSQLStore`.
+
+    They are in two tables beside the store's own, on its pool, and are there once it is initialized; the store is the
+    caller's to open and close. A record and its new entries are written in one transaction. ``delete`` also deletes the
+    entries that no other conversation reaches, whatever is forked meanwhile, and costs what it deletes.
+    """
+
+    def __init__(self, store: EntryStore) -> None:
+        if not find_spec("sqlalchemy"):
+            _refuse("SQLConversationStore", "a SQLiteStore or PostgreSQLStore", store)
+        from firefly_memory.stores.sql.store import SQLStore
+
+        if not isinstance(store, SQLStore):
+            _refuse("SQLConversationStore", "a SQLiteStore or PostgreSQLStore", store)
+        self.store = store
+        self._log = store.dialogues
+
+
+class MongoConversationStore(_StoredConversations):
+    """The conversations of pydantic-ai in a :class:`MongoDBStore`, of a URL, an ``AsyncMongoClient`` or a Motor client.
+
+    They are in two collections beside the store's own; the store is the caller's to open and close. On a replica set or
+    sharded cluster everything is as in :class:`SQLConversationStore`. A standalone server has no transactions: what is
+    loaded is always whole there too, but ``delete`` keeps the entries, and a write that lost to another one, or broke
+    off, may leave entries that nobody sees.
+    """
+
+    def __init__(self, store: EntryStore) -> None:
+        if not find_spec("pymongo"):
+            _refuse("MongoConversationStore", "a MongoDBStore", store)
+        from firefly_memory.stores.mongodb.store import MongoDBStore
+
+        if not isinstance(store, MongoDBStore):
+            _refuse("MongoConversationStore", "a MongoDBStore", store)
+        self.store = store
+        self._log = store.dialogues
+
+
+def _refuse(name: str, works: str, store: object) -> NoReturn:
+    raise ConfigurationError(
+        f"{name} needs {works}, not {type(store).__name__}: conversations of pydantic-ai can be kept in "
+        "SQLiteStore and PostgreSQLStore (SQLConversationStore) and in MongoDBStore (MongoConversationStore)"
+    )
+
+
+def _dialogue(record: ConversationRecord) -> Dialogue:
+    if record.updated_at.tzinfo is None:
+        raise InvalidEntryError("updated_at", "has no time zone")
+    deferred = record.deferred_tool_requests
+    return Dialogue(
+        conversation_id=stored_name("conversation_id", record.conversation_id),
+        revision=stored_text(record.revision),
+        head_id=_text(record.head_id),
+        scope=stored_name("scope", record.scope) if record.scope else record.scope,
+        forked_from=_text(record.forked_from),
+        forked_at=_text(record.forked_at),
+        branches=[stored_text(entry_id) for entry_id in record.branches],
+        usage=_written("usage", _USAGE, record.usage),
+        deferred_tool_requests=None if deferred is None else _written("deferred_tool_requests", _DEFERRED, deferred),
+        updated_at=record.updated_at.astimezone(UTC),
+        format_version=record.format_version,
+    )
+
+
+def _record(dialogue: Dialogue) -> ConversationRecord:
+    where = f"conversation {original_name(dialogue.conversation_id)!r}"
+    if dialogue.format_version != _FORMAT:
+        problem = f"format {dialogue.format_version}, which this version does not read"
+        raise CorruptDataError("read_record", where, problem)
+    deferred = dialogue.deferred_tool_requests
+    return ConversationRecord(
+        conversation_id=original_name(dialogue.conversation_id),
+        head_id=_original(dialogue.head_id),
+        usage=_read(where, _USAGE, dialogue.usage),
+        deferred_tool_requests=None if deferred is None else _read(where, _DEFERRED, deferred),
+        scope=_original(dialogue.scope),
+        forked_from=_original(dialogue.forked_from),
+        forked_at=_original(dialogue.forked_at),
+        branches=[original_name(entry_id) for entry_id in dialogue.branches],
+        revision=original_name(dialogue.revision),
+        updated_at=dialogue.updated_at,
+    )
+
+
+def _stored_entry(entry: ConversationEntry) -> DialogueEntry:
+    message = _written("message", ModelMessagesTypeAdapter, [entry.message])
+    entry_id = stored_name("entry.id", entry.id)
+    return DialogueEntry(entry_id, _text(entry.parent_id), entry.kind, message[1:-1])  # without the list around it
+
+
+def _entries(line: Sequence[DialogueEntry]) -> list[ConversationEntry]:
+    where = f"the history of entry {original_name(line[-1].entry_id)!r}"
+    # All at once: half the time of one after the other.
+    messages = _read(where, ModelMessagesTypeAdapter, f"[{','.join(entry.message for entry in line)}]")
+    return [
+        ConversationEntry(id=original_name(entry.entry_id), parent_id=_original(entry.parent_id), message=message)
+        for entry, message in zip(line, messages, strict=True)
+    ]
+
+
+def _written(what: str, adapter: TypeAdapter[T], value: T) -> str:
+    try:
+        return adapter.dump_json(value).decode()
+    except ValueError as exc:  # what pydantic raises for values that JSON does not have, and for lone surrogates
+        raise InvalidEntryError(what, f"pydantic-ai cannot write it as JSON ({exc})") from exc
+
+
+def _read(where: str, adapter: TypeAdapter[T], text: str) -> T:
+    try:
+        return adapter.validate_json(text)
+    except ValueError as exc:
+        raise CorruptDataError("read", where, str(exc)) from exc
+
+
+def _text(text: str | None) -> str | None:
+    return None if text is None else stored_text(text)
+
+
+def _original(stored: str | None) -> str | None:
+    return None if stored is None else original_name(stored)

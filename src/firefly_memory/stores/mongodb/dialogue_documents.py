@@ -1,0 +1,98 @@
+"""Dialogues as documents.
+
+A dialogue is one document in ``memory_dialogues``, and one in ``memory_dialogue_entries`` for each entry. Entries that
+one dialogue wrote, each after the one before, are a *chain*: they have its id and their ``place`` in it, so that the
+last so many of them are one range of an index. Whoever goes on from any other entry begins a chain. A history is read
+chain by chain, from its end up to where it left another one: a query for each fork in the window, most often one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from bson import ObjectId
+from pymongo import ASCENDING, DESCENDING, IndexModel
+
+from firefly_memory.errors import CorruptDataError
+from firefly_memory.names import original_name
+from firefly_memory.stores.dialogues import Dialogue, DialogueEntry
+from firefly_memory.stores.mongodb.documents import Document, split
+
+DIALOGUES = "memory_dialogues"
+DIALOGUE_ENTRIES = "memory_dialogue_entries"
+
+NEWEST_FIRST = [("updated_at", DESCENDING), ("updated_at_us", DESCENDING)]
+DIALOGUE_INDEXES = (IndexModel(NEWEST_FIRST), IndexModel([("scope", ASCENDING), *NEWEST_FIRST]))
+DIALOGUE_ENTRY_INDEXES = (
+    IndexModel([("chain", ASCENDING), ("place", ASCENDING)]),
+    IndexModel([("holders", ASCENDING)], partialFilterExpression={"holders": 0}),
+)
+
+
+class Chain(NamedTuple):
+    """The chain that a dialogue goes on with, if its next entry comes after ``end``."""
+
+    chain: ObjectId
+    end: str
+    place: int
+
+
+def dialogue_document(dialogue: Dialogue, chain: Chain | None) -> Document:
+    date, microseconds = split(dialogue.updated_at)
+    fields: Document = dialogue._asdict()
+    del fields["conversation_id"]
+    chain_fields = None if chain is None else chain._asdict()
+    return {**fields, "updated_at": date, "updated_at_us": microseconds, "chain": chain_fields}
+
+
+def dialogue_of(document: Document) -> Dialogue:
+    try:
+        moment = document["updated_at"] + timedelta(microseconds=document["updated_at_us"])
+        fields = {name: document[name] for name in Dialogue._fields if name != "conversation_id"}
+        return Dialogue(conversation_id=document["_id"], **{**fields, "updated_at": moment})
+    except (KeyError, TypeError) as exc:
+        where = f"conversation {original_name(str(document['_id']))!r}"
+        raise CorruptDataError("read_record", where, f"{type(exc).__name__}: {exc}") from exc
+
+
+def chain_of(document: Document | None) -> Chain | None:
+    return Chain(**document["chain"]) if document is not None and document["chain"] is not None else None
+
+
+def entry_documents(
+    entries: Sequence[DialogueEntry], chain: Chain | None, holders: dict[str, int]
+) -> tuple[list[Document], Chain | None]:
+    """The documents for new entries, and the chain that the last of them ends."""
+    documents: list[Document] = []
+    for entry in entries:
+        goes_on = chain is not None and entry.parent_id == chain.end
+        chain = Chain(
+            chain.chain if chain is not None and goes_on else ObjectId(),
+            entry.entry_id,
+            chain.place + 1 if chain is not None and goes_on else 0,
+        )
+        documents.append(
+            {
+                "_id": entry.entry_id,
+                "parent_id": entry.parent_id,
+                "kind": entry.kind,
+                "message": entry.message,
+                "holders": holders.get(entry.entry_id, 0),
+                "chain": chain.chain,
+                "place": chain.place,
+            }
+        )
+    return documents, chain
+
+
+def entry_of(document: Document) -> DialogueEntry:
+    return DialogueEntry(document["_id"], document["parent_id"], document["kind"], document["message"])
+
+
+def up_from(document: Document, steps: int | None) -> dict[str, Any]:
+    """The entry of ``document`` and those before it in its chain, so many or all."""
+    last = document["place"]
+    places = {"$lte": last} if steps is None else {"$lte": last, "$gt": last - steps}
+    return {"chain": document["chain"], "place": places}

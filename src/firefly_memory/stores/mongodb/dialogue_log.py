@@ -1,0 +1,173 @@
+"""Dialogues in MongoDB: in transactions, where the server has them.
+
+On a standalone server the steps are taken in an order that leaves nothing wrong when it breaks off: what a dialogue
+holds is there, and held, before the dialogue says so. Entries are never deleted there, for nobody could tell them from
+those that a fork is about to use; what a write left that broke off or came too late stays as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any, Protocol, TypeVar
+
+from pymongo.errors import DuplicateKeyError
+
+from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, holders_gained, released
+from firefly_memory.stores.mongodb import dialogue_documents as documents
+from firefly_memory.stores.mongodb.clients import Connection, MongoDatabase
+from firefly_memory.stores.mongodb.documents import Document
+from firefly_memory.stores.mongodb.errors import translated
+
+T = TypeVar("T")
+
+_FIRST_STEPS, _MOST_STEPS = 50, 5_000  # entries that a deletion looks at in one go
+_SHAPE = {"parent_id": 1, "holders": 1}
+
+
+class _ConflictError(Exception):
+    """Takes back what a write has done so far."""
+
+
+class _InTransaction(Protocol):
+    async def __call__(self, connection: Connection, work: Callable[[Any], Awaitable[T]]) -> T: ...
+
+
+class MongoDialogueLog:
+    """A :class:`~firefly_memory.stores.dialogues.DialogueLog` on clients of one colour."""
+
+    def __init__(
+        self,
+        database: MongoDatabase,
+        connected: Callable[[str], Awaitable[Connection]],
+        in_transaction: _InTransaction,
+    ) -> None:
+        self._database = database
+        self._connected = connected
+        self._in_transaction = in_transaction
+
+    async def record(self, conversation_id: str) -> Dialogue | None:
+        with translated("read_record", self._database.place):
+            connection = await self._connected("read_record")
+            there = await connection.settle(connection.dialogues.find_one({"_id": conversation_id}))
+            return None if there is None else documents.dialogue_of(there)
+
+    async def records(self, scope: str | None, limit: int | None) -> Sequence[Dialogue]:
+        with translated("read_records", self._database.place):
+            connection = await self._connected("read_records")
+            cursor = connection.dialogues.find({} if scope is None else {"scope": scope}).sort(documents.NEWEST_FIRST)
+            found = await connection.all_of(cursor if limit is None else cursor.limit(limit))
+            return [documents.dialogue_of(document) for document in found]
+
+    async def history(self, head_id: str, limit: int | None) -> Sequence[DialogueEntry]:
+        with translated("read_history", self._database.place):
+            connection = await self._connected("read_history")
+            line: list[DialogueEntry] = []
+            entry_id: str | None = head_id
+            while entry_id is not None and (limit is None or len(line) < limit):
+                head = await connection.settle(connection.dialogue_entries.find_one({"_id": entry_id}))
+                if head is None:
+                    break
+                entry_id = head["parent_id"]
+                line.append(documents.entry_of(head))
+                if head["place"] == 0 or len(line) == limit:
+                    continue
+                wanted = documents.up_from(head, None if limit is None else limit - len(line) + 1)
+                of_chain = await connection.all_of(connection.dialogue_entries.find(wanted))
+                found = {document["_id"]: document for document in of_chain}
+                # By their links: on a standalone server a write that broke off may have left others at these places.
+                while entry_id in found and len(line) != limit:
+                    line.append(documents.entry_of(found[entry_id]))
+                    entry_id = line[-1].parent_id
+            return line
+
+    async def write(self, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None) -> bool:
+        with translated("write_record", self._database.place), suppress(_ConflictError):
+            connection = await self._connected("write_record")
+
+            async def write(session: Any) -> None:
+                await self._write(connection, session, dialogue, entries, expected)
+
+            await (self._in_transaction(connection, write) if self._database.has_transactions else write(None))
+            return True
+        return False
+
+    async def delete(self, conversation_id: str, expected: str) -> bool:
+        with translated("delete_record", self._database.place):
+            connection = await self._connected("delete_record")
+            this = {"_id": conversation_id, "revision": expected}
+
+            async def delete(session: Any) -> bool:
+                there = await connection.settle(connection.dialogues.find_one_and_delete(this, session=session))
+                if there is None or session is None:
+                    return there is not None
+                for entry_id in documents.dialogue_of(there).ends:
+                    await _hold(connection, session, entry_id, -1)
+                steps = _FIRST_STEPS
+                while await _release(connection, session, steps):
+                    steps = min(steps * 10, _MOST_STEPS)
+                return True
+
+            return await (self._in_transaction(connection, delete) if self._database.has_transactions else delete(None))
+
+    async def _write(
+        self,
+        connection: Connection,
+        session: Any,
+        dialogue: Dialogue,
+        entries: Sequence[DialogueEntry],
+        expected: str | None,
+    ) -> None:
+        this = {"_id": dialogue.conversation_id}
+        before = await connection.settle(connection.dialogues.find_one(this, session=session))
+        if (None if before is None else before["revision"]) != expected:
+            raise _ConflictError
+        held = frozenset[str]() if before is None else documents.dialogue_of(before).ends
+        gained = holders_gained(held, dialogue.ends, entries)
+        own = {entry.entry_id: gained.pop(entry.entry_id, 0) for entry in entries}
+        for entry_id, more in sorted(gained.items()):
+            changes = more > 0 or (more < 0 and session is not None)
+            if changes and not await _hold(connection, session, entry_id, more) and entry_id == dialogue.head_id:
+                raise _ConflictError
+        new, chain = documents.entry_documents(entries, documents.chain_of(before), own)
+        if new:
+            await connection.settle(connection.dialogue_entries.insert_many(new, session=session))
+        document = documents.dialogue_document(dialogue, chain)
+        if not await self._put(connection, session, this, document, expected):
+            raise _ConflictError
+
+    async def _put(
+        self, connection: Connection, session: Any, this: Document, document: Document, expected: str | None
+    ) -> bool:
+        if expected is not None:
+            change = {"$set": document}
+            updating = connection.dialogues.update_one({**this, "revision": expected}, change, session=session)
+            return bool((await connection.settle(updating)).matched_count)
+        try:
+            await connection.settle(connection.dialogues.insert_one({**this, **document}, session=session))
+        except DuplicateKeyError:
+            return False
+        return True
+
+
+async def _hold(connection: Connection, session: Any, entry_id: str, more: int) -> bool:
+    """More holders for an entry, or fewer; whether it is there."""
+    change = {"$inc": {"holders": more}}
+    updated = connection.dialogue_entries.update_one({"_id": entry_id}, change, session=session)
+    return bool((await connection.settle(updated)).matched_count)
+
+
+async def _release(connection: Connection, session: Any, steps: int) -> bool:
+    """Delete entries that nobody holds; whether there were any."""
+    entries = connection.dialogue_entries
+    ends = await connection.all_of(entries.find({"holders": 0}, {"chain": 1, "place": 1}, session=session))
+    found: dict[str, tuple[str | None, int]] = {}
+    for end in ends:
+        above = entries.find(documents.up_from(end, steps), _SHAPE, session=session)
+        found |= {each["_id"]: (each["parent_id"], each["holders"]) for each in await connection.all_of(above)}
+    gone, lost = released(found)
+    if gone:
+        await connection.settle(entries.delete_many({"_id": {"$in": gone}}, session=session))
+    for entry_id, holders in lost.items():
+        await _hold(connection, session, entry_id, -holders)
+    return bool(gone)

@@ -1,0 +1,110 @@
+"""What is done with dialogues in SQL, each operation one plain function over a session of either colour.
+
+Whoever changes which entries a dialogue holds updates their rows. So a fork and a deletion that meet at an entry wait
+for each other there: the one that comes second sees what the first has left, or is told that they collided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, holders_gained, released
+from firefly_memory.stores.sql.operations import SQLSession
+from firefly_memory.stores.sql.pool import never_repeated, repeated_as
+
+_EVERYTHING = 2**31 - 1
+_STEPS = 5_000  # entries that one statement of a deletion goes up
+
+
+class _HeadIsGoneError(Exception):
+    """Takes back what a write has done so far."""
+
+
+def read_dialogue(session: SQLSession, conversation_id: str) -> Dialogue | None:
+    statements = session.statements.dialogues
+    rows = session.fetch(statements.record, {"this_id": conversation_id})
+    return statements.dialogue(rows[0]) if rows else None
+
+
+def read_dialogues(session: SQLSession, scope: str | None, limit: int | None) -> list[Dialogue]:
+    statements = session.statements.dialogues
+    values = {"scope": scope, "limit": _EVERYTHING if limit is None else limit}
+    rows = session.fetch(statements.newest if scope is None else statements.newest_of_scope, values)
+    return [statements.dialogue(row) for row in rows]
+
+
+def read_history(session: SQLSession, head_id: str, limit: int | None) -> list[DialogueEntry]:
+    values = {"head_id": head_id, "limit": _EVERYTHING if limit is None else limit}
+    return [DialogueEntry(*row) for row in session.fetch(session.statements.dialogues.history, values)]
+
+
+def write_dialogue_again(
+    session: SQLSession, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None
+) -> bool:
+    """:func:`write_dialogue` after a lost connection: it may have been the answer that was lost."""
+    there = read_dialogue(session, dialogue.conversation_id)
+    if there is not None and there.revision == dialogue.revision:
+        return True
+    return write_dialogue(session, dialogue, entries, expected)
+
+
+@repeated_as(write_dialogue_again)
+def write_dialogue(
+    session: SQLSession, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None
+) -> bool:
+    try:
+        with session.transaction():
+            return _written(session, dialogue, entries, expected)
+    except _HeadIsGoneError:
+        return False
+
+
+def _written(session: SQLSession, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None) -> bool:
+    statements = session.statements.dialogues
+    values = {**statements.values(dialogue), "this_id": dialogue.conversation_id}
+    before: frozenset[str] = frozenset()
+    if expected is None:
+        if session.execute(statements.create, values) == 0:
+            return False
+    else:
+        rows = session.fetch(statements.locked, {**values, "expected": expected})
+        if not rows:
+            return False
+        before = statements.dialogue(rows[0]).ends
+        session.execute(statements.replace, values)
+    gained = holders_gained(before, dialogue.ends, entries)
+    if entries:
+        rows_of_entries = [{**entry._asdict(), "holders": gained.pop(entry.entry_id, 0)} for entry in entries]
+        session.execute_many(statements.add, rows_of_entries)
+    for entry_id, more in sorted(gained.items()):
+        change = {"this_id": entry_id, "gained": more}
+        if more and session.execute(statements.hold, change) == 0 and entry_id == dialogue.head_id:
+            raise _HeadIsGoneError
+    return True
+
+
+@never_repeated
+def delete_dialogue(session: SQLSession, conversation_id: str, expected: str) -> bool:
+    statements = session.statements.dialogues
+    with session.transaction():
+        rows = session.fetch(statements.locked, {"this_id": conversation_id, "expected": expected})
+        if not rows:
+            return False
+        session.execute(statements.delete, {"this_id": conversation_id})
+        for entry_id in sorted(statements.dialogue(rows[0]).ends):
+            session.execute(statements.hold, {"this_id": entry_id, "gained": -1})
+        while _release(session):
+            pass
+        return True
+
+
+def _release(session: SQLSession) -> bool:
+    """Delete entries that nobody holds; whether there were any."""
+    statements = session.statements.dialogues
+    rows = session.fetch(statements.released, {"steps": _STEPS})
+    gone, lost = released({entry_id: (parent_id, holders) for entry_id, parent_id, holders in rows})
+    if gone:
+        session.execute(statements.remove, {"entry_ids": session.statements.texts(gone)})
+    for entry_id, holders in lost.items():
+        session.execute(statements.hold, {"this_id": entry_id, "gained": -holders})
+    return bool(gone)

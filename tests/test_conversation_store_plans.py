@@ -1,0 +1,198 @@
+"""A window of a long conversation, and the deletion of a short one beside it, cost what they touch: by the planners."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from bson import ObjectId
+from pydantic_ai.conversation import Conversation
+from pydantic_ai.conversation_store import ConversationEntry, ConversationRecord
+from pymongo import MongoClient
+from sqlalchemy import create_engine
+
+from firefly_memory.stores.sql.postgresql.statements import PostgreSQLStatements
+from firefly_memory.stores.sql.sqlite.statements import SQLiteStatements
+from tests.backends import Place
+from tests.dialogues import SHARED, Stored, kept, message, opened, somewhere, texts
+
+LONG = 100_000
+WINDOW = 50
+NOW = "2024-06-01T00:00:00.000000+00:00"
+
+MESSAGE = '{"parts": [{"content": "prompt", "part_kind": "user-prompt"}], "kind": "request"}'
+ENTRIES = """INSERT INTO {schema}memory_dialogue_entries (entry_id, parent_id, kind, message, holders)
+    SELECT 'e' || number, CASE number WHEN 0 THEN NULL ELSE 'e' || (number - 1) END, 'message', '{message}', 1
+    FROM {numbers}"""
+DIALOGUES = """INSERT INTO {schema}memory_dialogues
+    (conversation_id, revision, head_id, scope, branches, usage, updated_at, format_version)
+    SELECT 'c' || number, 'r', CASE number WHEN 0 THEN 'e{last}' END, 'scope ' || (number % 200), '[]', '{{}}', '{now}', 1
+    FROM {numbers}"""
+SQLITE = "(WITH RECURSIVE n(number) AS (SELECT 0 UNION ALL SELECT number + 1 FROM n WHERE number < {n}) SELECT number FROM n)"
+POSTGRESQL = "generate_series(0, {n}) AS n(number)"
+
+# What each statement is asked with, and the index that has to serve it.
+ASKED: dict[str, tuple[dict[str, Any], str]] = {
+    "history": ({"head_id": f"e{LONG - 1}", "limit": WINDOW}, "memory_dialogue_entries_pkey"),
+    "released": ({"steps": 5_000}, "idx_dialogue_entries_released"),
+    "record": ({"this_id": "c7"}, "memory_dialogues_pkey"),
+    "newest": ({"limit": WINDOW}, "idx_dialogues_order"),
+    "newest_of_scope": ({"limit": WINDOW, "scope": "scope 3"}, "idx_dialogues_scope_order"),
+}
+
+
+@asynccontextmanager
+async def filled(kind: str, where: str) -> AsyncIterator[Stored]:
+    """One conversation of many messages, and others."""
+    async with opened(kind, where) as conversations:
+        url, _, name = where.partition("#")
+        if kind == "mongodb":
+            _fill_mongodb(url, name)
+        elif kind == "sqlite":
+            connection = sqlite3.connect(url, isolation_level=None)
+            for sql in _filling("", SQLITE):
+                connection.execute(sql)
+            connection.execute("ANALYZE")
+            connection.close()
+        else:
+            with psycopg.connect(url, autocommit=True) as server:
+                for sql in (*_filling(f"{name}.", POSTGRESQL), *_released_fork(f"{name}.")):
+                    server.execute(sql.encode())
+                server.execute(f"ANALYZE {name}.memory_dialogues, {name}.memory_dialogue_entries".encode())
+        yield conversations
+
+
+def _filling(schema: str, numbers: str) -> list[str]:
+    entries = ENTRIES.format(schema=schema, message=MESSAGE, numbers=numbers.format(n=LONG - 1))
+    return [entries, DIALOGUES.format(schema=schema, last=LONG - 1, now=NOW, numbers=numbers.format(n=9_999))]
+
+
+def _fill_mongodb(url: str, name: str) -> None:
+    chain = ObjectId()
+    with MongoClient[dict[str, Any]](url) as client:
+        client[name].memory_dialogue_entries.insert_many(
+            {
+                "_id": f"e{number}",
+                "parent_id": f"e{number - 1}" if number else None,
+                "kind": "message",
+                "message": MESSAGE,
+                "holders": int(number < LONG - 1),
+                "chain": chain,
+                "place": number,
+            }
+            for number in range(LONG)
+        )
+
+
+@pytest.fixture
+def postgresql(place: Place) -> Iterator[str]:
+    with somewhere("postgresql-asyncpg", place) as where:
+        yield where
+
+
+async def test_postgresql_reads_by_index(postgresql: str) -> None:
+    url, _, name = postgresql.partition("#")
+    statements = PostgreSQLStatements(create_engine("postgresql+psycopg://").dialect, name).dialogues
+    async with filled("postgresql-asyncpg", postgresql):
+        with psycopg.connect(url, autocommit=True) as server:
+            for statement, (asked, index) in ASKED.items():
+                prepared = getattr(statements, statement)
+                explained = server.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {prepared.sql}", prepared.parameters(asked))
+                plan = explained.fetchall()[0][0]
+                assert index in json.dumps(plan), statement
+                assert "Seq Scan" not in json.dumps(plan), statement
+                assert _rows_read(plan[0]["Plan"]) <= (WINDOW if "limit" in asked else 3), statement
+
+
+def _released_fork(schema: str) -> Iterator[str]:
+    """Three entries after one that has another after it too; nobody holds the last."""
+    yield f"UPDATE {schema}memory_dialogue_entries SET holders = 2 WHERE entry_id = 'e99'"
+    for entry_id, parent_id, holders in (("f0", "e99", 1), ("f1", "f0", 1), ("f2", "f1", 0)):
+        values = f"'{entry_id}', '{parent_id}', 'message', '{MESSAGE}', {holders}"
+        yield f"INSERT INTO {schema}memory_dialogue_entries VALUES ({values})"
+
+
+def _rows_read(node: dict[str, Any]) -> float:
+    here = (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+    return float(max([here, *map(_rows_read, node.get("Plans", []))]))
+
+
+async def test_sqlite_reads_by_index(place: Place) -> None:
+    statements = SQLiteStatements(create_engine("sqlite://").dialect, None).dialogues
+    with somewhere("sqlite", place) as where:
+        async with filled("sqlite", where):
+            connection = sqlite3.connect(where)
+            for statement, (asked, index) in ASKED.items():
+                prepared = getattr(statements, statement)
+                rows = connection.execute(f"EXPLAIN QUERY PLAN {prepared.sql}", prepared.parameters(asked)).fetchall()
+                plan = [row[3] for row in rows]
+                serving = index.replace("_pkey", "_1").replace("memory_", "sqlite_autoindex_memory_")
+                assert any(serving in step for step in plan), plan
+                assert not [step for step in plan if step.startswith("SCAN memory") and index not in step], plan
+                assert statement == "released" or not [step for step in plan if "TEMP B-TREE" in step], plan
+            connection.close()
+
+
+async def test_mongodb_examines_what_it_returns(place: Place) -> None:
+    with somewhere("mongodb", place) as where:
+        url, _, name = where.partition("#")
+        async with filled("mongodb", where) as conversations:
+            with MongoClient[dict[str, Any]](url) as client:
+                database = client[name]
+                long = ConversationRecord(conversation_id="long", head_id=f"e{LONG - 1}")
+                await conversations.write_record(long, expected_revision=None)
+                database.command("profile", 2)
+                assert len(await conversations.read_history(f"e{LONG - 1}", limit=WINDOW)) == WINDOW
+                assert _examined(database) <= WINDOW + 1
+                forked = await _forked(conversations)
+                before = _examined(database)
+                await conversations.delete("fork")
+                assert _examined(database) - before <= 3 * 10
+                with pytest.raises(KeyError):
+                    await conversations.read_entry(forked)
+                # All but the last entry of the long one stays, and is not looked at.
+                near = ConversationRecord(conversation_id="near", head_id=f"e{LONG - 2}")
+                await conversations.write_record(near, expected_revision=None)
+                before = _examined(database)
+                await conversations.delete("long")
+                assert _examined(database) - before <= 3 * WINDOW
+                with pytest.raises(KeyError):
+                    await conversations.read_entry(f"e{LONG - 1}")
+                assert len(await conversations.read_history(near.head_id, limit=WINDOW)) == WINDOW
+                database.command("profile", 0)
+
+
+def _examined(database: Any) -> int:
+    found = list(database.system.profile.find({"ns": {"$ne": f"{database.name}.system.profile"}}))
+    assert not [each for each in found if "COLLSCAN" in each.get("planSummary", "")]
+    return sum(each.get("docsExamined", 0) for each in found)
+
+
+async def _forked(conversations: Stored) -> str:
+    entries: list[ConversationEntry] = []
+    for number in range(3):
+        parent_id = entries[-1].id if entries else "e99"
+        entries.append(ConversationEntry(parent_id=parent_id, message=message(number)))
+    record = ConversationRecord(conversation_id="fork", head_id=entries[-1].id)
+    await conversations.write_record(record, new_entries=entries, expected_revision=None)
+    return entries[-1].id
+
+
+@pytest.mark.parametrize("kind", SHARED)
+async def test_a_long_conversation_is_read_and_deleted_whole(kind: str, place: Place) -> None:
+    count = 12_000  # more than a deletion takes in one go
+    with somewhere(kind, place) as where:
+        async with opened(kind, where) as conversations:
+            long = Conversation(conversation_id="long", messages=[message(number) for number in range(count)])
+            await conversations.save(long)
+            await conversations.fork("long", at=10, new_conversation_id="short")
+            assert texts(await conversations.load("long")) == [str(number) for number in range(count)]
+            assert texts(await conversations.load("long", limit=2)) == [str(count - 2), str(count - 1)]
+            await conversations.delete("long")
+            assert len(await kept(conversations)) == 10
+            assert texts(await conversations.load("short")) == [str(number) for number in range(10)]
