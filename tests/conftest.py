@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,16 @@ from pymongo import monitoring
 from sqlalchemy import event
 from sqlalchemy.pool import Pool
 
-from firefly_memory import EntryStore, vocabularies
+from firefly_memory import (
+    ConversationMemory,
+    EntryStore,
+    InMemoryStore,
+    MemoryManager,
+    MongoDBStore,
+    PostgreSQLStore,
+    SQLiteStore,
+    vocabularies,
+)
 from firefly_memory.testing import Colour
 from tests import servers
 from tests.backends import Place
@@ -100,3 +109,35 @@ def using() -> Iterator[Using]:
 def place(tmp_path: Path, servers_of_the_session: dict[str, Callable[[], str]]) -> Iterator[Place]:
     with ExitStack() as later:
         yield Place(tmp_path, later=later, **servers_of_the_session)
+
+
+@pytest.fixture(params=["memory", "sqlite", "asyncpg", "psycopg", "mongodb"])
+async def store(request: pytest.FixtureRequest, place: Place) -> AsyncIterator[EntryStore]:
+    """A store of each kind, with nothing in it, for what is built on stores."""
+    async with _of_kind(request.param, place) as store:
+        await _empty(store)
+        yield store
+        await _empty(store)
+
+
+def _of_kind(kind: str, place: Place) -> EntryStore:
+    """On servers: a schema or database that no other test uses."""
+    if kind == "memory":
+        return InMemoryStore()
+    if kind == "sqlite":
+        return SQLiteStore(place.directory / "memory.db")
+    if kind == "mongodb":
+        return MongoDBStore(place.mongodb(), database="any_store")
+    return PostgreSQLStore(place.with_driver(kind), schema_name="any_store")
+
+
+async def _empty(store: EntryStore) -> None:
+    await ConversationMemory(store=store).async_clear_all()
+    while namespaces := await store.async_namespaces():
+        for namespace in namespaces:
+            await store.async_clear(namespace)
+
+
+@pytest.fixture
+def manager(store: EntryStore) -> MemoryManager:
+    return MemoryManager(store=store)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
-from firefly_memory import ConfigurationError, EntryStore, InMemoryStore, MemoryManager, PostgreSQLStore, SQLiteStore
+from firefly_memory import ConfigurationError, EntryStore, MemoryManager, SQLiteStore
 from firefly_memory.agents import FireflyAgent, Memory
 from firefly_memory.agents.delegation import (
     AnyAgent,
@@ -25,14 +25,7 @@ from firefly_memory.agents.delegation import (
     RoundRobinStrategy,
     RouteRequest,
 )
-from tests.backends import Place
 from tests.scripted import Scripted
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Any) -> AsyncIterator[EntryStore]:
-    async with InMemoryStore() if request.param == "memory" else SQLiteStore(tmp_path / "memory.db") as store:
-        yield store
 
 
 class Meeting:
@@ -69,7 +62,7 @@ async def test_the_documented_lines() -> None:
     assert len(mgr.conversation.get_turns(result.conversation_id)) == 1
 
 
-async def route_fifty_at_once(store: EntryStore) -> None:
+async def test_fifty_routes_at_once_do_not_see_each_others_facts(store: EntryStore) -> None:
     meeting = Meeting(50)
     manager = MemoryManager(store=store, working_scope_id="main")
     manager.set_fact("secret", "of the parent")
@@ -85,15 +78,6 @@ async def route_fifty_at_once(store: EntryStore) -> None:
     for prompt in prompts:
         (turn,) = manager.conversation.get_turns(prompt)
         assert (turn.user_prompt, len(turn.raw_messages)) == (prompt, 4), "shared, and stored once"
-
-
-async def test_fifty_routes_at_once_do_not_see_each_others_facts(store: EntryStore) -> None:
-    await route_fifty_at_once(store)
-
-
-async def test_nor_do_they_on_postgresql(place: Place) -> None:
-    async with PostgreSQLStore(place.with_driver("asyncpg"), schema_name="routes") as store:
-        await route_fifty_at_once(store)
 
 
 async def test_a_route_leaves_the_agents_as_they_were() -> None:

@@ -29,11 +29,6 @@ from tests.backends import Place
 from tests.scripted import Scripted
 
 
-@pytest.fixture
-def manager() -> MemoryManager:
-    return MemoryManager()
-
-
 def stored(manager: MemoryManager, conversation_id: str = "c") -> list[tuple[str, str]]:
     return [(turn.user_prompt, turn.assistant_response) for turn in manager.conversation.get_turns(conversation_id)]
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import subprocess
+import sys
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from pydantic_ai import (
@@ -19,14 +23,11 @@ from pydantic_ai.messages import (
     ModelMessage,
 )
 
-from firefly_memory import DatabaseStoreError, MemoryManager, StaleConversationError, connect
+from firefly_memory import DatabaseStoreError, EntryStore, MemoryManager, StaleConversationError, connect
 from firefly_memory.agents import Memory
+from tests.backends import Place
+from tests.interrupting import cancel_this_task, interrupted
 from tests.scripted import Scripted
-
-
-@pytest.fixture
-def manager() -> MemoryManager:
-    return MemoryManager()
 
 
 def stored(manager: MemoryManager, conversation_id: str = "c") -> list[tuple[str, str]]:
@@ -103,10 +104,7 @@ async def test_a_run_cancelled_at_any_point_leaves_a_history_that_the_next_run_a
             run.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await run
-            following = Scripted("fine")
-            agent = Agent(following.model, capabilities=[Memory(manager)])
-            assert (await agent.run("two", conversation_id=conversation_id)).output == "fine"
-            assert_every_call_is_answered(following.asked[-1])
+            await check_that_the_next_run_goes_on(manager, conversation_id)
             return finished
 
         for stop_at in range(2_000):
@@ -117,6 +115,64 @@ async def test_a_run_cancelled_at_any_point_leaves_a_history_that_the_next_run_a
         broken_off = {len(of_one[0].raw_messages) for of_one in turns if len(of_one) == 2}
         # In memory no thread decides how far a run comes.
         assert broken_off >= ({1, 3, 5} if url == "memory:" else {1}), "what happened was kept, however far it came"
+
+
+async def test_a_run_cancelled_at_each_of_its_own_waits(store: EntryStore) -> None:
+    manager = MemoryManager(store=store)
+    for cancelled_at in range(1, 200):
+        conversation_id = f"c{cancelled_at}"
+        scripted = Scripted({"look": {}}, {"look": {}}, "done")
+        agent = Agent(scripted.model, capabilities=[Memory(manager)])
+
+        @agent.tool_plain
+        async def look() -> str:
+            await asyncio.sleep(0)
+            return "seen"
+
+        whole = agent.run("one", conversation_id=conversation_id)
+        try:
+            await asyncio.ensure_future(awaiting(interrupted(whole, cancelled_at, cancel_this_task)))
+            break
+        except asyncio.CancelledError:
+            await check_that_the_next_run_goes_on(manager, conversation_id)
+    assert 3 < cancelled_at < 199
+
+
+async def awaiting(work: Awaitable[Any]) -> Any:
+    return await work
+
+
+async def check_that_the_next_run_goes_on(manager: MemoryManager, conversation_id: str) -> None:
+    following = Scripted("fine")
+    agent = Agent(following.model, capabilities=[Memory(manager)])
+    assert (await agent.run("two", conversation_id=conversation_id)).output == "fine"
+    assert_every_call_is_answered(following.asked[-1])
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql", "mongodb"])
+async def test_a_run_killed_at_each_of_its_waits_leaves_a_history_that_the_next_run_accepts(
+    kind: str, place: Place
+) -> None:
+    urls = {
+        "sqlite": lambda: f"sqlite:///{place.directory}/memory.db",
+        "postgresql": place.postgresql,
+        "mongodb": place.mongodb,
+    }
+    url, conversation_id = urls[kind](), f"killed-{uuid4().hex}"
+    worker = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-W", "error", "-m", "tests.agent_worker", url, conversation_id), stdout=subprocess.PIPE
+    )
+    printed, _ = await worker.communicate()
+    assert worker.returncode == 0
+    runs = int(printed)
+    assert runs > 3
+    async with connect(url) as store:
+        manager = MemoryManager(store=store)
+        for number in range(1, runs):
+            await check_that_the_next_run_goes_on(manager, f"{conversation_id}-{number}")
+            prompts = [prompt for prompt, _ in stored(manager, f"{conversation_id}-{number}")]
+            assert prompts in (["zero", "two"], ["zero", "one", "two"]), "nothing that was stored is lost"
+        assert [prompt for prompt, _ in stored(manager, f"{conversation_id}-{runs}")] == ["zero", "one"]
 
 
 async def test_a_deferred_call_waits_for_its_result(manager: MemoryManager) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 from pydantic_graph import Graph
 
-from firefly_memory import ConfigurationError, EntryStore, InMemoryStore, MemoryManager, PostgreSQLStore, SQLiteStore
+from firefly_memory import ConfigurationError, EntryStore, MemoryManager, PostgreSQLStore
 from firefly_memory.agents import FireflyAgent, Memory
 from firefly_memory.errors import StepError
 from firefly_memory.pipeline import AgentStep, Parallel, PipelineEngine, PipelineStep, ReasoningStep
@@ -21,13 +21,8 @@ from firefly_memory.pipeline.context import PipelineContext
 from firefly_memory.pipeline.steps import AnyStep
 from firefly_memory.reasoning import ReActPattern
 from tests.backends import Place
+from tests.interrupting import tasks_left
 from tests.scripted import Scripted
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Any) -> AsyncIterator[EntryStore]:
-    async with InMemoryStore() if request.param == "memory" else SQLiteStore(tmp_path / "memory.db") as store:
-        yield store
 
 
 @pytest.fixture
@@ -246,7 +241,7 @@ async def test_a_branch_that_fails_cancels_the_others_and_leaves_no_task(manager
         await PipelineEngine([returning("first", 1), fork]).run(context)
     assert str(caught.value.__cause__) == "out of paper"
     assert ended == ["model"]
-    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert tasks_left() == set()
     assert context.results == {"first": 1}
     assert context.branches["fork"]["a"].results == {"first": 1, "fine": 1}
     assert manager.store.namespaces("working:") == []
@@ -268,7 +263,7 @@ async def test_a_pipeline_that_is_cancelled_leaves_no_task_and_no_facts(manager:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert tasks_left() == set()
     assert context.results == {"first": 1}
     assert manager.store.namespaces("working:") == []
 

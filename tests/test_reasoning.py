@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -16,10 +15,7 @@ from pydantic_ai.models.test import TestModel
 from firefly_memory import (
     ConfigurationError,
     EntryStore,
-    InMemoryStore,
     MemoryManager,
-    PostgreSQLStore,
-    SQLiteStore,
     StaleConversationError,
 )
 from firefly_memory.agents import FireflyAgent, Memory
@@ -31,16 +27,10 @@ from firefly_memory.reasoning import (
     ReasoningStepDone,
     Thought,
 )
-from tests.backends import Place
+from tests.interrupting import tasks_left
 from tests.scripted import Scripted
 
 THINK = {"final_result": {"thought": "I need to look."}}
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Any) -> AsyncIterator[EntryStore]:
-    async with InMemoryStore() if request.param == "memory" else SQLiteStore(tmp_path / "memory.db") as store:
-        yield store
 
 
 @pytest.fixture
@@ -158,7 +148,7 @@ async def test_a_history_that_is_given_is_used_instead(manager: MemoryManager) -
     assert scripted.texts[-1] == ["elsewhere", "given", "two", "Final result processed.", "Go on."]
 
 
-async def reason_at_once(store: EntryStore) -> None:
+async def test_runs_at_once_keep_apart(store: EntryStore) -> None:
     """Every run's model waits until all runs are at the same step."""
     barrier = asyncio.Barrier(20)
 
@@ -182,15 +172,6 @@ async def reason_at_once(store: EntryStore) -> None:
     turns = manager.conversation.get_turns("c")
     assert sorted(turn.user_prompt for turn in turns) == sorted(prompts)
     assert {len(turn.raw_messages) for turn in turns} == {4}
-
-
-async def test_runs_at_once_keep_apart(store: EntryStore) -> None:
-    await reason_at_once(store)
-
-
-async def test_runs_at_once_keep_apart_on_postgresql(place: Place) -> None:
-    async with PostgreSQLStore(place.with_driver("asyncpg"), schema_name="reasoning") as store:
-        await reason_at_once(store)
 
 
 async def test_a_run_that_fails_is_stored_as_far_as_it_came(manager: MemoryManager) -> None:
@@ -221,7 +202,7 @@ async def test_a_run_that_is_cancelled_is_stored_as_far_as_it_came(manager: Memo
         await task
     assert [turn.user_prompt for turn in manager.conversation.get_turns("c")] == ["one"]
     assert manager.store.namespaces("working:") == []
-    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert tasks_left() == set()
 
 
 async def test_an_agents_rule_for_conflicts_holds_for_the_whole_turn(manager: MemoryManager) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
 
 from pydantic_ai import AgentRunResult, FunctionToolset, RunContext
-from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, ProcessHistory
 from pydantic_ai.capabilities.abstract import WrapRunHandler
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart
 from pydantic_ai.models import ModelRequestContext
@@ -26,6 +27,12 @@ from firefly_memory.turns import Window
 logger = logging.getLogger("firefly_memory")
 
 OnConflict = Literal["append", "reject", "branch"]
+
+HistoryStrategy: TypeAlias = Callable[
+    [list[ModelMessage]], Sequence[ModelMessage] | Awaitable[Sequence[ModelMessage]]
+]
+"""Given what would be sent, the window and the run's own messages, it returns what is sent instead. It may be a
+coroutine function. It is asked at each request, must not change the messages, and nothing stored changes by it."""
 
 
 @dataclass
@@ -49,6 +56,8 @@ class Memory(AbstractCapability[Any]):
     """Whether working memory is told to the model."""
     tools: bool = False
     """Whether the model gets the tools ``remember`` and ``recall`` for working memory."""
+    strategies: Sequence[HistoryStrategy] = ()
+    """What is done to the messages of each request, one after the other; nothing of it is stored."""
     on_conflict: OnConflict = "append"
     """What becomes of a turn whose run had not seen the newest one: it is appended all the same, refused with
     ``StaleConversationError``, or stored in a new conversation that has what the run had seen."""
@@ -78,6 +87,11 @@ class Memory(AbstractCapability[Any]):
         own = copy(self)
         own._run = _Run()  # noqa: SLF001 - a copy of this
         return own
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """After ``ProcessHistory``, which puts what it makes of a request's messages into the run itself: the window
+        does not belong there."""
+        return CapabilityOrdering(wrapped_by=[ProcessHistory])
 
     def get_instructions(self) -> Any:
         """The summary and working memory, as they are at each request."""
@@ -117,6 +131,9 @@ class Memory(AbstractCapability[Any]):
         window = self._run.window
         if window:
             request_context.messages = _behind(window, request_context.messages)
+        for strategy in self.strategies:
+            made = strategy(list(request_context.messages))
+            request_context.messages = list(await made if inspect.isawaitable(made) else made)
         return request_context
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
