@@ -97,6 +97,27 @@ def test_sqlite_reads_by_index(statement: str, tables: dict[str, Any]) -> None:
     assert "TEMP B-TREE" not in plan
 
 
+def test_a_copy_reads_the_turns_that_it_has(tables: dict[str, Any]) -> None:
+    asked = {"conversation_id": "large", "fork_id": "fork", "limit": 10, "now": NOW}
+    statements = PostgreSQLStatements(create_engine("postgresql+psycopg://").dialect, "conversation_plans")
+    head, turns = statements.conversations.fork_head, statements.conversations.fork_turns
+    with tables["postgresql"].transaction(force_rollback=True):
+        read = []
+        for each in (head, turns):
+            explained = tables["postgresql"].execute(
+                f"EXPLAIN (ANALYZE, FORMAT JSON) {each.sql}", each.parameters(asked)
+            )
+            (plan,) = explained.fetchone()
+            assert "Seq Scan" not in json.dumps(plan)
+            read.append(_rows_read(plan[0]["Plan"]))
+        assert read[0] <= 2
+        assert read[1] <= 12
+    lite = SQLiteStatements(create_engine("sqlite://").dialect, None).conversations
+    for each in (lite.fork_head, lite.fork_turns):
+        rows = tables["sqlite"].execute(f"EXPLAIN QUERY PLAN {each.sql}", each.parameters(asked)).fetchall()
+        assert "SCAN memory" not in "\n".join(row[3] for row in rows)
+
+
 def test_a_window_of_a_long_conversation_is_that_of_a_short_one(tables: dict[str, Any]) -> None:
     for store in (
         SQLiteStore(tables["path"]),

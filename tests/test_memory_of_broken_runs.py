@@ -14,6 +14,8 @@ from uuid import uuid4
 import pytest
 from pydantic_ai import (
     Agent,
+    AgentRunResult,
+    AgentRunResultEvent,
     CallDeferred,
     DeferredToolRequests,
     DeferredToolResults,
@@ -257,5 +259,38 @@ async def test_two_runs_at_once(on_conflict: Any, manager: MemoryManager) -> Non
         return
     assert [type(result).__name__ for result in results] == ["AgentRunResult"] * 2
     (branch,) = [name for name in manager.conversation.conversation_ids if name != "c"]
+    assert sorted(result.conversation_id for result in results if isinstance(result, AgentRunResult)) == sorted(
+        ["c", branch]
+    ), "each says where its turn is"
     assert next(prompt for prompt, _ in stored(manager, branch)) == "zero"
     assert len(stored(manager, branch)) == 2
+
+
+async def test_a_branch_of_a_streamed_run(manager: MemoryManager) -> None:
+    agent = Agent(Scripted("answer").model, capabilities=[Memory(manager, on_conflict="branch")])
+    async with agent.run_stream("one", conversation_id="c") as stream:
+        await manager.conversation.async_add_turn("c", "faster", "yes")
+        await stream.get_output()
+    assert [prompt for prompt, _ in stored(manager)] == ["faster"]
+    (branch,) = [name for name in manager.conversation.conversation_ids if name != "c"]
+    assert [prompt for prompt, _ in stored(manager, branch)] == ["one"]
+    agent = Agent(Scripted("more").model, capabilities=[Memory(manager, on_conflict="branch")])
+    async with agent.run_stream_events("two", conversation_id="c") as events:
+        await anext(aiter(events))  # the run begins
+        await manager.conversation.async_add_turn("c", "faster again", "yes")
+        results = [event.result async for event in events if isinstance(event, AgentRunResultEvent)]
+    assert [prompt for prompt, _ in stored(manager, results[0].conversation_id)] == ["faster", "two"]
+
+
+async def test_a_branch_of_a_conversation_that_was_deleted_meanwhile(manager: MemoryManager) -> None:
+    agent = Agent(Scripted({"forget": {}}, "answer").model, capabilities=[Memory(manager, on_conflict="branch")])
+    await manager.conversation.async_add_turn("c", "before", "yes")
+
+    @agent.tool_plain
+    async def forget() -> str:
+        await manager.conversation.async_clear("c")
+        return "forgotten"
+
+    result = await agent.run("one", conversation_id="c")
+    assert result.conversation_id != "c"
+    assert [prompt for prompt, _ in stored(manager, result.conversation_id)] == ["one"]

@@ -187,6 +187,21 @@ class ConversationMemory:
     async def async_list_conversations(self, limit: int = 100, after: str | None = None) -> ConversationPage:
         return await self._suspending.list_conversations(limit, after)
 
+    def fork_conversation(
+        self, conversation_id: str, new_conversation_id: str | None = None, *, turns: int | None = None
+    ) -> str:
+        """Copy a conversation, or the first ``turns`` turns of it, into a new one, and return the new one's id.
+
+        The copy has the summary as well, unless that stands for turns that are not copied. The two know nothing of each
+        other afterwards. ``UnknownConversationError`` if there is none to copy, ``ConflictError`` if the id is taken.
+        """
+        return finish(self._blocking.fork(conversation_id, new_conversation_id, turns))
+
+    async def async_fork_conversation(
+        self, conversation_id: str, new_conversation_id: str | None = None, *, turns: int | None = None
+    ) -> str:
+        return await self._suspending.fork(conversation_id, new_conversation_id, turns)
+
     def export_conversation(self, conversation_id: str, *, raw_messages: bool = False) -> dict[str, Any]:
         """A conversation as JSON values: ``conversation_id``, ``turns``, ``summary``, ``total_tokens``.
 

@@ -18,6 +18,7 @@ from firefly_memory.errors import (
     InvalidEntryError,
     StaleConversationError,
     TurnConflictError,
+    UnknownConversationError,
 )
 from firefly_memory.messages import PYDANTIC_AI, decoded, encoded, links_of
 from firefly_memory.names import new_entry_id, original_name, stored_name, stored_text
@@ -164,6 +165,17 @@ class ConversationFlows:
             after = page.next
             if after is None:
                 return ids[::-1]
+
+    async def fork(self, conversation_id: str, fork_id: str | None, turns: int | None) -> str:
+        name = new_entry_id() if fork_id is None else fork_id
+        limit = None if turns is None else _count("turns", turns)
+        while not await self._log.fork(_stored(conversation_id), _stored(name), limit, clock.now()):
+            if await self.head(conversation_id) is None:
+                raise UnknownConversationError(conversation_id)
+            if await self.head(name) is not None:
+                raise ConflictError(f"there is a conversation {name!r} already; a fork needs an id that is free")
+            # It was deleted while it was copied, and has been made again since.
+        return name
 
     async def clear(self, conversation_id: str) -> None:
         await self._log.delete(_stored(conversation_id))

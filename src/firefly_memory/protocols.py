@@ -63,8 +63,9 @@ C4, the summary
     whichever writer came first; the earlier summary is handed to it as the first turn. They stay stored. A summarizer
     that fails changes nothing.
 C5, elsewhere
-    An export is JSON and makes an equal conversation when it is imported; importing it again changes nothing. A
-    deleted conversation starts again from nothing. Conversations are listed newest first.
+    An export is JSON and makes an equal conversation when it is imported; importing it again changes nothing. A fork
+    has the turns that it was made of, all of them or none, and what is done to one of the two later does nothing to
+    the other. A deleted conversation starts again from nothing. Conversations are listed newest first.
 W1, facts
     A key of a scope has one fact, the last one set, until it is deleted or its ``ttl`` is over. Keys keep the order
     in which they were first set. Scopes see nothing of each other.

@@ -18,7 +18,7 @@ from pydantic_ai.models import ModelRequestContext
 
 from firefly_memory.agents.turn_of_run import is_open, own_messages, prompt_text, response_text
 from firefly_memory.by_url import connect
-from firefly_memory.errors import ConfigurationError, ConflictError
+from firefly_memory.errors import ConfigurationError, ConflictError, UnknownConversationError
 from firefly_memory.manager import MemoryManager
 from firefly_memory.messages import summary_text
 from firefly_memory.names import new_entry_id
@@ -28,9 +28,7 @@ logger = logging.getLogger("firefly_memory")
 
 OnConflict = Literal["append", "reject", "branch"]
 
-HistoryStrategy: TypeAlias = Callable[
-    [list[ModelMessage]], Sequence[ModelMessage] | Awaitable[Sequence[ModelMessage]]
-]
+HistoryStrategy: TypeAlias = Callable[[list[ModelMessage]], Sequence[ModelMessage] | Awaitable[Sequence[ModelMessage]]]
 """Given what would be sent, the window and the run's own messages, it returns what is sent instead. It may be a
 coroutine function. It is asked at each request, must not change the messages, and nothing stored changes by it."""
 
@@ -147,7 +145,9 @@ class Memory(AbstractCapability[Any]):
             # In a task of its own: this one may be being cancelled.
             await finished(self._store_what_happened(ctx, loaded))
             raise
-        await self._store(ctx, loaded, own_messages(result.all_messages(), ctx), response_text(result.output), result)
+        own, response = own_messages(result.all_messages(), ctx), response_text(result.output)
+        # Whoever goes on with the result's conversation goes on where its turn is.
+        result._state.conversation_id = await self._store(ctx, loaded, own, response, result)  # noqa: SLF001
         return result
 
     async def begin_turn(self, conversation_id: str, history: Sequence[ModelMessage] | None = None) -> TurnOfSteps:
@@ -161,10 +161,11 @@ class Memory(AbstractCapability[Any]):
         own._turn = turn  # noqa: SLF001 - a copy of this
         return own
 
-    async def end_turn(self, turn: TurnOfSteps, prompt: str, response: str, result: Any = None) -> None:
-        """Store what its runs have said, if they have said anything."""
-        if turn.messages:
-            await self._add(turn.turn_key, turn.loaded, (prompt, response, turn.messages), result)
+    async def end_turn(self, turn: TurnOfSteps, prompt: str, response: str, result: Any = None) -> str:
+        """Store what its runs have said, if they have said anything, and return the id of the conversation."""
+        if not turn.messages:
+            return turn.loaded.conversation_id
+        return await self._add(turn.turn_key, turn.loaded, (prompt, response, turn.messages), result)
 
     async def _load(self, conversation_id: str) -> Window:
         return await self.manager.conversation.async_get_window(conversation_id, self.max_tokens)
@@ -179,15 +180,18 @@ class Memory(AbstractCapability[Any]):
 
     async def _store(
         self, ctx: RunContext[Any], loaded: Window, messages: Sequence[ModelMessage], response: str, result: Any
-    ) -> None:
+    ) -> str:
         if self._turn is not None:
             self._turn.messages.extend(messages)
-            return
-        await self._add(ctx.run_id, loaded, (prompt_text(ctx.prompt, messages), response, list(messages)), result)
+            return loaded.conversation_id
+        return await self._add(
+            ctx.run_id, loaded, (prompt_text(ctx.prompt, messages), response, list(messages)), result
+        )
 
     async def _add(
         self, key: str | None, loaded: Window, turn: tuple[str, str, list[ModelMessage]], result: Any
-    ) -> None:
+    ) -> str:
+        """Store the turn, and return the id of the conversation that it is in, or should be in."""
         conversation = self.manager.conversation
         expected = None if self.on_conflict == "append" else loaded.total_turns
         try:
@@ -197,28 +201,27 @@ class Memory(AbstractCapability[Any]):
                 )
             except ConflictError as conflict:
                 if self.on_conflict == "branch":
-                    await self._branch(loaded, turn)
-                else:
-                    conflict.result = result  # type: ignore[attr-defined]
-                    raise
+                    return await self._branch(loaded, turn)
+                conflict.result = result  # type: ignore[attr-defined]
+                raise
         except ConflictError:
             raise
         except Exception:
             # The answer is there: that it could not be remembered is no reason to lose it.
             logger.exception("the turn of run %s in %r was not stored", key, loaded.conversation_id)
+        return loaded.conversation_id
 
-    async def _branch(self, loaded: Window, turn: tuple[str, str, list[ModelMessage]]) -> None:
+    async def _branch(self, loaded: Window, turn: tuple[str, str, list[ModelMessage]]) -> str:
         conversation = self.manager.conversation
-        branch = await conversation.async_new_conversation()
-        seen = await conversation.async_get_turns(loaded.conversation_id, limit=loaded.total_turns or None)
-        for each in seen[: loaded.total_turns]:
-            await conversation.async_add_turn(
-                branch, each.user_prompt, each.assistant_response, each.raw_messages, metadata=each.metadata
-            )
+        try:
+            branch = await conversation.async_fork_conversation(loaded.conversation_id, turns=loaded.total_turns)
+        except UnknownConversationError:  # it has been deleted meanwhile
+            branch = await conversation.async_new_conversation()
         await conversation.async_add_turn(branch, *turn, metadata={"branched_from": loaded.conversation_id})
         logger.warning(
             "%r has gone another way; the turn is in the new conversation %r", loaded.conversation_id, branch
         )
+        return branch
 
 
 @dataclass

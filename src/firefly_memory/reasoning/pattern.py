@@ -93,7 +93,7 @@ class ReasoningPattern(ABC):
                 "options": options,
                 "_memory": capability.for_step(turn),
             }
-            output = await _as_one_turn(self.reason(state), capability, turn, prompt)
+            output, conversation_id = await _as_one_turn(self.reason(state), capability, turn, prompt)
             facts = await scope.working.async_to_dict()
         return ReasoningResult(output, tuple(state["steps"]), conversation_id, facts)
 
@@ -108,8 +108,8 @@ class ReasoningPattern(ABC):
         return done.output
 
 
-async def _as_one_turn(reasoning: Any, memory: Memory, turn: TurnOfSteps, prompt: Any) -> Any:
-    """Whatever becomes of it, what was said is stored."""
+async def _as_one_turn(reasoning: Any, memory: Memory, turn: TurnOfSteps, prompt: Any) -> tuple[Any, str]:
+    """Whatever becomes of it, what was said is stored. Returns the output, and the id of the conversation."""
     asked = prompt_text(prompt, ())
     try:
         output = await reasoning
@@ -117,8 +117,7 @@ async def _as_one_turn(reasoning: Any, memory: Memory, turn: TurnOfSteps, prompt
         # In a task of its own: this one may be being cancelled.
         await finished(_stored_as_far_as_it_came(memory, turn, asked))
         raise
-    await memory.end_turn(turn, asked, response_text(output), output)
-    return output
+    return output, await memory.end_turn(turn, asked, response_text(output), output)
 
 
 async def _stored_as_far_as_it_came(memory: Memory, turn: TurnOfSteps, asked: str) -> None:

@@ -119,6 +119,23 @@ class EntryConversationLog:
     async def release(self, conversation_id: str, claim: str) -> None:
         await self._change(conversation_id, lambda kept: kept.release(claim))
 
+    async def fork(self, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
+        def write(shelf: Shelf) -> bool:
+            if len(shelf):
+                return False
+            for turn in fork.turns:
+                shelf.put(self._turn(fork_id, turn), turn.created_at)
+            if fork.turns:
+                shelf.put(self._summary(fork), now)  # it also has the instant at which the fork was made
+            return True
+
+        conversation = await self._read(conversation_id)
+        if conversation is None:
+            return False
+        fork = conversation.fork(fork_id, turns, now)
+        # Listed before it is there, as in append(); whoever lists it has it.
+        return await self.create(fork_id, now) and await self._entries.edit(_namespace(fork_id), write)
+
     async def delete(self, conversation_id: str) -> None:
         def unlist(shelf: Shelf) -> None:
             shelf.delete([_listed_as(conversation_id)], clock.now())

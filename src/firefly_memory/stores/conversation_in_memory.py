@@ -44,6 +44,15 @@ class KeptConversation:
         self.head = head._replace(turns=head.turns + 1, tokens=tokens, updated_at=turn.created_at)
         return self.head
 
+    def fork(self, fork_id: str, turns: int | None, now: datetime) -> KeptConversation:
+        fork = KeptConversation(fork_id, now, self.turns[:turns])
+        head = self.head
+        if head.evicted_turns <= fork.head.turns:
+            fork.head = fork.head._replace(
+                evicted_turns=head.evicted_turns, evicted_tokens=head.evicted_tokens, summary=head.summary
+            )
+        return fork
+
     def window(self, budget: int) -> tuple[Head, Sequence[StoredTurn]]:
         head = self.head
         first = bisect_left(self._tokens_before, head.tokens - budget)
@@ -139,6 +148,15 @@ class MemoryConversationLog:
 
     async def release(self, conversation_id: str, claim: str) -> None:
         self._with(conversation_id, "release_claim", lambda kept: kept.release(claim), otherwise=False)
+
+    async def fork(self, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
+        with self._lock:
+            self._check_open("fork_conversation")
+            conversation = self._conversations.get(conversation_id)
+            if conversation is None or fork_id in self._conversations:
+                return False
+            self._conversations[fork_id] = conversation.fork(fork_id, turns, now)
+            return True
 
     async def delete(self, conversation_id: str) -> None:
         with self._lock:

@@ -96,6 +96,10 @@ class ConversationLog(Protocol):
     async def release(self, conversation_id: str, claim: str) -> None:
         """End a claim that came to nothing."""
 
+    async def fork(self, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
+        """Make ``fork_id`` with the first ``turns`` turns of the conversation, or all of them, and with its summary if
+        that stands for none but these. ``False`` if there is no such conversation, or a ``fork_id`` already."""
+
     async def delete(self, conversation_id: str) -> None: ...
 
     async def page(self, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:

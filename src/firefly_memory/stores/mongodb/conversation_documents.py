@@ -95,6 +95,23 @@ def new_turns(conversation_id: str, drafts: Iterable[StoredTurn], tail: Tail) ->
     return documents
 
 
+def fork_of(there: Mapping[str, Any], source: Head, fork_id: str, turns: int, now: datetime) -> Document:
+    """The document of a conversation with the first ``turns`` turns of another one."""
+    fork = {**new_conversation(fork_id, now), "explicit": True}
+    if source.evicted_turns <= turns:
+        fork |= {name: there[name] for name in ("evicted_turns", "evicted_tokens", "summary")}
+    return fork
+
+
+def copied_turns(there: Mapping[str, Any], fork: Mapping[str, Any], turns: int) -> Pipeline:
+    """Copies the first ``turns`` turns into the life of ``fork``, on the server."""
+    mine = {"conversation_id": there["_id"], "life": there["life"], "turn_id": {"$lt": turns}}
+    # An id of its own for each: that of its turn, in this life.
+    own_id = {"$concat": [str(fork["life"]), ":", "$_id"]}
+    theirs = {"_id": own_id, "conversation_id": {"$literal": fork["_id"]}, "life": fork["life"]}
+    return [{"$match": mine}, {"$set": theirs}, {"$merge": {"into": TURNS, "whenMatched": "keepExisting"}}]
+
+
 def claimed(claim: str, until: datetime) -> Document:
     return {"claim": claim, "claimed_until": split(until)[0]}  # to the millisecond will do
 

@@ -145,6 +145,37 @@ class MongoConversationLog:
         with translated("release_claim", self._database.place):
             await self._end_claim("release_claim", conversation_id, claim, {})
 
+    async def fork(self, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
+        with translated("fork_conversation", self._database.place):
+            connection = await self._connected("fork_conversation")
+            there = await self._conversation(connection, conversation_id)
+            source = None if there is None else documents.head(there)
+            if there is None or source is None:
+                return False
+            count = source.turns if turns is None else min(turns, source.turns)
+            fork = documents.fork_of(there, source, fork_id, count, now)
+            life = {"conversation_id": fork_id, "life": fork["life"]}
+            # The turns first, in a life that nobody knows of yet: the other document makes all of them appear at once.
+            await connection.all_of(connection.turns.aggregate(documents.copied_turns(there, fork, count)))
+            copied = await connection.settle(connection.turns.count_documents(life))
+            if copied == count and await self._put_in_place(connection, fork):
+                return True
+            await connection.settle(connection.turns.delete_many(life))
+            return False
+
+    async def _put_in_place(self, connection: Connection, new: Document) -> bool:
+        """``False`` if the conversation is there already."""
+        with suppress(DuplicateKeyError):
+            await connection.settle(connection.conversations.insert_one(new))
+            return True
+        there = await self._conversation(connection, new["_id"])
+        if there is None or documents.head(there) is not None:
+            return False
+        # An append made it, whose turn is still to come, and will then find that the conversation has another life.
+        waiting = {"life": there["life"], "explicit": {"$exists": False}}
+        change = {"$set": {name: value for name, value in new.items() if name != "_id"}}
+        return await self._update(connection, new["_id"], waiting, change)
+
     async def delete(self, conversation_id: str) -> None:
         with translated("delete_conversation", self._database.place):
             connection = await self._connected("delete_conversation")

@@ -51,6 +51,9 @@ class SQLConversationLog:
     async def release(self, conversation_id: str, claim: str) -> None:
         await self._run(operations.release_claim, conversation_id, claim)
 
+    async def fork(self, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
+        return await self._run(operations.fork_conversation, conversation_id, fork_id, turns, now)
+
     async def delete(self, conversation_id: str) -> None:
         await self._run(operations.delete_conversation, conversation_id)
 

@@ -111,6 +111,43 @@ def release_claim(session: SQLSession, conversation_id: str, claim: str) -> None
         session.execute(session.statements.conversations.release, {"conversation_id": conversation_id, "held": claim})
 
 
+def fork_again(session: SQLSession, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
+    """:func:`fork_conversation` after a lost connection: it may have been the answer that was lost."""
+    there = conversation_head(session, fork_id)
+    if there is not None and session.statements.read_instant(there.created_at) == now:
+        return True
+    return fork_conversation(session, conversation_id, fork_id, turns, now)
+
+
+@repeated_as(fork_again)
+def fork_conversation(
+    session: SQLSession, conversation_id: str, fork_id: str, turns: int | None, now: datetime
+) -> bool:
+    try:
+        with session.transaction():
+            return _copy_conversation(session, conversation_id, fork_id, turns, now)
+    except _DeletedMeanwhileError:
+        return False
+
+
+def _copy_conversation(
+    session: SQLSession, conversation_id: str, fork_id: str, turns: int | None, now: datetime
+) -> bool:
+    statements = session.statements
+    values = {"conversation_id": conversation_id, "fork_id": fork_id}
+    head = {**values, "limit": turns, "now": statements.instant(now)}
+    if not session.execute(statements.conversations.fork_head, head):
+        return False
+    fork = conversation_head(session, fork_id)
+    if fork is None or session.execute(statements.conversations.fork_turns, values) != fork.turns:
+        raise _DeletedMeanwhileError
+    return True
+
+
+class _DeletedMeanwhileError(Exception):
+    """The conversation that was being copied; what was copied of it is taken back."""
+
+
 def delete_conversation(session: SQLSession, conversation_id: str) -> None:
     statements = session.statements.conversations
     values = {"conversation_id": conversation_id}

@@ -16,6 +16,7 @@ from sqlalchemy import (
     case,
     delete,
     exists,
+    false,
     func,
     insert,
     literal_column,
@@ -204,6 +205,41 @@ class ConversationStatements:
         c = self.table.c
         mine = update(self.table).where(self._is_this(c), c.claim == _text("held"))
         return mine.values(claim=null(), claimed_until=null(), **values)
+
+    @cached_property
+    def fork_head(self) -> Statement:
+        """A conversation with the first turns of another one, all of them if ``limit`` is null."""
+        c, t = self.table.c, self.turns_table.c
+        limit = _number("limit")
+        is_part = limit < c.turns  # not if it is null
+        turns: ColumnElement[int] = case((is_part, limit), else_=c.turns)
+        before = select(t.tokens_before).where(t.conversation_id == c.conversation_id, t.turn_id == limit)
+        newest = t.conversation_id == c.conversation_id, t.turn_id == turns - literal_column("1")
+        appended_at = select(t.created_at).where(*newest).scalar_subquery()
+        covered = not_(func.coalesce(c.evicted_turns > limit, false()))
+        zero: ColumnElement[int] = literal_column("0")
+        row = {
+            "conversation_id": _text("fork_id"),
+            "turns": turns,
+            "tokens": case((is_part, before.scalar_subquery()), else_=c.tokens),
+            "evicted_turns": case((covered, c.evicted_turns), else_=zero),
+            "evicted_tokens": case((covered, c.evicted_tokens), else_=zero),
+            "summary": case((covered, c.summary)),
+            "created_at": self._now("now"),
+            "updated_at": func.coalesce(appended_at, self._now("now")),
+        }
+        made = self._of.insert(self.table).from_select(list(row), select(*row.values()).where(self._is_this(c)))
+        return self._compiled(made.on_conflict_do_nothing())
+
+    @cached_property
+    def fork_turns(self) -> Statement:
+        """Its turns, as many as its head says."""
+        t, head = self.turns_table.c, self.table.alias("head").c
+        columns = {column.name: column for column in self.turns_table.columns}
+        row = {**columns, "conversation_id": _text("fork_id")}
+        count = select(head.turns).where(head.conversation_id == _text("fork_id")).scalar_subquery()
+        source = select(*row.values()).where(self._is_this(t), t.turn_id < count)
+        return self._compiled(insert(self.turns_table).from_select(list(row), source))
 
     @cached_property
     def delete_head(self) -> Statement:
