@@ -31,6 +31,15 @@ def interrupted(work: Coroutine[Any, Any, T], at: int, interrupt: Callable[[], o
             step = partial(work.throw, error)
 
 
+async def cancelled_at(wait: int, work: Coroutine[Any, Any, T]) -> T:
+    """``work`` in a task of its own, which is cancelled when it waits for the ``wait``-th time."""
+
+    async def task() -> T:
+        return await interrupted(work, wait, cancel_this_task)
+
+    return await asyncio.ensure_future(task())
+
+
 def cancel_this_task() -> None:
     task = asyncio.current_task()
     assert task is not None

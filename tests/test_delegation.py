@@ -99,7 +99,7 @@ async def test_a_route_leaves_the_agents_as_they_were() -> None:
 async def test_what_was_added_to_an_agent_stays_and_so_do_the_options_of_its_memory() -> None:
     own, routed = MemoryManager(), MemoryManager()
     scripted = Scripted({"look": {}, "remember": {"key": "k", "value": "v"}}, "done")
-    agent = FireflyAgent(name="ours", model=scripted.model, memory=own, memory_tools=True)
+    agent: FireflyAgent[None, str] = FireflyAgent(name="ours", model=scripted.model, memory=own, memory_tools=True)
     seen: list[Any] = []
 
     @agent.agent.tool

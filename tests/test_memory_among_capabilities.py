@@ -82,7 +82,7 @@ async def test_a_strategy_that_fails_fails_the_run_and_the_next_goes_on(manager:
 
 
 @pytest.mark.parametrize("memory_first", [True, False])
-async def test_history_processors_see_the_runs_own_messages(memory_first: bool, manager: MemoryManager) -> None:
+async def test_history_processors_see_the_window_once(memory_first: bool, manager: MemoryManager) -> None:
     await say(manager, "one")
     seen: list[int] = []
 
@@ -94,9 +94,9 @@ async def test_history_processors_see_the_runs_own_messages(memory_first: bool, 
     scripted = Scripted({"look": {}}, {"look": {}}, "done")
     agent = looking(scripted, *(capabilities if memory_first else reversed(capabilities)))
     await agent.run("two", conversation_id="c")
-    assert seen == [1, 3, 5]
+    assert seen == [3, 5, 7]
     before = ["one", "answer to one", "two"]
-    assert scripted.texts == [before, [*before, "seen"], [*before, "seen", "seen"]], "the window once"
+    assert scripted.texts == [before, [*before, "seen"], [*before, "seen", "seen"]]
     assert len(manager.conversation.get_turns("c")[-1].raw_messages) == 6
 
 

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import subprocess
 import sys
-from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -28,7 +27,7 @@ from pydantic_ai.messages import (
 from firefly_memory import DatabaseStoreError, EntryStore, MemoryManager, StaleConversationError, connect
 from firefly_memory.agents import Memory
 from tests.backends import Place
-from tests.interrupting import cancel_this_task, interrupted
+from tests.interrupting import cancelled_at
 from tests.scripted import Scripted
 
 
@@ -121,8 +120,8 @@ async def test_a_run_cancelled_at_any_point_leaves_a_history_that_the_next_run_a
 
 async def test_a_run_cancelled_at_each_of_its_own_waits(store: EntryStore) -> None:
     manager = MemoryManager(store=store)
-    for cancelled_at in range(1, 200):
-        conversation_id = f"c{cancelled_at}"
+    for wait in range(1, 200):
+        conversation_id = f"c{wait}"
         scripted = Scripted({"look": {}}, {"look": {}}, "done")
         agent = Agent(scripted.model, capabilities=[Memory(manager)])
 
@@ -133,15 +132,11 @@ async def test_a_run_cancelled_at_each_of_its_own_waits(store: EntryStore) -> No
 
         whole = agent.run("one", conversation_id=conversation_id)
         try:
-            await asyncio.ensure_future(awaiting(interrupted(whole, cancelled_at, cancel_this_task)))
+            await cancelled_at(wait, whole)
             break
         except asyncio.CancelledError:
             await check_that_the_next_run_goes_on(manager, conversation_id)
-    assert 3 < cancelled_at < 199
-
-
-async def awaiting(work: Awaitable[Any]) -> Any:
-    return await work
+    assert 3 < wait < 199
 
 
 async def check_that_the_next_run_goes_on(manager: MemoryManager, conversation_id: str) -> None:
@@ -255,7 +250,7 @@ async def test_two_runs_at_once(on_conflict: Any, manager: MemoryManager) -> Non
     if on_conflict == "reject":
         (error,) = [result for result in results if isinstance(result, StaleConversationError)]
         assert (error.conversation_id, error.turns) == ("c", 2)
-        assert error.result.output == "answer", "not lost to the caller"  # type: ignore[attr-defined]
+        assert error.result.output == "answer", "not lost to the caller"
         return
     assert [type(result).__name__ for result in results] == ["AgentRunResult"] * 2
     (branch,) = [name for name in manager.conversation.conversation_ids if name != "c"]

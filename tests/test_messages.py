@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 from pydantic_ai.messages import (
     BinaryContent,
+    BinaryImage,
     DocumentUrl,
+    FilePart,
     ImageUrl,
+    ModelMessage,
     ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
@@ -26,7 +29,8 @@ from pydantic_ai.messages import (
 )
 
 from firefly_memory import ConversationMemory, CorruptDataError, InvalidEntryError, SQLiteStore
-from firefly_memory.messages import first_whole
+from firefly_memory.codec import DecodeError
+from firefly_memory.messages import decoded, encoded, first_whole
 from firefly_memory.testing import Colour
 from tests.backends import BACKENDS, Backend, Place
 
@@ -261,3 +265,60 @@ def test_strings_as_messages_are_replayed_beside_dicts() -> None:
     memory.add_turn("c", "hello", "hi")
     memory.add_turn("c", "p", "a", ["a string"])
     assert memory.get_message_history("c")[0] == {"role": "user", "content": "hello"}
+
+
+# Exactly as they were
+
+
+def _image(data: bytes = b"\x89PNG\xff") -> BinaryContent:
+    return BinaryContent(data, media_type="image/png", vendor_metadata={"detail": "high"}, identifier="figure 1")
+
+
+EXACT: list[list[ModelMessage]] = [
+    [ModelRequest(parts=[UserPromptPart(["look", _image(), BinaryImage(b"\xff", media_type="image/png")])])],
+    [ModelRequest(parts=[UserPromptPart(("look", _image()))])],
+    [ModelRequest(parts=[UserPromptPart([BinaryContent(b"%PDF\xff", media_type="application/pdf")])])],
+    [ModelRequest(parts=[ToolReturnPart("t", content, tool_call_id="1")]) for content in (b"\xff\x00", b"", _image())],
+    [ModelRequest(parts=[ToolReturnPart("t", {"a": [b"\xff", {"b": (1, b"2")}], "~exact": "x"}, tool_call_id="1")])],
+    [ModelRequest(parts=[ToolReturnPart("t", ["~exact", _image(), ()], tool_call_id="1", metadata={"raw": b"\xfe"})])],
+    [ModelRequest(parts=[UserPromptPart("x")], metadata={"raw": b"\xfe", "pair": (1, 2)})],
+    [ModelResponse(parts=[FilePart(_image()), TextPart('"~exact":')])],
+    [ModelResponse(parts=[ThinkingPart("hm", signature="s"), ToolCallPart("t", {"a": "~exact"}, tool_call_id="1")])],
+]
+
+
+@pytest.mark.parametrize("messages", EXACT)
+def test_messages_come_back_exactly(messages: list[ModelMessage]) -> None:
+    again = decoded(*encoded(messages))
+    assert again == messages
+    assert decoded(*encoded(again)) == messages
+    kinds = [type(item) for message in again for part in message.parts for item in _items(part)]
+    assert kinds == [type(item) for message in messages for part in message.parts for item in _items(part)]
+
+
+def _items(part: Any) -> list[Any]:
+    content = getattr(part, "content", None)
+    return list(content) if isinstance(content, (list, tuple)) else [content]
+
+
+def test_pydantic_ai_reads_them_without_the_notes() -> None:
+    text, _ = encoded(EXACT[0])
+    (message,) = ModelMessagesTypeAdapter.validate_json(text or "")
+    (part,) = message.parts
+    assert [type(item).__name__ for item in part.content] == ["str", "BinaryImage", "BinaryImage"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "note", ['[["binary","parts",9,"content"]]', '[["odd","metadata"]]', '[["bytes","nothing"]]', "[7]"]
+)
+def test_notes_that_do_not_fit_are_damage(note: str) -> None:
+    text, form = encoded([ModelRequest(parts=[UserPromptPart("x")])])
+    assert text is not None
+    with pytest.raises(DecodeError):
+        decoded(text.replace('"parts":', f'"~exact":{note},"parts":', 1), form)
+
+
+def test_values_of_the_wrong_type_are_refused_rather_than_written() -> None:
+    """They could never be read again."""
+    with pytest.raises(InvalidEntryError, match="as JSON"):
+        encoded([ModelRequest(parts=[UserPromptPart("x")], conversation_id=5)])  # type: ignore[arg-type]

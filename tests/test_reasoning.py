@@ -213,7 +213,7 @@ async def test_an_agents_rule_for_conflicts_holds_for_the_whole_turn(manager: Me
     agent = FireflyAgent(name="a", model=Scripted().model, memory=manager, on_conflict="reject")
     with pytest.raises(StaleConversationError) as caught:
         await Interrupted().execute(agent, "one", conversation_id="c")
-    assert caught.value.result == "answer 1"  # type: ignore[attr-defined]
+    assert caught.value.result == "answer 1"
     assert [turn.user_prompt for turn in manager.conversation.get_turns("c")] == ["another"]
 
 

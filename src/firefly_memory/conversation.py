@@ -101,17 +101,19 @@ class ConversationMemory:
         turn_id: int | None = None,
         idempotency_key: str | None = None,
         expected_turns: int | None = None,
+        summarize: bool = True,
     ) -> ConversationTurn:
         """Append a turn, durably, and return it with the number it got.
 
         ``raw_messages`` are pydantic-ai's, or any JSON values; without any, the two texts are what is replayed.
         With ``turn_id`` or ``idempotency_key`` a retry returns what the first try stored, and ``TurnConflictError`` is
         raised if that was something else. With ``expected_turns``, ``StaleConversationError`` is raised, and nothing
-        stored, if the conversation does not have exactly so many turns.
+        stored, if the conversation does not have exactly so many turns. The turn is stored before a summary is made, if
+        one is due; with ``summarize=False`` that is left to :meth:`summarize`.
         """
         new = NewTurn(user_prompt, assistant_response, raw_messages, metadata)
         condition = Condition(turn_id, idempotency_key, expected_turns)
-        return finish(self._blocking.add_turn(conversation_id, new, condition))
+        return finish(self._blocking.add_turn(conversation_id, new, condition, summarize=summarize))
 
     async def async_add_turn(
         self,
@@ -124,10 +126,21 @@ class ConversationMemory:
         turn_id: int | None = None,
         idempotency_key: str | None = None,
         expected_turns: int | None = None,
+        summarize: bool = True,
     ) -> ConversationTurn:
         new = NewTurn(user_prompt, assistant_response, raw_messages, metadata)
         condition = Condition(turn_id, idempotency_key, expected_turns)
-        return await self._suspending.add_turn(conversation_id, new, condition)
+        return await self._suspending.add_turn(conversation_id, new, condition, summarize=summarize)
+
+    def summarize(self, conversation_id: str) -> None:
+        """Make the summary now, if there is a summarizer and the turns are above its threshold.
+
+        Appending does this by itself, unless it is told not to. What goes wrong is logged, and nothing is lost.
+        """
+        finish(self._blocking.summarize(conversation_id))
+
+    async def async_summarize(self, conversation_id: str) -> None:
+        await self._suspending.summarize(conversation_id)
 
     def get_message_history(self, conversation_id: str, max_tokens: int | None = None) -> list[Any]:
         """The messages to replay: the summary, if there is one, and the newest turns that fit the budget.

@@ -200,6 +200,13 @@ class ConversationFlows:
             raise ConflictError(f"a summary of conversation {conversation_id!r} is being made; try again later")
         await self._log.evict(name, claim, stored_text(summary), turns, tokens)
 
+    async def summarize(self, conversation_id: str) -> None:
+        """Make the summary that an append left to be made."""
+        name = _stored(conversation_id)
+        head = None if self._summarize is None else await self._log.head(name)
+        if head is not None:
+            await self._summarize_if_due(name, head)
+
     async def _summarize_if_due(self, name: str, head: Head) -> None:
         """Evict the oldest turns into the summary. What goes wrong here is logged: the turn is stored all the same."""
         if self._summarize is None or head.live_tokens <= self._rules.summarize_threshold:

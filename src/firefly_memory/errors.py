@@ -7,6 +7,7 @@ exception survives pickling. The driver's own error is always in ``__cause__``.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 
 class FireflyMemoryError(Exception):
@@ -50,6 +51,9 @@ class InvalidEntryError(FireflyMemoryError, ValueError):
 
 class ConflictError(FireflyMemoryError):
     """An expected owner, revision or uniqueness did not hold; nothing was written."""
+
+    result: Any = None
+    """Of an agent's run whose turn was refused: the run's result, which is the caller's all the same."""
 
 
 class EntryOwnershipError(ConflictError):

@@ -13,6 +13,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+from firefly_memory import model_messages
 from firefly_memory.codec import TEXT, DecodeError
 from firefly_memory.errors import InvalidEntryError, MissingDependencyError
 from firefly_memory.turns import ConversationTurn
@@ -41,7 +42,7 @@ def encoded(messages: Sequence[Any]) -> tuple[str | None, str | None]:
             "is no message of pydantic-ai, though others are; do not mix the two",
         )
     try:
-        return library.ModelMessagesTypeAdapter.dump_json(list(messages)).decode(), PYDANTIC_AI
+        return model_messages.to_json(messages), PYDANTIC_AI
     except ValueError as exc:  # what pydantic raises for values that JSON does not have, and for lone surrogates
         raise InvalidEntryError("raw_messages", f"pydantic-ai cannot write them as JSON ({exc})") from exc
 
@@ -52,12 +53,10 @@ def decoded(text: str | None, form: str | None) -> list[Any]:
         return []
     if form == PYDANTIC_AI:
         try:
-            from pydantic_ai.messages import ModelMessagesTypeAdapter
+            return model_messages.from_json(text)
         except ImportError as exc:
             raise MissingDependencyError(_PURPOSE, "pydantic-ai-slim", "agents") from exc
-        try:
-            return ModelMessagesTypeAdapter.validate_json(text)
-        except ValueError as exc:
+        except (AttributeError, LookupError, TypeError, ValueError) as exc:
             raise DecodeError(str(exc)) from exc
     messages = TEXT.decode(text)
     if form != JSON or not isinstance(messages, list):
@@ -74,11 +73,11 @@ def replayed(turns: Sequence[ConversationTurn], summary: ConversationTurn | None
     """
     own = next((turn.raw_messages[0] for turn in reversed(turns) if turn.raw_messages), None)
     if own is None:
-        make = _model_messages if _has_pydantic_ai() else _dicts
+        make = texts_as_messages if _has_pydantic_ai() else _dicts
     elif isinstance(own, dict) and "parts" in own:
         make = _model_dicts
     else:
-        make = _model_messages if hasattr(own, "parts") else _dicts
+        make = texts_as_messages if hasattr(own, "parts") else _dicts
     messages: list[Any] = []
     for turn in turns if summary is None else [summary, *turns]:
         messages += turn.raw_messages or make(turn)
@@ -104,7 +103,8 @@ def _dicts(turn: ConversationTurn) -> list[Any]:
     return [{"role": role, "content": text} for role, text in texts.items() if text]
 
 
-def _model_messages(turn: ConversationTurn) -> list[Any]:
+def texts_as_messages(turn: ConversationTurn) -> list[Any]:
+    """The messages of pydantic-ai that the texts of ``turn`` make."""
     from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
 
     # Not the time of reading: the same turn is to be replayed as the same messages.
@@ -124,7 +124,7 @@ def _model_messages(turn: ConversationTurn) -> list[Any]:
 def _model_dicts(turn: ConversationTurn) -> list[Any]:
     from pydantic_ai.messages import ModelMessagesTypeAdapter
 
-    return list(ModelMessagesTypeAdapter.dump_python(_model_messages(turn), mode="json"))
+    return list(ModelMessagesTypeAdapter.dump_python(texts_as_messages(turn), mode="json"))
 
 
 class Links(NamedTuple):

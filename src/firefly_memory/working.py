@@ -48,6 +48,11 @@ class WorkingMemory:
     def __repr__(self) -> str:
         return f"WorkingMemory(scope_id={self.scope_id!r}, store={self.store!r})"
 
+    @property
+    def writes(self) -> int:
+        """How often facts were set or deleted through this object; not what others did."""
+        return self._blocking.writes + self._suspending.writes
+
     def set(self, key: str, value: Any, *, importance: float = 0.5, ttl: float | timedelta | None = None) -> None:
         """Remember ``value``, in place of what ``key`` had before; for ``ttl`` seconds, or until it is deleted."""
         finish(self._blocking.set(key, value, importance, ttl))
@@ -153,8 +158,10 @@ class _Flows:
     def __init__(self, view: StoreView, namespace: str) -> None:
         self._view = view
         self._namespace = namespace
+        self.writes = 0
 
     async def set(self, key: str, value: Any, importance: float, ttl: float | timedelta | None) -> None:
+        self.writes += 1
         await self._view.save(self._namespace, self._entry(key, value, importance, _expiry(ttl)))
 
     async def get(self, key: str, default: Any) -> Any:
@@ -162,22 +169,26 @@ class _Flows:
         return default if entry is None else entry.content
 
     async def delete(self, key: str) -> None:
+        self.writes += 1
         await self._view.delete(self._namespace, self._entry_id(key))
 
     async def to_dict(self) -> dict[str, Any]:
         return {entry.key: entry.content for entry in await self._view.load(self._namespace) if entry.key is not None}
 
     async def clear(self) -> None:
+        self.writes += 1
         await self._view.clear(self._namespace)
 
     async def compare_and_set(
         self, key: str, expected: Any, value: Any, importance: float, ttl: float | timedelta | None
     ) -> bool:
         entry = self._entry(key, value, importance, _expiry(ttl))
+        self.writes += 1
         return await self._view.save_if(self._namespace, entry, expected)
 
     async def increment(self, key: str, by: float) -> int | float:
         _number("by", by)
+        self.writes += 1
         for _ in range(_ATTEMPTS):
             entry = await self._view.load_by_key(self._namespace, key)
             if entry is None:

@@ -6,21 +6,31 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Literal, Self, TypeAlias
 
-from pydantic_ai import AgentRunResult, FunctionToolset, RunContext
-from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, ProcessHistory
+from pydantic_ai import Agent, AgentRunResult, FunctionToolset, ModelRetry, RunContext
+from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.capabilities.abstract import WrapRunHandler
-from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart
+from pydantic_ai.messages import ModelMessage, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.tools import ToolDefinition
 
-from firefly_memory.agents.turn_of_run import is_open, own_messages, prompt_text, response_text
+from firefly_memory.agents.run_state import RunState
+from firefly_memory.agents.shielding import finished
+from firefly_memory.agents.turn_of_run import last_text, prompt_text, response_text
+from firefly_memory.agents.window import load_window
 from firefly_memory.by_url import connect
-from firefly_memory.errors import ConfigurationError, ConflictError, UnknownConversationError
+from firefly_memory.errors import (
+    ConfigurationError,
+    ConflictError,
+    InvalidEntryError,
+    TurnConflictError,
+    UnknownConversationError,
+)
 from firefly_memory.manager import MemoryManager
-from firefly_memory.messages import summary_text
 from firefly_memory.names import new_entry_id
 from firefly_memory.turns import Window
 
@@ -32,15 +42,17 @@ HistoryStrategy: TypeAlias = Callable[[list[ModelMessage]], Sequence[ModelMessag
 """Given what would be sent, the window and the run's own messages, it returns what is sent instead. It may be a
 coroutine function. It is asked at each request, must not change the messages, and nothing stored changes by it."""
 
+WorkingScope: TypeAlias = Literal["conversation"] | Callable[[RunContext[Any]], str]
+
 
 @dataclass
 class Memory(AbstractCapability[Any]):
     """``Agent(model, capabilities=[Memory(manager)])``: the agent remembers.
 
-    Before a run the window of its ``conversation_id`` is loaded, and sent in front of what the run itself says; the
-    summary and working memory go into the instructions. After it the run's messages are stored as one turn: also of a
-    run that was streamed, failed, was cancelled, or waits for a tool. A run that is given a ``message_history`` uses
-    that instead, and its turn is stored all the same.
+    Before a run the window of its ``conversation_id`` is loaded and becomes its ``message_history``; the summary and
+    working memory go into the instructions. After it the run's messages are stored as one turn: also of a run that was
+    streamed, failed, was cancelled, or waits for a tool. A run that is given a ``message_history`` uses that instead,
+    and its turn is stored all the same.
     """
 
     manager: MemoryManager
@@ -54,52 +66,80 @@ class Memory(AbstractCapability[Any]):
     """Whether working memory is told to the model."""
     tools: bool = False
     """Whether the model gets the tools ``remember`` and ``recall`` for working memory."""
+    working_scope: WorkingScope | None = None
+    """Whose facts a run has: by default those of the manager, which all conversations share. ``"conversation"`` gives
+    each its own; a function of the run's context names the scope, such as ``lambda ctx: ctx.deps.user_id``."""
     strategies: Sequence[HistoryStrategy] = ()
     """What is done to the messages of each request, one after the other; nothing of it is stored."""
     on_conflict: OnConflict = "append"
     """What becomes of a turn whose run had not seen the newest one: it is appended all the same, refused with
-    ``StaleConversationError``, or stored in a new conversation that has what the run had seen."""
-    _run: _Run = field(init=False, repr=False, compare=False, default_factory=lambda: _Run())  # noqa: PLW0108
+    ``StaleConversationError``, or stored in a new conversation that has what was there when the run began."""
+    _run: RunState = field(init=False, repr=False, compare=False, default_factory=RunState)
     _turn: TurnOfSteps | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.manager, MemoryManager):
+            kind = type(self.manager).__name__
+            raise ConfigurationError(f"Memory needs a MemoryManager, not {kind}: MemoryManager(store=…) makes one")
         if self.on_conflict not in ("append", "reject", "branch"):
             raise ConfigurationError(f"on_conflict must be 'append', 'reject' or 'branch', not {self.on_conflict!r}")
+        for name, value in (("context", self.context), ("tools", self.tools)):
+            if not isinstance(value, bool):
+                raise ConfigurationError(f"{name} must be true or false, not {value!r}")
+        tokens = self.max_tokens
+        if tokens is not None and (isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1):
+            raise ConfigurationError(f"max_tokens must be a whole number from 1 up, not {tokens!r}")
+        if not (self.working_scope in (None, "conversation") or callable(self.working_scope)):
+            raise ConfigurationError(
+                f"working_scope must be 'conversation' or a function of the run's context, not {self.working_scope!r}"
+            )
 
     @classmethod
-    def from_spec(cls, url: str | None = None, working_scope_id: str = "default", **options: Any) -> Self:
+    def from_spec(
+        cls,
+        url: str | None = None,
+        *,
+        working_scope_id: str = "default",
+        working_scope: Literal["conversation"] | None = None,
+        max_tokens: int | None = None,
+        context: bool = True,
+        tools: bool = False,
+        on_conflict: OnConflict = "append",
+    ) -> Self:
         """For agent specs: the store of ``url``, or the one that the environment names."""
         if url is None:
-            return cls(MemoryManager.from_config(working_scope_id=working_scope_id), **options)
-        return cls(MemoryManager(store=connect(url), working_scope_id=working_scope_id), **options)
+            manager = MemoryManager.from_config(working_scope_id=working_scope_id)
+        else:
+            manager = MemoryManager(store=connect(url), working_scope_id=working_scope_id)
+        return cls(
+            manager,
+            working_scope=working_scope,
+            max_tokens=max_tokens,
+            context=context,
+            tools=tools,
+            on_conflict=on_conflict,
+        )
 
     @classmethod
     def combine(cls, capabilities: Sequence[AbstractCapability[Any]]) -> AbstractCapability[Any]:
         """Refused: nobody could tell in which of two memories a turn is."""
-        raise ConfigurationError(
-            f"an agent, or one run of it, was given {len(capabilities)} of Memory; it can have one"
-        )
+        raise _several(len(capabilities))
 
     async def for_run(self, ctx: RunContext[Any]) -> Memory:
         """A copy with what belongs to one run."""
         own = copy(self)
-        own._run = _Run()  # noqa: SLF001 - a copy of this
+        own._run = RunState()  # noqa: SLF001 - a copy of this
+        if self.working_scope is not None:
+            scope = ctx.conversation_id if self.working_scope == "conversation" else self.working_scope(ctx)
+            own.manager = self.manager.fork(working_scope_id=scope)
         return own
 
-    def get_ordering(self) -> CapabilityOrdering:
-        """After ``ProcessHistory``, which puts what it makes of a request's messages into the run itself: the window
-        does not belong there."""
-        return CapabilityOrdering(wrapped_by=[ProcessHistory])
-
     def get_instructions(self) -> Any:
-        """The summary and working memory, as they are at each request."""
+        """The summary and working memory."""
         return self._instructions
 
     async def _instructions(self, ctx: RunContext[Any]) -> str:
-        run = self._run
-        if run.context is None:
-            run.context = await self.manager.async_get_working_context() if self.context else ""
-        return "\n\n".join(filter(None, (run.summary, run.context)))
+        return await self._run.instructions(self.manager, with_context=self.context)
 
     def get_toolset(self) -> FunctionToolset[Any] | None:
         """``remember`` and ``recall``, if they were asked for."""
@@ -108,8 +148,10 @@ class Memory(AbstractCapability[Any]):
     def _remember_tool(self) -> Any:
         async def remember(key: str, value: str) -> str:
             """Keep a fact for later, under a short key. A fact that is there under this key is replaced."""
-            await self.manager.async_set_fact(key, value)
-            self._run.context = None
+            try:
+                await self.manager.async_set_fact(key, value)
+            except InvalidEntryError as exc:
+                raise ModelRetry(str(exc)) from exc
             return "remembered"
 
         return remember
@@ -117,37 +159,59 @@ class Memory(AbstractCapability[Any]):
     def _recall_tool(self) -> Any:
         async def recall(key: str) -> Any:
             """The fact that is kept under a key, or nothing."""
-            return await self.manager.async_get_fact(key)
+            try:
+                return await self.manager.async_get_fact(key)
+            except InvalidEntryError as exc:
+                raise ModelRetry(str(exc)) from exc
 
         return recall
+
+    async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
+        """Load, run, store."""
+        memories = [each for each in ctx.capabilities.values() if isinstance(each, Memory)]
+        if len(memories) > 1:
+            raise _several(len(memories))
+        loaded = await self._load(ctx.conversation_id) if self._turn is None else self._turn.so_far()
+        self._run.begin(loaded, ctx.messages)
+        try:
+            result = await handler()
+        except BaseException:
+            with suppress(asyncio.CancelledError):  # the error itself is the one to raise
+                await finished(self._store_what_was_said(ctx, loaded))
+            raise
+        messages = self._run.own(result.all_messages(), ctx)
+        if self._turn is not None:
+            self._turn.messages.extend(messages)
+            return result
+        if not messages:  # it had nothing to ask, and found its answer in the window
+            return result
+        turn = prompt_text(ctx.prompt, messages), response_text(result.output, messages), messages
+        # Whoever goes on with the result's conversation goes on where its turn is.
+        result._state.conversation_id = await self._add(ctx.run_id, loaded, turn, result)  # noqa: SLF001
+        return result
+
+    async def before_node_run(self, ctx: RunContext[Any], *, node: Any) -> Any:
+        """A run that begins with a new prompt leaves no call open behind it."""
+        self._run.look_at(ctx)
+        if Agent.is_user_prompt_node(node) and node.user_prompt is not None and node.deferred_tool_results is None:
+            self._run.close_calls(ctx.messages)
+        return node
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """The window in front, for the request only: what the run adds to its own messages stays what it says."""
-        self._run.messages = ctx.messages  # not the list that the run began with, and filled from now on
-        window = self._run.window
-        if window:
-            request_context.messages = _behind(window, request_context.messages)
+        """The agent's system prompt in front, and what the strategies make of it all, for this request only."""
+        request_context = await self._run.with_system_prompt(ctx, request_context)
         for strategy in self.strategies:
             made = strategy(list(request_context.messages))
             request_context.messages = list(await made if inspect.isawaitable(made) else made)
         return request_context
 
-    async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
-        """Load, run, store."""
-        conversation_id = str(ctx.conversation_id)
-        loaded = await self._load(conversation_id) if self._turn is None else self._turn.so_far()
-        self._run.take(loaded, ctx.messages)
-        try:
-            result = await handler()
-        except BaseException:
-            # In a task of its own: this one may be being cancelled.
-            await finished(self._store_what_happened(ctx, loaded))
-            raise
-        own, response = own_messages(result.all_messages(), ctx), response_text(result.output)
-        # Whoever goes on with the result's conversation goes on where its turn is.
-        result._state.conversation_id = await self._store(ctx, loaded, own, response, result)  # noqa: SLF001
+    async def after_tool_execute(
+        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any], result: Any
+    ) -> Any:
+        """What a tool has done is kept, if the run does not come to its end."""
+        self._run.keep_result(call, result)
         return result
 
     async def begin_turn(self, conversation_id: str, history: Sequence[ModelMessage] | None = None) -> TurnOfSteps:
@@ -167,60 +231,78 @@ class Memory(AbstractCapability[Any]):
             return turn.loaded.conversation_id
         return await self._add(turn.turn_key, turn.loaded, (prompt, response, turn.messages), result)
 
-    async def _load(self, conversation_id: str) -> Window:
-        return await self.manager.conversation.async_get_window(conversation_id, self.max_tokens)
+    async def end_broken_turn(self, turn: TurnOfSteps, prompt: str) -> None:
+        """Store what its runs have said until something went wrong."""
+        if turn.messages:
+            await self._add_broken(turn.turn_key, turn.loaded, (prompt, last_text(turn.messages), turn.messages))
 
-    async def _store_what_happened(self, ctx: RunContext[Any], loaded: Window) -> None:
-        messages = own_messages(self._run.messages, ctx, broke_off=True)
-        if messages:
-            try:
-                await self._store(ctx, loaded, messages, response_text(None, messages), None)
-            except ConflictError:  # the run's own error is the one to raise
-                logger.exception("the turn of a run that broke off was not stored")
+    async def _load(self, conversation_id: str | None) -> Window:
+        return await load_window(self.manager.conversation, conversation_id, self.max_tokens)
 
-    async def _store(
-        self, ctx: RunContext[Any], loaded: Window, messages: Sequence[ModelMessage], response: str, result: Any
-    ) -> str:
+    async def _store_what_was_said(self, ctx: RunContext[Any], loaded: Window) -> None:
+        messages = self._run.said_so_far(ctx)
         if self._turn is not None:
             self._turn.messages.extend(messages)
-            return loaded.conversation_id
-        return await self._add(
-            ctx.run_id, loaded, (prompt_text(ctx.prompt, messages), response, list(messages)), result
-        )
+        elif messages:
+            turn = prompt_text(ctx.prompt, messages), last_text(messages), messages
+            await self._add_broken(ctx.run_id, loaded, turn)
+
+    async def _add_broken(self, key: str | None, loaded: Window, turn: tuple[str, str, list[ModelMessage]]) -> None:
+        try:
+            await self._append(key, loaded, turn, None)
+        except ConflictError:  # the run's own error is the one to raise
+            logger.exception("the turn of a run that broke off was not stored")
 
     async def _add(
         self, key: str | None, loaded: Window, turn: tuple[str, str, list[ModelMessage]], result: Any
     ) -> str:
-        """Store the turn, and return the id of the conversation that it is in, or should be in."""
+        """Store the turn, also if this task is being cancelled, and see to the summary, which may take its time.
+
+        Returns the id of the conversation that the turn is in, or should be in.
+        """
+        conversation_id = await finished(self._append(key, loaded, turn, result))
+        try:
+            await self.manager.conversation.async_summarize(conversation_id)
+        except Exception:
+            logger.exception("the summary of %r was not made", conversation_id)
+        return conversation_id
+
+    async def _append(
+        self, key: str | None, loaded: Window, turn: tuple[str, str, list[ModelMessage]], result: Any
+    ) -> str:
         conversation = self.manager.conversation
         expected = None if self.on_conflict == "append" else loaded.total_turns
         try:
-            try:
-                await conversation.async_add_turn(
-                    loaded.conversation_id, *turn, idempotency_key=key, expected_turns=expected
-                )
-            except ConflictError as conflict:
-                if self.on_conflict == "branch":
-                    return await self._branch(loaded, turn)
-                conflict.result = result  # type: ignore[attr-defined]
+            await conversation.async_add_turn(
+                loaded.conversation_id, *turn, idempotency_key=key, expected_turns=expected, summarize=False
+            )
+        except TurnConflictError:
+            logger.warning("run %s in %r was stored before, with other messages", key, loaded.conversation_id)
+        except ConflictError as conflict:
+            if self.on_conflict != "branch":
+                conflict.result = result
                 raise
-        except ConflictError:
-            raise
+            return await self._branch(loaded, turn)
         except Exception:
             # The answer is there: that it could not be remembered is no reason to lose it.
             logger.exception("the turn of run %s in %r was not stored", key, loaded.conversation_id)
         return loaded.conversation_id
 
     async def _branch(self, loaded: Window, turn: tuple[str, str, list[ModelMessage]]) -> str:
-        conversation = self.manager.conversation
+        conversation, branch = self.manager.conversation, loaded.conversation_id
         try:
-            branch = await conversation.async_fork_conversation(loaded.conversation_id, turns=loaded.total_turns)
-        except UnknownConversationError:  # it has been deleted meanwhile
-            branch = await conversation.async_new_conversation()
-        await conversation.async_add_turn(branch, *turn, metadata={"branched_from": loaded.conversation_id})
-        logger.warning(
-            "%r has gone another way; the turn is in the new conversation %r", loaded.conversation_id, branch
-        )
+            try:
+                branch = await conversation.async_fork_conversation(loaded.conversation_id, turns=loaded.total_turns)
+            except UnknownConversationError:  # it has been deleted meanwhile
+                branch = await conversation.async_new_conversation()
+            metadata = {"branched_from": loaded.conversation_id}
+            await conversation.async_add_turn(branch, *turn, metadata=metadata, summarize=False)
+        except Exception:
+            logger.exception("the turn of a run in %r, which has gone another way, was not stored", branch)
+        else:
+            logger.warning(
+                "%r has gone another way; the turn is in the new conversation %r", loaded.conversation_id, branch
+            )
         return branch
 
 
@@ -238,60 +320,5 @@ class TurnOfSteps:
         return replace(self.loaded, messages=[*self.loaded.messages, *self.messages])
 
 
-class _Run:
-    """What belongs to one run."""
-
-    def __init__(self) -> None:
-        self.window: list[ModelMessage] = []
-        self.messages: list[ModelMessage] = []
-        self.summary = ""
-        self.context: str | None = None
-
-    def take(self, loaded: Window, given: list[ModelMessage]) -> None:
-        """Use the window, unless a history was given; one that ends in open calls has to be in the run itself, which
-        may be about to answer them."""
-        if given:
-            return
-        window = list(loaded.messages)
-        if window and _is_summary(window[0]):
-            del window[0]
-            self.summary = summary_text(str(loaded.summary))
-        if window and is_open(window[-1]):
-            given[:] = window
-        else:
-            self.window = window
-
-
-def _is_summary(message: Any) -> bool:
-    (first, *rest) = message.parts
-    return not rest and (getattr(first, "metadata", None) or {}).get("firefly_memory") == "summary"
-
-
-def _behind(window: Sequence[ModelMessage], own: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """The run's own messages after the window. A system prompt, which each run says anew, goes in front of all, once:
-    models take one that comes later for something that the user says."""
-    system = [part for message in own for part in message.parts if isinstance(part, SystemPromptPart)]
-    if not system:
-        return [*window, *own]
-    rest = [_without_system_prompt(message) for message in (*window, *own)]
-    return [ModelRequest(parts=system), *(message for message in rest if message.parts)]
-
-
-def _without_system_prompt(message: ModelMessage) -> ModelMessage:
-    """A copy: messages of a history are never changed."""
-    if isinstance(message, ModelRequest) and any(isinstance(part, SystemPromptPart) for part in message.parts):
-        return replace(message, parts=[part for part in message.parts if not isinstance(part, SystemPromptPart)])
-    return message
-
-
-async def finished(storing: Any) -> bool:
-    """Wait for ``storing``, also while this task is being cancelled, and return whether it was."""
-    task = asyncio.ensure_future(storing)
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            cancelled = True
-    task.result()
-    return cancelled
+def _several(count: int) -> ConfigurationError:
+    return ConfigurationError(f"an agent, or one run of it, was given {count} of Memory; it can have one")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC
 from importlib.util import find_spec
 from typing import NoReturn, TypeVar
@@ -14,11 +14,11 @@ from pydantic_ai.conversation_store import (
     ConversationRecord,
     ConversationStore,
 )
-from pydantic_ai.messages import ModelMessagesTypeAdapter
 from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.usage import RunUsage
 
 from firefly_memory.errors import ConfigurationError, CorruptDataError, InvalidEntryError
+from firefly_memory.model_messages import from_json, to_json
 from firefly_memory.names import original_name, stored_name, stored_text
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, DialogueLog
@@ -45,7 +45,7 @@ class _StoredConversations(ConversationStore):
 
     async def read_records(self, *, scope: str | None = None, limit: int | None = None) -> Sequence[ConversationRecord]:
         """The records of a scope, or all, the newest first, up to ``limit``."""
-        if limit == 0:
+        if limit is not None and limit <= 0:
             return []
         found = await self._log.records(None if scope is None else stored_text(scope), limit)
         return [_record(dialogue) for dialogue in found]
@@ -75,7 +75,7 @@ class _StoredConversations(ConversationStore):
 
     async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[ConversationEntry]:
         """The entries up to ``head_id``, in order, or the last ``limit`` of them, which is also all that is read."""
-        if head_id is None or limit == 0:
+        if head_id is None or (limit is not None and limit <= 0):
             return []
         found = {entry.entry_id: entry for entry in await self._log.history(stored_text(head_id), limit)}
         line: list[DialogueEntry] = []
@@ -174,15 +174,17 @@ def _record(dialogue: Dialogue) -> ConversationRecord:
 
 
 def _stored_entry(entry: ConversationEntry) -> DialogueEntry:
-    message = _written("message", ModelMessagesTypeAdapter, [entry.message])
-    entry_id = stored_name("entry.id", entry.id)
-    return DialogueEntry(entry_id, _text(entry.parent_id), entry.kind, message[1:-1])  # without the list around it
+    try:
+        message = to_json([entry.message])[1:-1]  # without the list around it
+    except ValueError as exc:
+        raise _unwritable("message", exc) from exc
+    return DialogueEntry(stored_name("entry.id", entry.id), _text(entry.parent_id), entry.kind, message)
 
 
 def _entries(line: Sequence[DialogueEntry]) -> list[ConversationEntry]:
     where = f"the history of entry {original_name(line[-1].entry_id)!r}"
     # All at once: half the time of one after the other.
-    messages = _read(where, ModelMessagesTypeAdapter, f"[{','.join(entry.message for entry in line)}]")
+    messages = _readable(where, from_json, f"[{','.join(entry.message for entry in line)}]")
     return [
         ConversationEntry(id=original_name(entry.entry_id), parent_id=_original(entry.parent_id), message=message)
         for entry, message in zip(line, messages, strict=True)
@@ -192,14 +194,23 @@ def _entries(line: Sequence[DialogueEntry]) -> list[ConversationEntry]:
 def _written(what: str, adapter: TypeAdapter[T], value: T) -> str:
     try:
         return adapter.dump_json(value).decode()
-    except ValueError as exc:  # what pydantic raises for values that JSON does not have, and for lone surrogates
-        raise InvalidEntryError(what, f"pydantic-ai cannot write it as JSON ({exc})") from exc
+    except ValueError as exc:
+        raise _unwritable(what, exc) from exc
+
+
+def _unwritable(what: str, exc: ValueError) -> InvalidEntryError:
+    """What pydantic raises for values that JSON does not have, and for lone surrogates."""
+    return InvalidEntryError(what, f"pydantic-ai cannot write it as JSON ({exc})")
 
 
 def _read(where: str, adapter: TypeAdapter[T], text: str) -> T:
+    return _readable(where, adapter.validate_json, text)
+
+
+def _readable(where: str, read: Callable[[str], T], text: str) -> T:
     try:
-        return adapter.validate_json(text)
-    except ValueError as exc:
+        return read(text)
+    except (LookupError, TypeError, ValueError) as exc:
         raise CorruptDataError("read", where, str(exc)) from exc
 
 

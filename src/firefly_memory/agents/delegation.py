@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager, nullcontext
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from pydantic_ai import AgentRunResult
-from pydantic_ai.agent import AbstractAgent
-from pydantic_ai.capabilities import AbstractCapability
 
-from firefly_memory.agents.capability import Memory, finished
-from firefly_memory.agents.firefly_agent import FireflyAgent
+from firefly_memory.agents.running import own_scope, run_with
 from firefly_memory.agents.strategies import (
     AnyAgent,
     CapabilityStrategy,
@@ -25,7 +20,7 @@ from firefly_memory.agents.strategies import (
     RouteRequest,
     Strategy,
 )
-from firefly_memory.errors import ConfigurationError, FireflyMemoryError
+from firefly_memory.errors import ConfigurationError
 from firefly_memory.manager import MemoryManager
 
 __all__ = [
@@ -91,57 +86,3 @@ class DelegationRouter:
             if each is agent:
                 return index
         raise ConfigurationError(f"{type(self.strategy).__name__} chose {agent!r}, which is none of the agents")
-
-
-async def run_with(agent: AnyAgent, prompt: Any, memory: MemoryManager | None, **options: Any) -> AgentRunResult[Any]:
-    """Run ``agent`` with ``memory`` for this run only: the agent is left as it is. Without, it uses its own."""
-    capability = None if memory is None else memory_capability(agent, memory)
-    return await run_with_capability(agent, prompt, capability, **options)
-
-
-async def run_with_capability(
-    agent: AnyAgent, prompt: Any, capability: Memory | None, **options: Any
-) -> AgentRunResult[Any]:
-    """Likewise, with the capability."""
-    if capability is not None:
-        given: Sequence[AbstractCapability[Any]] = options.pop("capabilities", None) or ()
-        options["capabilities"] = [*given, capability]
-    return await agent.run(prompt, **options)
-
-
-def memory_capability(agent: AnyAgent, manager: MemoryManager) -> Memory:
-    """``manager`` as the agent uses a memory: with the options of its own."""
-    own = own_memory(agent)
-    if own is not None:
-        return replace(own, manager=manager)
-    return agent.remembering(manager) if isinstance(agent, FireflyAgent) else Memory(manager)
-
-
-def own_memory(agent: AnyAgent) -> Memory | None:
-    """The capability that the agent was made with."""
-    found: list[AbstractCapability[Any]] = []
-    real: AbstractAgent[Any, Any] = agent.agent if isinstance(agent, FireflyAgent) else agent
-    real.root_capability.apply(found.append)
-    return next((each for each in found if isinstance(each, Memory)), None)
-
-
-@asynccontextmanager
-async def own_scope(memory: MemoryManager | None) -> AsyncIterator[MemoryManager | None]:
-    """A fork of ``memory`` whose working memory lasts as long as this."""
-    if memory is None:
-        yield None
-        return
-    fork = memory.fork()
-    try:
-        yield fork
-    finally:
-        if await finished(_cleared(fork)):
-            raise asyncio.CancelledError
-
-
-async def _cleared(fork: MemoryManager) -> None:
-    try:
-        await fork.async_clear_working()
-    except FireflyMemoryError:
-        # What was to be done is done: facts that nobody can find are no reason to lose it.
-        logger.exception("the facts of %r were not deleted", fork)

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Any
+from types import NoneType
+from typing import Any, cast
 
-from pydantic_ai import Agent, AgentRunResult
+from pydantic_ai import Agent, AgentCapability
+from pydantic_ai.agent import AbstractAgent, WrapperAgent
 from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.output import OutputDataT, OutputSpec
+from pydantic_ai.tools import AgentDepsT
 
 from firefly_memory.agents.capability import Memory, OnConflict
 from firefly_memory.manager import MemoryManager
 
 
-class FireflyAgent:
-    """A thin layer: ``agent`` is the real :class:`pydantic_ai.Agent`, with the capability :class:`Memory`.
+def memory_of(agent: AbstractAgent[Any, Any]) -> Memory | None:
+    """The capability that ``agent`` was made with."""
+    return next((each for each in capabilities_of(agent) if isinstance(each, Memory)), None)
 
-    ``options`` are those of ``Agent``.
+
+def capabilities_of(agent: AbstractAgent[Any, Any]) -> list[AbstractCapability[Any]]:
+    """All that it was made with, those in others as well."""
+    found: list[AbstractCapability[Any]] = []
+    agent.root_capability.apply(found.append)
+    return found
+
+
+class FireflyAgent(WrapperAgent[AgentDepsT, OutputDataT]):
+    """``FireflyAgent(name="assistant", model="openai:gpt-5.2", memory=manager)``.
+
+    A thin layer: ``agent`` is the real :class:`pydantic_ai.Agent`, with the capability :class:`Memory`, and all that it
+    can do this can do as well. ``memory`` may be a ``Memory`` too, for its other options. ``options`` are those of
+    ``Agent``.
     """
 
     def __init__(
@@ -24,51 +41,35 @@ class FireflyAgent:
         *,
         name: str,
         model: Any = None,
-        memory: MemoryManager | None = None,
+        memory: MemoryManager | Memory | None = None,
         memory_tools: bool = False,
         on_conflict: OnConflict = "append",
-        capabilities: Sequence[AbstractCapability[Any]] = (),
+        output_type: OutputSpec[OutputDataT] = cast("OutputSpec[OutputDataT]", str),  # noqa: B008 - a type
+        deps_type: type[AgentDepsT] = cast("type[AgentDepsT]", NoneType),  # noqa: B008 - likewise
+        capabilities: Sequence[AgentCapability[AgentDepsT]] = (),
         **options: Any,
     ) -> None:
-        self.name = name
-        self.memory = memory
-        self._made_of: dict[str, Any] = {
+        self._memory_options: dict[str, Any] = {"tools": memory_tools, "on_conflict": on_conflict}
+        own = memory if memory is None or isinstance(memory, Memory) else self.remembering(memory)
+        self.agent: Agent[AgentDepsT, OutputDataT] = Agent(
+            model,
+            name=name,
+            output_type=output_type,
+            deps_type=deps_type,
+            capabilities=[*([] if own is None else [own]), *capabilities],
             **options,
-            "name": name,
-            "model": model,
-            "memory_tools": memory_tools,
-            "on_conflict": on_conflict,
-            "capabilities": capabilities,
-        }
-        own = [] if memory is None else [self.remembering(memory)]
-        self.agent: Agent[Any, Any] = Agent(model, name=name, capabilities=[*own, *capabilities], **options)
+        )
+        super().__init__(self.agent)
+
+    @property
+    def memory(self) -> MemoryManager | None:
+        """The memory that it was made with."""
+        own = memory_of(self)
+        return None if own is None else own.manager
 
     def __repr__(self) -> str:
         return f"FireflyAgent(name={self.name!r}, memory={self.memory!r})"
 
-    def with_memory(self, memory: MemoryManager | None) -> FireflyAgent:
-        """The same agent with another memory. This one stays as it is."""
-        return FireflyAgent(memory=memory, **self._made_of)
-
     def remembering(self, memory: MemoryManager) -> Memory:
         """``memory`` as this agent uses one; for one run only: ``run(…, capabilities=[agent.remembering(memory)])``."""
-        made_of = self._made_of
-        return Memory(memory, tools=made_of["memory_tools"], on_conflict=made_of["on_conflict"])
-
-    async def run(
-        self, prompt: Any = None, *, conversation_id: str | None = None, **options: Any
-    ) -> AgentRunResult[Any]:
-        """``Agent.run``: the conversation is loaded before, and its new turn stored after."""
-        return await self.agent.run(prompt, conversation_id=conversation_id, **options)
-
-    def run_sync(
-        self, prompt: Any = None, *, conversation_id: str | None = None, **options: Any
-    ) -> AgentRunResult[Any]:
-        """``Agent.run_sync``, likewise."""
-        return self.agent.run_sync(prompt, conversation_id=conversation_id, **options)
-
-    def run_stream(
-        self, prompt: Any = None, *, conversation_id: str | None = None, **options: Any
-    ) -> AbstractAsyncContextManager[Any]:
-        """``Agent.run_stream``, likewise."""
-        return self.agent.run_stream(prompt, conversation_id=conversation_id, **options)
+        return Memory(memory, **self._memory_options)

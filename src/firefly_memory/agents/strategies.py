@@ -11,10 +11,9 @@ from typing import Any, Protocol, TypeAlias
 
 from pydantic_ai.agent import AbstractAgent
 
-from firefly_memory.agents.firefly_agent import FireflyAgent
 from firefly_memory.errors import ConfigurationError
 
-AnyAgent: TypeAlias = FireflyAgent | AbstractAgent[Any, Any]
+AnyAgent: TypeAlias = AbstractAgent[Any, Any]
 """Ours, or one of pydantic-ai itself."""
 
 
@@ -77,9 +76,9 @@ class LeastBusyStrategy:
 class CapabilityStrategy:
     """By what agents can do: ``CapabilityStrategy({"translator": ["translate", "french"], "coder": ["code"]})``.
 
-    A request with tags goes to an agent that has them all, another to the agent most of whose tags are words of the
-    prompt. Among several that fit equally well, the strategy ``among`` chooses, by default in turns. If nobody fits,
-    ``ConfigurationError`` is raised.
+    A request with tags goes to an agent that has them all, another to the agent most of whose tags, of one word or
+    several, are in the prompt. Among those that fit equally well, the strategy ``among`` chooses, by default in turns.
+    If nobody fits, ``ConfigurationError`` is raised.
     """
 
     def __init__(self, capabilities: Mapping[str, Iterable[str]], among: Strategy | None = None) -> None:
@@ -90,6 +89,9 @@ class CapabilityStrategy:
 
     def select(self, agents: Sequence[AnyAgent], request: RouteRequest) -> AnyAgent | Awaitable[AnyAgent]:
         """One of those that fit best."""
+        if strangers := self.capabilities.keys() - {agent.name for agent in agents}:
+            names = [agent.name for agent in agents]
+            raise ConfigurationError(f"no agent is named {sorted(strangers)}; they are named {names}")
         fits = [self._fit(agent, request) for agent in agents]
         best = max(fits)
         if best == 0:
@@ -103,8 +105,8 @@ class CapabilityStrategy:
         tags = self.capabilities.get(str(agent.name), frozenset())
         if request.tags:
             return int(_folded(request.tags) <= tags)
-        words = _folded(re.findall(r"\w+", request.text))
-        return len(tags & words)
+        text = request.text.casefold()
+        return sum(re.search(rf"(?<!\w){re.escape(tag)}(?!\w)", text) is not None for tag in tags)
 
     def _offered(self, agents: Sequence[AnyAgent]) -> dict[str, list[str]]:
         return {str(agent.name): sorted(self.capabilities.get(str(agent.name), ())) for agent in agents}

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from pydantic_graph import Graph, GraphBuilder
 
-from firefly_memory.agents.delegation import own_scope
+from firefly_memory.agents.running import own_scope
 from firefly_memory.errors import StepError
 from firefly_memory.pipeline.context import PipelineContext
 from firefly_memory.pipeline.steps import AnyStep, Parallel, PipelineStep, as_steps
@@ -40,6 +40,7 @@ class PipelineEngine:
     async def run(self, context: PipelineContext) -> PipelineResult:
         """Run all steps. ``StepError`` names the one that failed, its cause is the error; ``context`` has what was done
         before."""
+        context.output = context.inputs  # not what an earlier run of this context may have left
         async with AsyncExitStack() as scopes:
             await self.graph.run(state=scopes, inputs=context)
         return PipelineResult(context.output, context)

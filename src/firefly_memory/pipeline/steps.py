@@ -7,7 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from firefly_memory.agents.delegation import run_with
+from pydantic_ai.messages import is_multi_modal_content
+
+from firefly_memory.agents.running import run_with
 from firefly_memory.agents.strategies import AnyAgent
 from firefly_memory.agents.turn_of_run import response_text
 from firefly_memory.errors import ConfigurationError
@@ -67,7 +69,7 @@ class AgentStep(PipelineStep):
     async def run(self, context: PipelineContext) -> Any:
         """Run the agent."""
         options = {"conversation_id": context.conversation_id, **self.options}
-        result = await run_with(self.agent, _asked(self.prompt, context), context.memory, **options)
+        result = await run_with(self.agent, await _asked(self.prompt, context), context.memory, **options)
         return result.output
 
 
@@ -92,7 +94,7 @@ class ReasoningStep(PipelineStep):
     async def run(self, context: PipelineContext) -> Any:
         """Reason."""
         options = {"conversation_id": context.conversation_id, **self.options}
-        asked = _asked(self.prompt, context)
+        asked = await _asked(self.prompt, context)
         result = await self.pattern.execute(self.agent, asked, memory=context.memory, **options)
         return result.output
 
@@ -139,8 +141,9 @@ def as_steps(steps: Sequence[AnyStep], where: str) -> list[PipelineStep | Parall
 
 
 def _check(name: str) -> None:
-    if not name or "/" in name:
-        raise ConfigurationError(f"a step or branch cannot be named {name!r}: it needs a name, and '/' parts names")
+    if not name or "/" in name or name.startswith("__"):
+        reason = "it needs a name, '/' parts names, and '__' begins those of the graph"
+        raise ConfigurationError(f"a step or branch cannot be named {name!r}: {reason}")
 
 
 def _named(name: str | None, agent: AnyAgent) -> str:
@@ -149,7 +152,17 @@ def _named(name: str | None, agent: AnyAgent) -> str:
     return name
 
 
-def _asked(prompt: Prompt, context: PipelineContext) -> Any:
+async def _asked(prompt: Prompt, context: PipelineContext) -> Any:
     if callable(prompt):
-        return prompt(context)
-    return response_text(context.output) if prompt is None else prompt
+        made = prompt(context)
+        return await made if inspect.isawaitable(made) else made
+    if prompt is not None:
+        return prompt
+    return _as_content(context.output) or response_text(context.output)
+
+
+def _as_content(value: Any) -> Sequence[Any]:
+    """What a user may say beside text, pictures and documents with texts among them; nothing if it is not that."""
+    content = value if isinstance(value, (list, tuple)) else [value]
+    whole = all(isinstance(item, str) or is_multi_modal_content(item) for item in content)
+    return content if whole and any(map(is_multi_modal_content, content)) else ()

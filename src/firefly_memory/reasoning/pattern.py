@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic_ai import AgentRunResult
+from pydantic_ai.messages import ModelMessage
 
-from firefly_memory.agents.capability import Memory, TurnOfSteps, finished
-from firefly_memory.agents.delegation import memory_capability, own_memory, own_scope, run_with_capability
+from firefly_memory.agents.capability import Memory, TurnOfSteps
+from firefly_memory.agents.firefly_agent import memory_of
+from firefly_memory.agents.running import (
+    has_dynamic_capabilities,
+    memory_capability,
+    own_scope,
+    run_with_capability,
+)
+from firefly_memory.agents.shielding import finished
 from firefly_memory.agents.strategies import AnyAgent
 from firefly_memory.agents.turn_of_run import prompt_text, response_text
-from firefly_memory.errors import ConflictError
+from firefly_memory.errors import ConfigurationError, FireflyMemoryError
 from firefly_memory.manager import MemoryManager
 from firefly_memory.names import new_entry_id
 
@@ -76,13 +87,13 @@ class ReasoningPattern(ABC):
         Without ``memory`` the agent's own is used. ``options`` are those of ``Agent.run``, for each step.
         """
         if memory is None:
-            own = own_memory(agent)
-            memory = MemoryManager() if own is None else own.manager
-        conversation_id = new_entry_id() if conversation_id is None else conversation_id
+            memory = _memory_of(agent)
+        history: Sequence[ModelMessage] | None = options.pop("message_history", None)
+        conversation_id = _conversation_of(conversation_id, history)
         async with own_scope(memory) as scope:
             assert scope is not None
             capability = memory_capability(agent, scope)
-            turn = await capability.begin_turn(conversation_id, options.pop("message_history", None))
+            turn = await capability.begin_turn(conversation_id, history)
             state: dict[str, Any] = {
                 "prompt": prompt,
                 "agent": agent,
@@ -94,7 +105,7 @@ class ReasoningPattern(ABC):
                 "_memory": capability.for_step(turn),
             }
             output, conversation_id = await _as_one_turn(self.reason(state), capability, turn, prompt)
-            facts = await scope.working.async_to_dict()
+            facts = await _facts(scope)
         return ReasoningResult(output, tuple(state["steps"]), conversation_id, facts)
 
     async def step(self, state: dict[str, Any], name: str, prompt: Any, **options: Any) -> Any:
@@ -115,16 +126,36 @@ async def _as_one_turn(reasoning: Any, memory: Memory, turn: TurnOfSteps, prompt
         output = await reasoning
     except BaseException:
         # In a task of its own: this one may be being cancelled.
-        await finished(_stored_as_far_as_it_came(memory, turn, asked))
+        with suppress(asyncio.CancelledError):  # the error itself is the one to raise
+            await finished(memory.end_broken_turn(turn, asked))
         raise
     return output, await memory.end_turn(turn, asked, response_text(output), output)
 
 
-async def _stored_as_far_as_it_came(memory: Memory, turn: TurnOfSteps, asked: str) -> None:
+def _memory_of(agent: AnyAgent) -> MemoryManager:
+    own = memory_of(agent)
+    if own is None and has_dynamic_capabilities(agent):
+        raise ConfigurationError(
+            "the agent's capabilities are made anew for each run: say which memory to use: memory=…"
+        )
+    return MemoryManager() if own is None else own.manager
+
+
+def _conversation_of(given: str | None, history: Sequence[ModelMessage] | None) -> str:
+    """As pydantic-ai has it: ``"new"`` is a new one, and without any it is that of the history."""
+    if given == "new":
+        return new_entry_id()
+    of_history = (message.conversation_id for message in reversed(history or ()) if message.conversation_id)
+    return given or next(of_history, None) or new_entry_id()
+
+
+async def _facts(scope: MemoryManager) -> dict[str, Any]:
     try:
-        await memory.end_turn(turn, asked, response_text(None, turn.messages))
-    except ConflictError:  # the error of the reasoning itself is the one to raise
-        logger.exception("the turn of reasoning that broke off was not stored")
+        return await scope.working.async_to_dict()
+    except FireflyMemoryError:
+        # The answer is there: that the facts could not be read is no reason to lose it.
+        logger.exception("the facts of %r were not read", scope)
+        return {}
 
 
 async def _awaited(result: Any) -> None:

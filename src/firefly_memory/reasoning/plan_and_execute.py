@@ -37,4 +37,4 @@ class PlanAndExecutePattern(ReasoningPattern):
     def planning(self, prompt: Any) -> Any:
         """What is asked for a plan."""
         wanted = f"First make a plan of at most {self.max_steps} steps. Do not carry it out yet."
-        return f"{prompt}\n\n{wanted}" if isinstance(prompt, str) else [*prompt, wanted]
+        return f"{prompt}\n\n{wanted}" if isinstance(prompt, str) else [*(prompt or ()), wanted]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 from pydantic import BaseModel, Field
+from pydantic_ai import NativeOutput, PromptedOutput
 
-from firefly_memory.agents.firefly_agent import FireflyAgent
 from firefly_memory.errors import ConfigurationError, StepError
 from firefly_memory.reasoning.pattern import ReasoningPattern
 
@@ -28,9 +29,7 @@ class ReActPattern(ReasoningPattern):
 
     async def reason(self, state: dict[str, Any]) -> Any:
         """Think until there is an answer."""
-        agent = state["agent"]
-        real = agent.agent if isinstance(agent, FireflyAgent) else agent
-        answer = state["options"].get("output_type") or real.output_type
+        answer = state["options"].get("output_type") or state["agent"].output_type
         prompt = state["prompt"]
         for number in range(1, self.max_steps + 1):
             output = await self.step(state, f"thought {number}", prompt, output_type=_either(answer))
@@ -40,5 +39,10 @@ class ReActPattern(ReasoningPattern):
         raise StepError(type(self).__name__, f"there was no answer after {self.max_steps} steps")
 
 
-def _either(answer: Any) -> list[Any]:
+def _either(answer: Any) -> Any:
+    """The agent's answer, in the way it is asked for, or a thought."""
+    if isinstance(answer, (NativeOutput, PromptedOutput)):
+        either = copy(answer)
+        either.outputs = _either(answer.outputs)
+        return either
     return [*(answer if isinstance(answer, (list, tuple)) else [answer]), Thought]

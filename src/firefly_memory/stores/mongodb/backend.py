@@ -31,14 +31,13 @@ from firefly_memory.stores.mongodb.conversations import MongoConversationLog
 from firefly_memory.stores.mongodb.dialogue_documents import DIALOGUE_ENTRY_INDEXES, DIALOGUE_INDEXES
 from firefly_memory.stores.mongodb.dialogue_log import MongoDialogueLog
 from firefly_memory.stores.mongodb.documents import Document
-from firefly_memory.stores.mongodb.errors import translated
+from firefly_memory.stores.mongodb.errors import DUPLICATE, translated
 from firefly_memory.stores.records import Position, Purged, Record, as_it_is
 from firefly_memory.stores.saves import Save, Saves
 
 T = TypeVar("T")
 
 _ATTEMPTS = 4  # for a save that meets an expired entry of the same id, or another writer of it
-_DUPLICATE = 11000
 
 
 class MongoBackend:
@@ -350,7 +349,7 @@ def _updates(records: list[Record], now: datetime) -> list[UpdateOne]:
 
 def _only_duplicates(exc: BulkWriteError) -> bool:
     errors = exc.details.get("writeErrors", [])
-    return bool(errors) and all(error["code"] == _DUPLICATE for error in errors)
+    return bool(errors) and all(error["code"] == DUPLICATE for error in errors)
 
 
 def _has_label(exc: BaseException, label: str) -> bool:

@@ -25,12 +25,11 @@ from firefly_memory.stores.mongodb import conversation_documents as documents
 from firefly_memory.stores.mongodb.clients import Connection, MongoDatabase
 from firefly_memory.stores.mongodb.conversation_documents import Pipeline, Tail
 from firefly_memory.stores.mongodb.documents import Document
-from firefly_memory.stores.mongodb.errors import translated
+from firefly_memory.stores.mongodb.errors import DUPLICATE, translated
 from firefly_memory.stores.records import as_it_is
 
 Connected = Callable[[str], Awaitable[Connection]]
 
-_DUPLICATE = 11000
 _MOST_TAILS = 10_000
 _LONGEST_PAUSE = 0.02  # seconds
 
@@ -227,7 +226,7 @@ class MongoConversationLog:
             refusal = {"index": 0, **(exc.details or {})}
         except BulkWriteError as exc:
             refusal = {"code": None, **(exc.details.get("writeErrors") or [{}])[0]}
-            if refusal["code"] != _DUPLICATE or exc.details.get("writeConcernErrors"):
+            if refusal["code"] != DUPLICATE or exc.details.get("writeConcernErrors"):
                 raise
         else:
             return len(turns), None

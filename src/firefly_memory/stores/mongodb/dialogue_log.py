@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
-from pymongo.errors import DuplicateKeyError
+from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, holders_gained, released
 from firefly_memory.stores.mongodb import dialogue_documents as documents
 from firefly_memory.stores.mongodb.clients import Connection, MongoDatabase
 from firefly_memory.stores.mongodb.documents import Document
-from firefly_memory.stores.mongodb.errors import translated
+from firefly_memory.stores.mongodb.errors import DUPLICATE, translated
 
 T = TypeVar("T")
 
@@ -131,7 +131,12 @@ class MongoDialogueLog:
                 raise _ConflictError
         new, chain = documents.entry_documents(entries, documents.chain_of(before), own)
         if new:
-            await connection.settle(connection.dialogue_entries.insert_many(new, session=session))
+            try:
+                await connection.settle(connection.dialogue_entries.insert_many(new, session=session))
+            except BulkWriteError as exc:
+                if (exc.details.get("writeErrors") or [{}])[0].get("code") == DUPLICATE:
+                    raise _ConflictError from exc  # an entry that is there is never replaced
+                raise
         document = documents.dialogue_document(dialogue, chain)
         if not await self._put(connection, session, this, document, expected):
             raise _ConflictError

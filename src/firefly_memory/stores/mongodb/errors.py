@@ -17,6 +17,9 @@ from firefly_memory.errors import (
     StoreTimeoutError,
 )
 
+DUPLICATE = 11000
+"""The code of a write that a unique index refuses."""
+
 _HISTORY = 5  # errors
 _FRAMES = 50  # of each
 

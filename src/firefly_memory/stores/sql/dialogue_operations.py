@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, holders_gained, released
+from firefly_memory.stores.sql.errors import is_duplicate
 from firefly_memory.stores.sql.operations import SQLSession
 from firefly_memory.stores.sql.pool import never_repeated, repeated_as
 
@@ -57,6 +58,10 @@ def write_dialogue(
             return _written(session, dialogue, entries, expected)
     except _HeadIsGoneError:
         return False
+    except Exception as exc:
+        if not is_duplicate(exc):
+            raise
+        return False  # an entry that is there is never replaced
 
 
 def _written(session: SQLSession, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None) -> bool:

@@ -1,0 +1,72 @@
+"""Running an agent with a memory that is its own for this run only."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from pydantic_ai import AgentRunResult
+from pydantic_ai.capabilities import AbstractCapability, DynamicCapability
+
+from firefly_memory.agents.capability import Memory
+from firefly_memory.agents.firefly_agent import FireflyAgent, capabilities_of, memory_of
+from firefly_memory.agents.shielding import finished
+from firefly_memory.agents.strategies import AnyAgent
+from firefly_memory.errors import FireflyMemoryError
+from firefly_memory.manager import MemoryManager
+
+logger = logging.getLogger("firefly_memory")
+
+
+async def run_with(agent: AnyAgent, prompt: Any, memory: MemoryManager | None, **options: Any) -> AgentRunResult[Any]:
+    """Run ``agent`` with ``memory`` for this run only: the agent is left as it is. Without, it uses its own."""
+    capability = None if memory is None else memory_capability(agent, memory)
+    return await run_with_capability(agent, prompt, capability, **options)
+
+
+async def run_with_capability(
+    agent: AnyAgent, prompt: Any, capability: Memory | None, **options: Any
+) -> AgentRunResult[Any]:
+    """Likewise, with the capability."""
+    if capability is not None:
+        given: Sequence[AbstractCapability[Any]] = options.pop("capabilities", None) or ()
+        options["capabilities"] = [*given, capability]
+    options.setdefault("infer_name", False)  # or an agent without a name would take that of a variable of ours
+    return await agent.run(prompt, **options)
+
+
+def memory_capability(agent: AnyAgent, manager: MemoryManager) -> Memory:
+    """``manager`` as the agent uses a memory: with the options of its own."""
+    own = memory_of(agent)
+    if own is not None:
+        return replace(own, manager=manager, working_scope=None)
+    return agent.remembering(manager) if isinstance(agent, FireflyAgent) else Memory(manager)
+
+
+def has_dynamic_capabilities(agent: AnyAgent) -> bool:
+    """Whether some are made anew for each run."""
+    return any(isinstance(each, DynamicCapability) for each in capabilities_of(agent))
+
+
+@asynccontextmanager
+async def own_scope(memory: MemoryManager | None) -> AsyncIterator[MemoryManager | None]:
+    """A fork of ``memory`` whose working memory lasts as long as this."""
+    if memory is None:
+        yield None
+        return
+    fork = memory.fork()
+    try:
+        yield fork
+    finally:
+        await finished(_cleared(fork))
+
+
+async def _cleared(fork: MemoryManager) -> None:
+    try:
+        await fork.async_clear_working()
+    except FireflyMemoryError:
+        # What was to be done is done: facts that nobody can find are no reason to lose it.
+        logger.exception("the facts of %r were not deleted", fork)
