@@ -16,7 +16,7 @@ from pydantic_ai.conversation_store import (
     ConversationEntry,
     ConversationRecord,
 )
-from pydantic_ai.messages import ToolCallPart
+from pydantic_ai.messages import BinaryContent, ModelRequest, ToolCallPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.usage import RunUsage
 from pymongo import MongoClient
@@ -26,7 +26,6 @@ from firefly_memory import (
     ConfigurationError,
     CorruptDataError,
     DatabaseConnectionError,
-    DatabaseStoreError,
     FileStore,
     InMemoryStore,
     InvalidEntryError,
@@ -107,10 +106,11 @@ async def test_what_is_refused_leaves_nothing_behind(kind: str, place: Place) ->
             await conversations.write_record(record, new_entries=[first], expected_revision=None)
             other = dataclasses.replace(first, message=message(2))
             again = dataclasses.replace(record, conversation_id="b")
-            with pytest.raises(DatabaseStoreError):
+            with pytest.raises(ConversationConflict):
                 await conversations.write_record(again, new_entries=[other], expected_revision=None)
             assert await conversations.read_record("b") is None
             assert await conversations.read_history(first.id) == [first]
+            assert await conversations.read_history(first.id, limit=-1) == []
             assert await kept(conversations) == {first.id: (None, 1)}
             with pytest.raises(KeyError, match="nobody"):
                 await conversations.read_entry("nobody")
@@ -224,3 +224,24 @@ async def test_a_blocking_mongo_client_is_refused(place: Place) -> None:
         conversations = MongoConversationStore(MongoDBStore(client=client))
         with pytest.raises(NotSupportedError, match="not from an event loop"):
             await conversations.load("a")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_saving_what_was_saved_again_adds_only_what_is_new(kind: str, place: Place) -> None:
+    """Pictures, bytes and tuples come back equal: a message that did not would be another one, and a branch."""
+    picture = BinaryContent(b"\x89PNG", media_type="image/png")
+    parts: list[Any] = [UserPromptPart(("look", picture)), ToolReturnPart("t", {"raw": b"\xff"}, tool_call_id="1")]
+    said = [ModelRequest(parts=[part]) for part in parts]
+    with somewhere(kind, place) as where:
+        async with opened(kind, where) as conversations:
+            conversation = Conversation(conversation_id=uuid4().hex, messages=list(said))
+            await conversations.save(conversation)
+            loaded = await conversations.load(conversation.conversation_id)
+            assert loaded is not None
+            assert loaded.messages == said
+            loaded.messages = [*said, message(9)]
+            await conversations.save(loaded)
+            record = await conversations.read_record(conversation.conversation_id)
+            assert record is not None
+            assert record.branches == []
+            assert len(await conversations.read_history(record.head_id)) == 3

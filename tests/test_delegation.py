@@ -292,3 +292,37 @@ def test_without_pydantic_ai_the_error_names_the_extra(package: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert f"MissingDependencyError: firefly_memory.{package} needs" in done.stderr
     assert "pip install 'firefly-memory[agents]'" in done.stderr
+
+
+async def test_a_route_may_be_streamed(manager: MemoryManager) -> None:
+    manager.set_fact("of", "the parent")
+    scripted = Scripted({"remember": {"key": "k", "value": "v"}}, "streamed")
+    router = DelegationRouter([FireflyAgent(name="a", model=scripted.model, memory_tools=True)], memory=manager)
+    async with router.route_stream("one", conversation_id="c") as stream:
+        assert await stream.get_output() == "streamed"
+    assert [turn.assistant_response for turn in manager.conversation.get_turns("c")] == ["streamed"]
+    assert manager.working.to_dict() == {"of": "the parent"}
+    assert scripted.instructions[0] == ""
+
+
+async def test_an_agent_without_a_name_is_left_without() -> None:
+    nameless = Agent(Scripted().model)
+    await DelegationRouter([nameless], memory=MemoryManager()).route("one")
+    assert nameless.name is None
+
+
+async def test_tags_of_several_words() -> None:
+    learner, cook = answering("learner"), answering("cook")
+    router = DelegationRouter(
+        [learner, cook], CapabilityStrategy({"learner": ["machine learning", "C++"], "cook": ["cooking"]})
+    )
+    assert (await router.route("Teach me Machine  learning and machine learning")).output == "learner"
+    assert (await router.route("I like C++.")).output == "learner"
+    with pytest.raises(ConfigurationError, match="no agent can do"):
+        await router.route("learning machine")
+
+
+async def test_capabilities_of_agents_that_are_not_there_are_refused() -> None:
+    router = DelegationRouter([answering("coder")], CapabilityStrategy({"codr": ["code"]}))
+    with pytest.raises(ConfigurationError, match=r"no agent is named \['codr'\]; they are named \['coder'\]"):
+        await router.route("code")

@@ -7,20 +7,19 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent
+from pydantic_ai import Agent, BinaryContent
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 from pydantic_graph import Graph
 
-from firefly_memory import ConfigurationError, EntryStore, MemoryManager, PostgreSQLStore
+from firefly_memory import ConfigurationError, EntryStore, MemoryManager
 from firefly_memory.agents import FireflyAgent, Memory
 from firefly_memory.errors import StepError
 from firefly_memory.pipeline import AgentStep, Parallel, PipelineEngine, PipelineStep, ReasoningStep
 from firefly_memory.pipeline.context import PipelineContext
 from firefly_memory.pipeline.steps import AnyStep
 from firefly_memory.reasoning import ReActPattern
-from tests.backends import Place
 from tests.interrupting import tasks_left
 from tests.scripted import Scripted
 
@@ -127,7 +126,7 @@ def noting(barrier: asyncio.Barrier) -> Callable[[PipelineContext], Any]:
     return note
 
 
-async def branch_often(store: EntryStore) -> None:
+async def test_branches_do_not_see_each_others_facts(store: EntryStore) -> None:
     """Twenty runs of three branches at once."""
     manager = MemoryManager(store=store, working_scope_id="main")
     manager.set_fact("of", "the pipeline")
@@ -141,15 +140,6 @@ async def branch_often(store: EntryStore) -> None:
     assert manager.working.to_dict() == {"of": "the pipeline"}
     assert store.namespaces("working:") == ["working:main"]
     assert [result.context for result in results] == contexts
-
-
-async def test_branches_do_not_see_each_others_facts(store: EntryStore) -> None:
-    await branch_often(store)
-
-
-async def test_nor_do_they_on_postgresql(place: Place) -> None:
-    async with PostgreSQLStore(place.with_driver("asyncpg"), schema_name="branches") as store:
-        await branch_often(store)
 
 
 async def test_what_is_merged_is_what_merge_takes(manager: MemoryManager) -> None:
@@ -309,3 +299,50 @@ def test_a_step_that_returns_nothing_is_not_the_inputs() -> None:
     context = PipelineContext("data")
     context.done("a", None)
     assert context.branch(None).output is None
+
+
+async def test_inputs_that_are_no_text_reach_the_model_as_they_are() -> None:
+    picture = BinaryContent(b"\x89\xff", media_type="image/png")
+    for inputs, said in ((["look", picture], ["look", picture]), (picture, [picture]), ({"a": 1}, '{"a":1}')):
+        scripted = Scripted("seen")
+        agent = FireflyAgent(name="viewer", model=scripted.model)
+        await PipelineEngine([AgentStep(agent)]).run(context=PipelineContext(inputs=inputs))
+        assert scripted.asked[0][0].parts[0].content == said  # type: ignore[union-attr]
+
+
+async def test_a_prompt_may_be_awaited_for() -> None:
+    async def asked(context: PipelineContext) -> str:
+        return f"about {context.inputs}"
+
+    scripted = Scripted("ok")
+    step = AgentStep(FireflyAgent(name="a", model=scripted.model), asked)
+    await PipelineEngine([step]).run(context=PipelineContext(inputs="birds"))
+    assert scripted.texts == [["about birds"]]
+
+
+async def test_a_context_that_is_used_again_begins_with_its_inputs() -> None:
+    seen: list[Any] = []
+
+    async def first(context: PipelineContext) -> str:
+        seen.append(context.output)
+        return "done"
+
+    async def fails_once(context: PipelineContext) -> None:
+        if len(seen) == 1:
+            raise RuntimeError("out of paper")
+
+    context, engine = PipelineContext(inputs="in"), PipelineEngine([first, fails_once])
+    with pytest.raises(StepError):
+        await engine.run(context=context)
+    await engine.run(context=context)
+    assert seen == ["in", "in"]
+
+
+async def test_options_of_a_run_reach_every_agent() -> None:
+    agent: Agent[str, str] = Agent(
+        Scripted().model, name="a", deps_type=str, instructions=lambda ctx: f"for {ctx.deps}"
+    )
+    other = Scripted()
+    steps = [AgentStep(agent, "one"), AgentStep(agent, "two", name="b", model=other.model)]
+    await PipelineEngine(steps).run(context=PipelineContext(options={"deps": "Ada"}))
+    assert other.instructions == ["for Ada"]

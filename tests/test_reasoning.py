@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from pydantic_ai import Agent
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai import Agent, ModelProfile, NativeOutput, PromptedOutput, ToolOutput
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
@@ -16,6 +16,7 @@ from firefly_memory import (
     ConfigurationError,
     EntryStore,
     MemoryManager,
+    SQLiteStore,
     StaleConversationError,
 )
 from firefly_memory.agents import FireflyAgent, Memory
@@ -239,3 +240,71 @@ async def test_there_is_an_end() -> None:
     for pattern in (ReActPattern, PlanAndExecutePattern):
         with pytest.raises(ConfigurationError, match="max_steps"):
             pattern(max_steps=0)
+
+
+async def test_an_answer_is_not_lost_because_the_store_has_gone(tmp_path: Any, caplog: Any) -> None:
+    store = SQLiteStore(tmp_path / "memory.db")
+
+    class Unplugging(ReActPattern):
+        async def after_step(self, state: dict[str, Any], step: ReasoningStepDone) -> None:
+            await store.close()
+
+    agent = FireflyAgent(name="a", model=Scripted("the answer").model)
+    result = await Unplugging().execute(agent, "one", memory=MemoryManager(store=store), conversation_id="c")
+    assert (result.output, result.facts) == ("the answer", {})
+    assert "was not stored" in caplog.text
+
+
+async def test_new_is_a_new_conversation_each_time(manager: MemoryManager) -> None:
+    scripted = Scripted()
+    agent = FireflyAgent(name="a", model=scripted.model, memory=manager)
+    results = [await ReActPattern().execute(agent, prompt, conversation_id="new") for prompt in ("one", "two")]
+    assert scripted.texts == [["one"], ["two"]]
+    assert "new" not in {result.conversation_id for result in results}
+    history = (await agent.run("three", conversation_id="c")).all_messages()
+    assert (await ReActPattern().execute(agent, "four", message_history=history)).conversation_id == "c"
+
+
+async def test_an_answer_may_be_asked_for_in_any_way() -> None:
+    class Fruit(BaseModel):
+        name: str
+
+    for output in (NativeOutput(Fruit), PromptedOutput([Fruit]), ToolOutput(Fruit), Fruit):
+        asked: list[AgentInfo] = []
+
+        def respond(messages: list[ModelMessage], info: AgentInfo, asked: list[AgentInfo] = asked) -> ModelResponse:
+            asked.append(info)
+            if info.output_tools:
+                tool = next(each for each in info.output_tools if "name" in str(each.parameters_json_schema))
+                return ModelResponse(parts=[ToolCallPart(tool.name, {"name": "fig"})])
+            return ModelResponse(parts=[TextPart('{"result": {"kind": "Fruit", "data": {"name": "fig"}}}')])
+
+        profile = ModelProfile(supports_json_schema_output=True)
+        agent: Agent[None, Any] = Agent(FunctionModel(respond, profile=profile), name="a", output_type=output)
+        result = await ReActPattern().execute(agent, "Which?")
+        assert result.output == Fruit(name="fig")
+
+
+async def test_a_memory_that_each_run_makes_has_to_be_named() -> None:
+    manager = MemoryManager()
+    agent: Agent[None, str] = Agent(Scripted().model, name="a", capabilities=[lambda _: Memory(manager)])
+    with pytest.raises(ConfigurationError, match="memory="):
+        await ReActPattern().execute(agent, "one")
+    await ReActPattern().execute(agent, "one", memory=manager, conversation_id="c")
+    assert len(manager.conversation.get_turns("c")) == 1
+
+
+async def test_a_plan_of_nothing() -> None:
+    result = await PlanAndExecutePattern().execute(FireflyAgent(name="a", model=TestModel()), None)
+    assert [step.name for step in result.steps] == ["plan", "step 1", "answer"]
+
+
+async def test_any_output_has_a_text(manager: MemoryManager) -> None:
+    class Odd(ReasoningPattern):
+        async def reason(self, state: dict[str, Any]) -> Any:
+            await self.step(state, "only", state["prompt"])
+            return b"\xff"
+
+    agent = FireflyAgent(name="a", model=Scripted().model, memory=manager)
+    assert (await Odd().execute(agent, "one", conversation_id="c")).output == b"\xff"
+    assert [turn.assistant_response for turn in manager.conversation.get_turns("c")] == ['"_w=="']

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import logging
-from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 from pydantic_ai import AgentRunResult
+from pydantic_ai.result import StreamedRunResult
 
-from firefly_memory.agents.running import own_scope, run_with
+from firefly_memory.agents.running import memory_capability, own_scope, run_with, with_capability
 from firefly_memory.agents.strategies import (
     AnyAgent,
     CapabilityStrategy,
@@ -33,8 +33,6 @@ __all__ = [
     "RouteRequest",
     "Strategy",
 ]
-
-logger = logging.getLogger("firefly_memory")
 
 
 class DelegationRouter:
@@ -69,13 +67,38 @@ class DelegationRouter:
         A ``memory`` that is given is used as it is, and nothing of it deleted: such as ``manager.fork("research")``,
         whose facts are looked at afterwards.
         """
+        async with self._routed(prompt, conversation_id, tags, memory) as (agent, scope):
+            return await run_with(agent, prompt, scope, conversation_id=conversation_id, **options)
+
+    @asynccontextmanager
+    async def route_stream(
+        self,
+        prompt: Any,
+        *,
+        conversation_id: str | None = None,
+        tags: Iterable[str] = (),
+        memory: MemoryManager | None = None,
+        **options: Any,
+    ) -> AsyncIterator[StreamedRunResult[Any, Any]]:
+        """The same, as ``Agent.run_stream`` does it: ``async with router.route_stream(prompt) as stream``."""
+        async with self._routed(prompt, conversation_id, tags, memory) as (agent, scope):
+            capability = None if scope is None else memory_capability(agent, scope)
+            options = with_capability(capability, {"conversation_id": conversation_id, **options})
+            async with agent.run_stream(prompt, **options) as stream:
+                yield stream
+
+    @asynccontextmanager
+    async def _routed(
+        self, prompt: Any, conversation_id: str | None, tags: Iterable[str], memory: MemoryManager | None
+    ) -> AsyncIterator[tuple[AnyAgent, MemoryManager | None]]:
+        """The agent that is chosen, and its memory, for as long as the route is under way."""
         if isinstance(tags, str):
             raise ConfigurationError(f"tags must be several texts, not {tags!r}")
         index = await self._chosen(RouteRequest(prompt, frozenset(tags), conversation_id, tuple(self._in_flight)))
         self._in_flight[index] += 1
         try:
             async with own_scope(self.memory) if memory is None else nullcontext(memory) as scope:
-                return await run_with(self.agents[index], prompt, scope, conversation_id=conversation_id, **options)
+                yield self.agents[index], scope
         finally:
             self._in_flight[index] -= 1
 

@@ -31,11 +31,17 @@ async def run_with_capability(
     agent: AnyAgent, prompt: Any, capability: Memory | None, **options: Any
 ) -> AgentRunResult[Any]:
     """Likewise, with the capability."""
+    return await agent.run(prompt, **with_capability(capability, options))
+
+
+def with_capability(capability: Memory | None, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a run that has ``capability`` as well."""
+    # An agent without a name would take that of a variable of ours.
+    options = {"infer_name": False, **options}
     if capability is not None:
-        given: Sequence[AbstractCapability[Any]] = options.pop("capabilities", None) or ()
+        given: Sequence[AbstractCapability[Any]] = options.get("capabilities") or ()
         options["capabilities"] = [*given, capability]
-    options.setdefault("infer_name", False)  # or an agent without a name would take that of a variable of ours
-    return await agent.run(prompt, **options)
+    return options
 
 
 def memory_capability(agent: AnyAgent, manager: MemoryManager) -> Memory:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +21,8 @@ class PipelineContext:
     """Every step's memory; in a branch, a fork of it that is deleted when the run ends."""
     conversation_id: str | None = None
     """The conversation that the agents' turns are in. Without, each has one of its own."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """For the runs of all agents, such as ``{"deps": …, "usage": …}``; what a step was made with comes first."""
     results: dict[str, Any] = field(default_factory=dict)
     """What each step has returned, by its name. A run that fails leaves here what was done before."""
     output: Any = _INPUTS

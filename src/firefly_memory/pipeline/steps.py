@@ -68,7 +68,7 @@ class AgentStep(PipelineStep):
 
     async def run(self, context: PipelineContext) -> Any:
         """Run the agent."""
-        options = {"conversation_id": context.conversation_id, **self.options}
+        options = {"conversation_id": context.conversation_id, **context.options, **self.options}
         result = await run_with(self.agent, await _asked(self.prompt, context), context.memory, **options)
         return result.output
 
@@ -93,7 +93,7 @@ class ReasoningStep(PipelineStep):
 
     async def run(self, context: PipelineContext) -> Any:
         """Reason."""
-        options = {"conversation_id": context.conversation_id, **self.options}
+        options = {"conversation_id": context.conversation_id, **context.options, **self.options}
         asked = await _asked(self.prompt, context)
         result = await self.pattern.execute(self.agent, asked, memory=context.memory, **options)
         return result.output

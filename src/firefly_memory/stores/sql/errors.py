@@ -139,7 +139,10 @@ def is_an_answer(exc: BaseException) -> bool:
 def is_duplicate(exc: Exception) -> bool:
     """Whether a unique index refused a row."""
     code = getattr(driver_error(exc), "sqlite_errorcode", None)
-    return sqlstate(exc) == "23505" or code == sqlite3.SQLITE_CONSTRAINT_UNIQUE
+    return sqlstate(exc) == "23505" or code in (
+        sqlite3.SQLITE_CONSTRAINT_UNIQUE,
+        sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY,
+    )
 
 
 def translate(exc: Exception, operation: str, place: Place) -> FireflyMemoryError | None:
