@@ -22,7 +22,7 @@ from pydantic_ai import (
 from pydantic_ai.agent.spec import AgentSpec
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import UsageLimitExceeded
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import UsageLimits
 
@@ -130,6 +130,16 @@ async def test_a_new_prompt_abandons_what_was_paused(manager: MemoryManager) -> 
     assert "interrupted" in office.last_asked[2][1]
     assert await office.run("and") == "more"
     assert office.paid == []
+
+
+async def test_a_new_prompt_abandons_a_response_that_its_provider_suspended(manager: MemoryManager) -> None:
+    parts: list[Any] = [TextPart("let me think"), ToolCallPart("look", {})]
+    said = [ModelRequest(parts=[UserPromptPart("do")]), ModelResponse(parts=parts, state="suspended")]
+    await manager.async_add_turn("c", "do", "let me think", said)
+    scripted = Scripted("fine")
+    await Agent(scripted.model, capabilities=[Memory(manager)]).run("never mind", conversation_id="c")
+    assert scripted.texts[0][:2] == ["do", "let me think"]
+    assert scripted.texts[0][-1] == "never mind"
 
 
 async def test_tools_that_had_returned_when_a_run_was_cancelled_have_returned(manager: MemoryManager) -> None:

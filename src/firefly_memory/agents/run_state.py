@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -53,9 +54,14 @@ class RunState:
         self._messages = ctx.messages
 
     def close_calls(self, history: list[ModelMessage]) -> None:
-        """For a new prompt: calls that were never answered, by a run that broke off or waited, will not be now."""
-        if self._is_given_window:
-            history[:] = repair_messages(history)
+        """For a new prompt: calls that were never answered, by a run that broke off or waited, will not be now, and a
+        response that its provider has suspended is not waited for."""
+        if not self._is_given_window:
+            return
+        newest = history[-1]
+        if isinstance(newest, ModelResponse) and newest.state == "suspended":
+            history[-1] = replace(newest, state="interrupted")
+        history[:] = repair_messages(history)
 
     async def instructions(self, manager: MemoryManager, *, with_context: bool) -> str:
         """What the model is told beside the messages. Facts are read anew when somebody has written some."""
