@@ -34,6 +34,7 @@ from firefly_memory import (
     InvalidEntryError,
     MemoryManager,
     SQLiteStore,
+    TokenEstimator,
 )
 from firefly_memory.agents import FireflyAgent, Memory
 from tests.interrupting import cancelled_at, tasks_left
@@ -301,6 +302,21 @@ async def test_any_output_is_the_callers_and_has_a_text(
     assert type(result.output) is type(make())
     assert stored(manager) == [("go", text)]
     assert caplog.record_tuples == []
+
+
+async def test_a_warning_that_is_an_error_costs_no_turn(store: EntryStore, caplog: pytest.LogCaptureFixture) -> None:
+    class Hesitant(TokenEstimator):
+        def estimate_turn(self, *arguments: Any) -> int:
+            if not warned:
+                warned.append(True)
+                raise UserWarning("tokens are estimated")
+            return 1
+
+    warned: list[bool] = []
+    manager = MemoryManager(store=store, estimator=Hesitant())
+    await Agent(Scripted().model, capabilities=[Memory(manager)]).run("one", conversation_id="c")
+    assert stored(manager) == [("one", "answer 1")]
+    assert "tokens are estimated" in caplog.text
 
 
 async def test_turns_of_other_forms_are_told_by_their_texts(manager: MemoryManager) -> None:

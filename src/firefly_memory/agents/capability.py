@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from copy import copy
@@ -18,25 +17,15 @@ from pydantic_ai.messages import ModelMessage, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import ToolDefinition
 
+from firefly_memory.agents.recording import OnConflict, Recorder, Said, TurnOfSteps
 from firefly_memory.agents.run_state import RunState
 from firefly_memory.agents.shielding import finished
 from firefly_memory.agents.turn_of_run import last_text, prompt_text, response_text
 from firefly_memory.agents.window import load_window
 from firefly_memory.by_url import connect
-from firefly_memory.errors import (
-    ConfigurationError,
-    ConflictError,
-    InvalidEntryError,
-    TurnConflictError,
-    UnknownConversationError,
-)
+from firefly_memory.errors import ConfigurationError, InvalidEntryError
 from firefly_memory.manager import MemoryManager
-from firefly_memory.names import new_entry_id
 from firefly_memory.turns import Window
-
-logger = logging.getLogger("firefly_memory")
-
-OnConflict = Literal["append", "reject", "branch"]
 
 HistoryStrategy: TypeAlias = Callable[[list[ModelMessage]], Sequence[ModelMessage] | Awaitable[Sequence[ModelMessage]]]
 """Given what would be sent, the window and the run's own messages, it returns what is sent instead. It may be a
@@ -185,9 +174,9 @@ class Memory(AbstractCapability[Any]):
             return result
         if not messages:  # it had nothing to ask, and found its answer in the window
             return result
-        turn = prompt_text(ctx.prompt, messages), response_text(result.output, messages), messages
+        said = Said(prompt_text(ctx.prompt, messages), response_text(result.output, messages), messages)
         # Whoever goes on with the result's conversation goes on where its turn is.
-        result._state.conversation_id = await self._add(ctx.run_id, loaded, turn, result)  # noqa: SLF001
+        result._state.conversation_id = await self._recorder.add(ctx.run_id, loaded, said, result)  # noqa: SLF001
         return result
 
     async def before_node_run(self, ctx: RunContext[Any], *, node: Any) -> Any:
@@ -229,12 +218,17 @@ class Memory(AbstractCapability[Any]):
         """Store what its runs have said, if they have said anything, and return the id of the conversation."""
         if not turn.messages:
             return turn.loaded.conversation_id
-        return await self._add(turn.turn_key, turn.loaded, (prompt, response, turn.messages), result)
+        return await self._recorder.add(turn.turn_key, turn.loaded, Said(prompt, response, turn.messages), result)
 
     async def end_broken_turn(self, turn: TurnOfSteps, prompt: str) -> None:
         """Store what its runs have said until something went wrong."""
         if turn.messages:
-            await self._add_broken(turn.turn_key, turn.loaded, (prompt, last_text(turn.messages), turn.messages))
+            said = Said(prompt, last_text(turn.messages), turn.messages)
+            await self._recorder.add_broken(turn.turn_key, turn.loaded, said)
+
+    @property
+    def _recorder(self) -> Recorder:
+        return Recorder(self.manager.conversation, self.on_conflict)
 
     async def _load(self, conversation_id: str | None) -> Window:
         return await load_window(self.manager.conversation, conversation_id, self.max_tokens)
@@ -244,80 +238,8 @@ class Memory(AbstractCapability[Any]):
         if self._turn is not None:
             self._turn.messages.extend(messages)
         elif messages:
-            turn = prompt_text(ctx.prompt, messages), last_text(messages), messages
-            await self._add_broken(ctx.run_id, loaded, turn)
-
-    async def _add_broken(self, key: str | None, loaded: Window, turn: tuple[str, str, list[ModelMessage]]) -> None:
-        try:
-            await self._append(key, loaded, turn, None)
-        except ConflictError:  # the run's own error is the one to raise
-            logger.exception("the turn of a run that broke off was not stored")
-
-    async def _add(
-        self, key: str | None, loaded: Window, turn: tuple[str, str, list[ModelMessage]], result: Any
-    ) -> str:
-        """Store the turn, also if this task is being cancelled, and see to the summary, which may take its time.
-
-        Returns the id of the conversation that the turn is in, or should be in.
-        """
-        conversation_id = await finished(self._append(key, loaded, turn, result))
-        try:
-            await self.manager.conversation.async_summarize(conversation_id)
-        except Exception:
-            logger.exception("the summary of %r was not made", conversation_id)
-        return conversation_id
-
-    async def _append(
-        self, key: str | None, loaded: Window, turn: tuple[str, str, list[ModelMessage]], result: Any
-    ) -> str:
-        conversation = self.manager.conversation
-        expected = None if self.on_conflict == "append" else loaded.total_turns
-        try:
-            await conversation.async_add_turn(
-                loaded.conversation_id, *turn, idempotency_key=key, expected_turns=expected, summarize=False
-            )
-        except TurnConflictError:
-            logger.warning("run %s in %r was stored before, with other messages", key, loaded.conversation_id)
-        except ConflictError as conflict:
-            if self.on_conflict != "branch":
-                conflict.result = result
-                raise
-            return await self._branch(loaded, turn)
-        except Exception:
-            # The answer is there: that it could not be remembered is no reason to lose it.
-            logger.exception("the turn of run %s in %r was not stored", key, loaded.conversation_id)
-        return loaded.conversation_id
-
-    async def _branch(self, loaded: Window, turn: tuple[str, str, list[ModelMessage]]) -> str:
-        conversation, branch = self.manager.conversation, loaded.conversation_id
-        try:
-            try:
-                branch = await conversation.async_fork_conversation(loaded.conversation_id, turns=loaded.total_turns)
-            except UnknownConversationError:  # it has been deleted meanwhile
-                branch = await conversation.async_new_conversation()
-            metadata = {"branched_from": loaded.conversation_id}
-            await conversation.async_add_turn(branch, *turn, metadata=metadata, summarize=False)
-        except Exception:
-            logger.exception("the turn of a run in %r, which has gone another way, was not stored", branch)
-        else:
-            logger.warning(
-                "%r has gone another way; the turn is in the new conversation %r", loaded.conversation_id, branch
-            )
-        return branch
-
-
-@dataclass
-class TurnOfSteps:
-    """Several runs that are one turn: each sees what those before it said, and none is stored by itself."""
-
-    loaded: Window
-    messages: list[ModelMessage] = field(default_factory=list)
-    """What its runs have said."""
-    turn_key: str = field(default_factory=new_entry_id)
-
-    def so_far(self) -> Window:
-        """What the next run sees."""
-        return replace(self.loaded, messages=[*self.loaded.messages, *self.messages])
+            said = Said(prompt_text(ctx.prompt, messages), last_text(messages), messages)
+            await self._recorder.add_broken(ctx.run_id, loaded, said)
 
 
 def _several(count: int) -> ConfigurationError:

@@ -12,7 +12,8 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.output import OutputDataT, OutputSpec
 from pydantic_ai.tools import AgentDepsT
 
-from firefly_memory.agents.capability import Memory, OnConflict
+from firefly_memory.agents.capability import Memory
+from firefly_memory.agents.recording import OnConflict
 from firefly_memory.manager import MemoryManager
 
 

@@ -14,8 +14,9 @@ from typing import Any
 from pydantic_ai import AgentRunResult
 from pydantic_ai.messages import ModelMessage
 
-from firefly_memory.agents.capability import Memory, TurnOfSteps
+from firefly_memory.agents.capability import Memory
 from firefly_memory.agents.firefly_agent import memory_of
+from firefly_memory.agents.recording import TurnOfSteps
 from firefly_memory.agents.running import (
     has_dynamic_capabilities,
     memory_capability,

@@ -1,0 +1,106 @@
+"""Storing what a run has said: whatever goes wrong, its answer is not lost to the caller."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+from pydantic_ai.messages import ModelMessage
+
+from firefly_memory.agents.shielding import finished
+from firefly_memory.conversation import ConversationMemory
+from firefly_memory.errors import ConflictError, TurnConflictError, UnknownConversationError
+from firefly_memory.names import new_entry_id
+from firefly_memory.turns import Window
+
+logger = logging.getLogger("firefly_memory")
+
+OnConflict = Literal["append", "reject", "branch"]
+
+
+class Said(NamedTuple):
+    """A turn that is to be stored."""
+
+    prompt: str
+    response: str
+    messages: list[ModelMessage]
+
+
+@dataclass
+class TurnOfSteps:
+    """Several runs that are one turn: each sees what those before it said, and none is stored by itself."""
+
+    loaded: Window
+    messages: list[ModelMessage] = field(default_factory=list)
+    """What its runs have said."""
+    turn_key: str = field(default_factory=new_entry_id)
+
+    def so_far(self) -> Window:
+        """What the next run sees."""
+        return replace(self.loaded, messages=[*self.loaded.messages, *self.messages])
+
+
+class Recorder:
+    """Appends turns to conversations as ``on_conflict`` says."""
+
+    def __init__(self, conversation: ConversationMemory, on_conflict: OnConflict) -> None:
+        self._conversation = conversation
+        self._on_conflict = on_conflict
+
+    async def add(self, key: str | None, loaded: Window, said: Said, result: Any) -> str:
+        """Store the turn, also if this task is being cancelled, and see to the summary, which may take its time.
+
+        Returns the id of the conversation that the turn is in, or should be in.
+        """
+        conversation_id = await finished(self._append(key, loaded, said, result))
+        try:
+            await self._conversation.async_summarize(conversation_id)
+        except Exception:
+            logger.exception("the summary of %r was not made", conversation_id)
+        return conversation_id
+
+    async def add_broken(self, key: str | None, loaded: Window, said: Said) -> None:
+        """Store the turn of a run that raises an error of its own."""
+        try:
+            await self._append(key, loaded, said, None)
+        except ConflictError:
+            logger.exception("the turn of a run that broke off was not stored")
+
+    async def _append(self, key: str | None, loaded: Window, said: Said, result: Any) -> str:
+        expected = None if self._on_conflict == "append" else loaded.total_turns
+        options = {"idempotency_key": key, "expected_turns": expected}
+        try:
+            await self._add_turn(loaded.conversation_id, said, options)
+        except TurnConflictError:
+            logger.warning("run %s in %r was stored before, with other messages", key, loaded.conversation_id)
+        except ConflictError as conflict:
+            if self._on_conflict != "branch":
+                conflict.result = result
+                raise
+            return await self._branch(loaded, said)
+        except Exception:
+            logger.exception("the turn of run %s in %r was not stored", key, loaded.conversation_id)
+        return loaded.conversation_id
+
+    async def _branch(self, loaded: Window, said: Said) -> str:
+        conversation_id = branch = loaded.conversation_id
+        try:
+            try:
+                branch = await self._conversation.async_fork_conversation(conversation_id, turns=loaded.total_turns)
+            except UnknownConversationError:  # it has been deleted meanwhile
+                branch = await self._conversation.async_new_conversation()
+            await self._add_turn(branch, said, {"metadata": {"branched_from": conversation_id}})
+        except Exception:
+            logger.exception("the turn of a run in %r, which has gone another way, was not stored", conversation_id)
+        else:
+            logger.warning("%r has gone another way; the turn is in the new conversation %r", conversation_id, branch)
+        return branch
+
+    async def _add_turn(self, conversation_id: str, said: Said, options: dict[str, Any]) -> None:
+        add = self._conversation.async_add_turn
+        try:
+            await add(conversation_id, *said, **options, summarize=False)
+        except Warning as warning:  # who makes warnings errors is to see it, and gets it once; the turn comes first
+            logger.warning("%s", warning)
+            await add(conversation_id, *said, **options, summarize=False)
