@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from firefly_memory import (
     DatabaseStoreError,
     EntryStore,
     MemoryEntry,
+    MemoryManager,
+    SQLiteStore,
     StoreTimeoutError,
     adapt,
 )
@@ -295,3 +299,43 @@ def test_nobody_waits_for_ever_for_a_backend_that_hangs(monkeypatch: pytest.Monk
         await task
 
     asyncio.run(wait())
+
+
+class Sealing:
+    """Around a store, as a user would write it: contents are sealed on their way in and opened on their way out."""
+
+    def __init__(self, inner: EntryStore) -> None:
+        self._inner = inner
+
+    def save(self, namespace: str, entry: MemoryEntry) -> None:
+        sealed = b64encode(json.dumps(entry.content).encode()).decode()[::-1]
+        self._inner.save(namespace, entry.model_copy(update={"content": sealed}))
+
+    def load(self, namespace: str) -> list[MemoryEntry]:
+        return [self._opened(entry) for entry in self._inner.load(namespace)]
+
+    def load_by_key(self, namespace: str, key: str) -> MemoryEntry | None:
+        entry = self._inner.load_by_key(namespace, key)
+        return None if entry is None else self._opened(entry)
+
+    def delete(self, namespace: str, entry_id: str) -> None:
+        self._inner.delete(namespace, entry_id)
+
+    def clear(self, namespace: str) -> None:
+        self._inner.clear(namespace)
+
+    def _opened(self, entry: MemoryEntry) -> MemoryEntry:
+        return entry.model_copy(update={"content": json.loads(b64decode(entry.content[::-1]))})
+
+
+def test_a_store_that_seals_contents_gives_back_what_it_was_given(tmp_path: Path) -> None:
+    value = {"a": [1, {"b": None}], "é\x00": "\ud800", "n": 2**70}
+    with SQLiteStore(tmp_path / "sealed.db") as inner:
+        memory = MemoryManager(store=Sealing(inner))
+        memory.set_fact("dict", value)
+        memory.add_turn("c", "prompt", "answer", [{"role": "user", "content": value}])
+        assert memory.get_fact("dict") == value
+        assert memory.working.to_dict() == {"dict": value}
+        (turn,) = memory.conversation.get_turns("c")
+        assert turn.raw_messages == [{"role": "user", "content": value}]
+        assert all(isinstance(entry.content, str) for name in inner.namespaces() for entry in inner.load(name))
