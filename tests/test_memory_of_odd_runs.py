@@ -348,13 +348,14 @@ async def test_what_was_asked_is_kept_though_nobody_was_asked(manager: MemoryMan
     assert [text for text in scripted.texts[0] if "BinaryContent" not in text] == ["one", "three"]
 
 
-async def test_a_run_id_that_is_used_again_is_stored_once(
+async def test_a_run_id_that_is_used_again_costs_no_turn(
     manager: MemoryManager, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent = Agent(Scripted().model, capabilities=[Memory(manager)])
     for prompt in ("one", "two"):
-        assert (await agent.run(prompt, conversation_id="c", run_id=f"r {len(prompt)}")).output
-    assert stored(manager) == [("one", "answer 1")]
+        assert (await agent.run(prompt, conversation_id="c", run_id="r")).output
+    assert stored(manager) == [("one", "answer 1"), ("two", "answer 2")]
+    assert [len(turn.raw_messages) for turn in manager.conversation.get_turns("c")] == [2, 2]
     assert "was stored before" in caplog.text
 
 
@@ -409,7 +410,10 @@ async def test_a_fact_that_is_deleted_is_nowhere(store: EntryStore) -> None:
         assert "- secret: 4711" in scripted.instructions[0]
         assert (instructions or "Working") in scripted.instructions[0]
     requests = [turn.raw_messages[0] for turn in manager.conversation.get_turns("c")]
-    assert [request.instructions for request in requests] == ["Be brief.", None]
+    assert [request.instructions for request in requests] == [None, None]
+    await Agent(Scripted().model, instructions="Be kind.", capabilities=[Memory(manager, context=False)]).run("x")
+    (other,) = [name for name in manager.conversation.conversation_ids if name != "c"]
+    assert manager.conversation.get_turns(other)[0].raw_messages[0].instructions == "Be kind."
 
 
 async def test_a_fact_that_a_tool_sets_is_told_at_once(manager: MemoryManager) -> None:

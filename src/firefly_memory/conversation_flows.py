@@ -234,7 +234,7 @@ class ConversationFlows:
         turns = await self._oldest(name, head, due)
         newest_is_among_them = turns[-1].turn_id == head.turns - 1
         candidates = turns[:-1] if newest_is_among_them else turns
-        count = _how_many_to_evict(candidates, due, head.live_tokens > 2 * threshold)
+        count = _how_many_to_evict(turns, len(candidates), due, head.live_tokens > 2 * threshold)
         if count == 0:
             return False
         evicted = turns[:count]
@@ -340,15 +340,14 @@ class ConversationFlows:
         )
 
 
-def _how_many_to_evict(turns: Sequence[ConversationTurn], due: int, overdue: bool) -> int:
+def _how_many_to_evict(turns: Sequence[ConversationTurn], at_most: int, due: int, overdue: bool) -> int:
     """How many of these oldest turns to summarize, for about ``due`` tokens, parting no call from its result.
 
     A call that is still open may be answered in a turn to come, so it is kept, but not for ever.
     """
     links = links_of(turn.raw_messages for turn in turns)
-    at_most = len(turns)
     if links.open_calls and not overdue:
-        at_most = links.open_calls[0]
+        at_most = min(at_most, links.open_calls[0])
     tied: set[int] = set()  # the numbers of turns before which one cannot stop
     for call, result in links.pairs:
         tied.update(range(call + 1, result + 1))

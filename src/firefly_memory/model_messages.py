@@ -1,7 +1,8 @@
 """pydantic-ai's messages as JSON, by its own adapter, and what that adapter forgets.
 
-It reads every image as ``BinaryImage``, bytes among the contents of a tool as text, and tuples as lists. So a message
-with any of these has a note of where they were, in a key that the adapter passes over: ``"~exact": [[kind, place …]]``.
+In contents and metadata it reads every image as ``BinaryImage`` or a dict, bytes as text, and tuples as lists. So a
+message with any of these has a note of where they were, in a key that the adapter passes over:
+``"~exact": [[kind, place …], …]``. Other values of Python come back as JSON has them.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64decode
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 Place = list[Any]
 """A kind, and the way to a value: attributes, indexes, keys."""
 
 _KEY = "~exact"
+_ATTRIBUTES = ("content", "metadata")
+_OF_FILES = ("media_type", "vendor_metadata", "identifier")
 
 
 def to_json(messages: Sequence[Any]) -> str:
@@ -38,64 +42,79 @@ def from_json(text: str) -> list[Any]:
     messages = ModelMessagesTypeAdapter.validate_json(text)
     if f'"{_KEY}":' in text:
         for message, noted in zip(messages, json.loads(text), strict=True):
-            for kind, *way in noted.get(_KEY, ()):
-                _restore(message, way, kind)
+            for note in noted.get(_KEY, ()):
+                # What the adapter makes of it is better than nothing, should a note not fit.
+                with suppress(AttributeError, LookupError, TypeError, ValueError):
+                    kind, *way = note
+                    _restore(message, way, kind)
     return messages
 
 
 def _places(message: Any) -> Iterator[Place]:
-    yield from _places_in(message.metadata, ["metadata"])
+    yield from _places_in(message.metadata, ["metadata"], typed=False)
     for number, part in enumerate(message.parts):
-        for name in ("content", "metadata"):
+        for name in _ATTRIBUTES:
             value = getattr(part, name, None)
             if not isinstance(value, str):
-                yield from _places_in(value, ["parts", number, name])
+                yield from _places_in(value, ["parts", number, name], typed=name == "content")
 
 
-def _places_in(value: Any, way: Place) -> Iterator[Place]:
-    """What is inside first: a tuple is made of what is restored."""
-    from pydantic_ai.messages import BinaryContent
+def _places_in(value: Any, way: Place, *, typed: bool) -> Iterator[Place]:
+    """What is inside first: a tuple is made of what is restored. In what is ``typed`` the adapter knows a file when it
+    sees one."""
+    from pydantic_ai.messages import BinaryContent, BinaryImage
 
-    if type(value) is BinaryContent:
-        if value.is_image:
-            yield ["binary", *way]
+    if isinstance(value, BinaryContent):
+        if not typed or (type(value) is BinaryContent and value.is_image):
+            yield ["image" if isinstance(value, BinaryImage) else "binary", *way]
     elif isinstance(value, bytes):
         yield ["bytes", *way]
     elif isinstance(value, (list, tuple)):
         for number, item in enumerate(value):
-            yield from _places_in(item, [*way, number])
+            yield from _places_in(item, [*way, number], typed=typed)
         if isinstance(value, tuple):
             yield ["tuple", *way]
     elif isinstance(value, dict):
         for key, item in value.items():
             if isinstance(key, str):
-                yield from _places_in(item, [*way, key])
+                yield from _places_in(item, [*way, key], typed=typed)
 
 
 def _restore(message: Any, way: Place, kind: str) -> None:
-    holder = message
-    for step in way[:-1]:
-        holder = holder[step] if isinstance(holder, (dict, list)) else getattr(holder, step)
-    if isinstance(holder, (dict, list)):
-        holder[way[-1]] = _restored(holder[way[-1]], kind)
-    else:
-        setattr(holder, way[-1], _restored(getattr(holder, way[-1]), kind))
+    root, *rest = way
+    holder, name = message, "metadata"
+    if root == "parts":
+        number, name, *rest = rest
+        holder = message.parts[number]
+    if name not in _ATTRIBUTES:
+        raise ValueError(f"a note of {name!r}")
+    if not rest:
+        setattr(holder, name, _restored(getattr(holder, name), kind))
+        return
+    inside = getattr(holder, name)
+    for step in rest[:-1]:
+        inside = inside[step]
+    inside[rest[-1]] = _restored(inside[rest[-1]], kind)
 
 
 def _restored(value: Any, kind: str) -> Any:
-    from pydantic_ai.messages import BinaryContent
-
     match kind:
-        case "binary":
-            return BinaryContent(
-                value.data,
-                media_type=value.media_type,
-                vendor_metadata=value.vendor_metadata,
-                identifier=value.identifier,
-            )
+        case "binary" | "image":
+            return _file(value, kind)
         case "bytes":
             return urlsafe_b64decode(value)
         case "tuple":
             return tuple(value)
         case _:
             raise ValueError(f"a note of the unknown kind {kind!r}")
+
+
+def _file(value: Any, kind: str) -> Any:
+    from pydantic_ai.messages import BinaryContent, BinaryImage
+
+    if isinstance(value, BinaryContent):
+        data, given = value.data, {name: getattr(value, name) for name in _OF_FILES}
+    else:
+        data = urlsafe_b64decode(value["data"].replace("+", "-").replace("/", "_"))
+        given = {name: value.get(name) for name in _OF_FILES}
+    return (BinaryImage if kind == "image" else BinaryContent)(data, **given)

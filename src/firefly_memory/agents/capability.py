@@ -20,7 +20,7 @@ from pydantic_ai.tools import ToolDefinition
 from firefly_memory.agents.recording import OnConflict, Recorder, Said, TurnOfSteps
 from firefly_memory.agents.run_state import RunState
 from firefly_memory.agents.shielding import finished
-from firefly_memory.agents.turn_of_run import last_text, prompt_text, response_text
+from firefly_memory.agents.turn_of_run import asked, in_conversation, last_text, prompt_text, response_text
 from firefly_memory.agents.window import load_window
 from firefly_memory.by_url import connect
 from firefly_memory.errors import ConfigurationError, InvalidEntryError
@@ -168,22 +168,22 @@ class Memory(AbstractCapability[Any]):
             with suppress(asyncio.CancelledError):  # the error itself is the one to raise
                 await finished(self._store_what_was_said(ctx, loaded))
             raise
-        messages = self._run.own(result.all_messages(), ctx)
+        messages = self._run.said(result, ctx)
         if self._turn is not None:
             self._turn.messages.extend(messages)
             return result
         if not messages:  # it had nothing to ask, and found its answer in the window
             return result
-        said = Said(prompt_text(ctx.prompt, messages), response_text(result.output, messages), messages)
-        # Whoever goes on with the result's conversation goes on where its turn is.
-        result._state.conversation_id = await self._recorder.add(ctx.run_id, loaded, said, result)  # noqa: SLF001
+        said = Said(_prompt(ctx, messages), response_text(result.output, messages), messages)
+        _goes_on_in(result, await self._recorder.add(ctx.run_id, loaded, said, result))
         return result
 
     async def before_node_run(self, ctx: RunContext[Any], *, node: Any) -> Any:
         """A run that begins with a new prompt leaves no call open behind it."""
         self._run.look_at(ctx)
-        if Agent.is_user_prompt_node(node) and node.user_prompt is not None and node.deferred_tool_results is None:
-            self._run.close_calls(ctx.messages)
+        if Agent.is_user_prompt_node(node):
+            goes_on = node.user_prompt is None or node.deferred_tool_results is not None
+            self._run.prepare(ctx, new_prompt=not goes_on)
         return node
 
     async def before_model_request(
@@ -238,8 +238,24 @@ class Memory(AbstractCapability[Any]):
         if self._turn is not None:
             self._turn.messages.extend(messages)
         elif messages:
-            said = Said(prompt_text(ctx.prompt, messages), last_text(messages), messages)
+            said = Said(_prompt(ctx, messages), last_text(messages), messages)
             await self._recorder.add_broken(ctx.run_id, loaded, said)
+
+
+def _prompt(ctx: RunContext[Any], messages: Sequence[ModelMessage]) -> str:
+    """As the messages have it, if they still do: a history processor may have left something out of it."""
+    if ctx.prompt is None:
+        return ""
+    said = asked(messages)
+    return prompt_text(ctx.prompt if said is None else said)
+
+
+def _goes_on_in(result: AgentRunResult[Any], conversation_id: str) -> None:
+    """Whoever goes on with the result, or with its messages, goes on where its turn is."""
+    state = result._state  # noqa: SLF001
+    if state.conversation_id != conversation_id:
+        state.message_history = in_conversation(state.message_history, conversation_id)
+        state.conversation_id = conversation_id
 
 
 def _several(count: int) -> ConfigurationError:

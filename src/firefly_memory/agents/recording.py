@@ -9,8 +9,9 @@ from typing import Any, Literal, NamedTuple
 from pydantic_ai.messages import ModelMessage
 
 from firefly_memory.agents.shielding import finished
+from firefly_memory.agents.turn_of_run import in_conversation
 from firefly_memory.conversation import ConversationMemory
-from firefly_memory.errors import ConflictError, TurnConflictError, UnknownConversationError
+from firefly_memory.errors import ConflictError, InvalidEntryError, TurnConflictError, UnknownConversationError
 from firefly_memory.names import new_entry_id
 from firefly_memory.turns import Window
 
@@ -72,8 +73,9 @@ class Recorder:
         options = {"idempotency_key": key, "expected_turns": expected}
         try:
             await self._add_turn(loaded.conversation_id, said, options)
-        except TurnConflictError:
+        except TurnConflictError:  # the same run again, after its first result was lost, or one with a borrowed id
             logger.warning("run %s in %r was stored before, with other messages", key, loaded.conversation_id)
+            return await self._append(None, loaded, said, result)
         except ConflictError as conflict:
             if self._on_conflict != "branch":
                 conflict.result = result
@@ -90,6 +92,7 @@ class Recorder:
                 branch = await self._conversation.async_fork_conversation(conversation_id, turns=loaded.total_turns)
             except UnknownConversationError:  # it has been deleted meanwhile
                 branch = await self._conversation.async_new_conversation()
+            said = said._replace(messages=in_conversation(said.messages, branch))
             await self._add_turn(branch, said, {"metadata": {"branched_from": conversation_id}})
         except Exception:
             logger.exception("the turn of a run in %r, which has gone another way, was not stored", conversation_id)
@@ -104,3 +107,6 @@ class Recorder:
         except Warning as warning:  # who makes warnings errors is to see it, and gets it once; the turn comes first
             logger.warning("%s", warning)
             await add(conversation_id, *said, **options, summarize=False)
+        except InvalidEntryError as invalid:  # JSON has no lone surrogates, for example
+            logger.warning("of a turn in %r only the texts are stored: %s", conversation_id, invalid)
+            await add(conversation_id, *said._replace(messages=[]), **options, summarize=False)

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from pydantic_ai import RunContext
-from pydantic_ai.capabilities import ReinjectSystemPrompt
+from pydantic_ai import AgentRunResult, DeferredToolRequests, RunContext
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
     ModelResponse,
+    SystemPromptPart,
     ToolCallPart,
     ToolReturn,
     ToolReturnPart,
     UserPromptPart,
     repair_messages,
 )
-from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.models import Model, ModelRequestContext
 
 from firefly_memory.agents.turn_of_run import own_messages
 from firefly_memory.manager import MemoryManager
 from firefly_memory.messages import summary_text
 from firefly_memory.turns import Window
+
+_EARLIER = "earlier"  # the run of messages that have none, so that nobody takes them for this run's
+
+# What pydantic-ai answers to calls that came with the final result.
+_FINAL = "Final result processed."
+_NOT_USED = "Output tool not used - a final result was already processed."
+_NOT_EXECUTED = "Tool not executed - a final result was already processed."
 
 
 class RunState:
@@ -33,10 +41,12 @@ class RunState:
         self._context = ""
         self._context_as_of: int | None = None
         self._summary = ""
-        self._told: set[str] = set()
+        self._was_told = False
         self._is_given_window = False
+        self._system_prompt: list[SystemPromptPart] | None = None
+        self._output_tools: frozenset[str] = frozenset()
         self._messages: list[ModelMessage] = []
-        self._results: dict[str, ToolReturnPart] = {}
+        self._results: dict[str, list[ToolReturnPart | UserPromptPart]] = {}
 
     def begin(self, loaded: Window, history: list[ModelMessage]) -> None:
         """Put the window into the run's ``history``, unless the caller has given it another one."""
@@ -53,67 +63,118 @@ class RunState:
         """Remember where the messages are: the run changes to another list on its way."""
         self._messages = ctx.messages
 
-    def close_calls(self, history: list[ModelMessage]) -> None:
-        """For a new prompt: calls that were never answered, by a run that broke off or waited, will not be now, and a
-        response that its provider has suspended is not waited for."""
+    def prepare(self, ctx: RunContext[Any], *, new_prompt: bool) -> None:
+        """Make the window fit to go on from. With a new prompt, calls that were never answered, by a run that broke off
+        or waited, will not be now, and a response that its provider has suspended is not waited for."""
         if not self._is_given_window:
             return
+        history = ctx.messages
         newest = history[-1]
-        if isinstance(newest, ModelResponse) and newest.state == "suspended":
+        if new_prompt and isinstance(newest, ModelResponse) and newest.state == "suspended":
             history[-1] = replace(newest, state="interrupted")
-        history[:] = repair_messages(history)
+        repaired = repair_messages(history, repair_last_response=new_prompt)
+        nobodys = (None, ctx.run_id)  # an id that was used before is no reason to take those messages for this run's
+        history[:] = [replace(each, run_id=_EARLIER) if each.run_id in nobodys else each for each in repaired]
 
     async def instructions(self, manager: MemoryManager, *, with_context: bool) -> str:
         """What the model is told beside the messages. Facts are read anew when somebody has written some."""
         if with_context and self._context_as_of != manager.working.writes:
             self._context_as_of = manager.working.writes
             self._context = await manager.async_get_working_context()
-        texts = [text for text in (self._summary, self._context) if text]
-        self._told.update(texts, ["\n\n".join(texts)] if texts else [])
-        return "\n\n".join(texts)
+        told = "\n\n".join(filter(None, (self._summary, self._context)))
+        self._was_told = self._was_told or bool(told)
+        return told
 
     async def with_system_prompt(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """The agent's own system prompt in front: stored turns do not have it."""
-        if not self._is_given_window:
+        """The agent's own system prompt in front: pydantic-ai puts none in front of a history, and stored turns do not
+        have it."""
+        self._output_tools = frozenset(tool.name for tool in request_context.model_request_parameters.output_tools)
+        if not self._is_given_window or ctx.agent is None:
             return request_context
-        return await ReinjectSystemPrompt[Any]().before_model_request(ctx, request_context)
+        if self._system_prompt is None:
+            settings: Any = ctx.model_settings
+            self._system_prompt = await ctx.agent.system_prompt_parts(
+                deps=ctx.deps,
+                model=ctx.model if isinstance(ctx.model, Model) else None,
+                message_history=request_context.messages,
+                prompt=ctx.prompt,
+                usage=ctx.usage,
+                model_settings=settings,
+            )
+        request_context.messages = _in_front(self._system_prompt, request_context.messages)
+        ctx.messages[:] = _in_front(self._system_prompt, ctx.messages)
+        return request_context
 
     def keep_result(self, call: ToolCallPart, result: Any) -> None:
         """A tool has returned, which the messages say only when all that were called at once have."""
-        content, metadata = (result.return_value, result.metadata) if isinstance(result, ToolReturn) else (result, None)
-        part = ToolReturnPart(call.tool_name, content, tool_call_id=call.tool_call_id, metadata=metadata)
-        self._results[call.tool_call_id] = part
+        returned = result if isinstance(result, ToolReturn) else ToolReturn(result)
+        part = ToolReturnPart(
+            call.tool_name, returned.return_value, tool_call_id=call.tool_call_id, metadata=returned.metadata
+        )
+        beside = [UserPromptPart(returned.content)] if returned.content else []
+        self._results[call.tool_call_id] = [part, *beside]
 
-    def own(self, messages: list[ModelMessage], ctx: RunContext[Any]) -> list[ModelMessage]:
-        """Those to be stored of a run that has come to its end."""
-        longest_first = sorted(self._told, key=len, reverse=True)
-        return own_messages(messages, ctx.run_id, longest_first)
+    def said(self, result: AgentRunResult[Any], ctx: RunContext[Any]) -> list[ModelMessage]:
+        """What is to be stored of a run that has come to its end."""
+        own = self._own(result.all_messages(), ctx)
+        waits = isinstance(result.output, DeferredToolRequests) or (own and own[-1].state == "suspended")
+        calls = [] if waits else _open_calls(own)
+        if calls:  # of a stream: what they returned is in its own messages only
+            own.append(_request(ctx, [part for call in self._answered(calls) for part in call]))
+        return own
 
     def said_so_far(self, ctx: RunContext[Any]) -> list[ModelMessage]:
-        """Those to be stored of a run that broke off: what was asked, at least, and the results that there were."""
-        own = self.own(self._messages, ctx)
+        """What is to be stored of a run that broke off: what was asked, at least, and the results that there were."""
+        own = self._own(self._messages, ctx)
         if not own and ctx.prompt is not None:
-            own = [self._request(ctx, [UserPromptPart(ctx.prompt)])]
-        known = [self._results[call_id] for call_id in self._open_calls() if call_id in self._results]
-        return [*own, self._request(ctx, known)] if known else own
+            own = [_request(ctx, [UserPromptPart(ctx.prompt)])]
+        known = [part for call in _open_calls(self._messages) for part in self._results.get(call.tool_call_id, ())]
+        if known or (_open_calls(own) and own[-1].state != "interrupted"):
+            own.append(_request(ctx, known, state="interrupted"))
+        return own
 
-    def _open_calls(self) -> list[str]:
-        calls: dict[str, None] = {}
-        for message in self._messages:
-            for part in message.parts:
-                call_id = getattr(part, "tool_call_id", "")
-                if isinstance(message, ModelResponse) and isinstance(part, ToolCallPart):
-                    calls[call_id] = None
-                elif isinstance(message, ModelRequest):
-                    calls.pop(call_id, None)
-        return list(calls)
+    def _own(self, messages: list[ModelMessage], ctx: RunContext[Any]) -> list[ModelMessage]:
+        # Facts and summaries may be deleted: they are to be in no turn.
+        return own_messages(messages, ctx.run_id, with_instructions=not self._was_told)
 
-    @staticmethod
-    def _request(ctx: RunContext[Any], parts: list[Any]) -> ModelRequest:
-        now = datetime.now(UTC)
-        return ModelRequest(parts=parts, timestamp=now, run_id=ctx.run_id, conversation_id=ctx.conversation_id)
+    def _answered(self, calls: list[ToolCallPart]) -> Iterable[list[ToolReturnPart | UserPromptPart]]:
+        output = _FINAL
+        for call in calls:
+            if call.tool_call_id in self._results:
+                yield self._results[call.tool_call_id]
+            elif call.tool_name in self._output_tools:
+                yield [ToolReturnPart(call.tool_name, output, tool_call_id=call.tool_call_id)]
+                output = _NOT_USED
+            else:
+                yield [ToolReturnPart(call.tool_name, _NOT_EXECUTED, tool_call_id=call.tool_call_id)]
+
+
+def _request(ctx: RunContext[Any], parts: list[Any], **options: Any) -> ModelRequest:
+    now = datetime.now(UTC)
+    return ModelRequest(parts=parts, timestamp=now, run_id=ctx.run_id, conversation_id=ctx.conversation_id, **options)
+
+
+def _open_calls(messages: Iterable[ModelMessage]) -> list[ToolCallPart]:
+    calls: dict[str, ToolCallPart] = {}
+    for message in messages:
+        for part in message.parts:
+            if isinstance(message, ModelResponse) and isinstance(part, ToolCallPart):
+                calls[part.tool_call_id] = part
+            elif isinstance(message, ModelRequest):
+                calls.pop(getattr(part, "tool_call_id", ""), None)
+    return list(calls.values())
+
+
+def _in_front(system_prompt: list[SystemPromptPart], messages: list[ModelMessage]) -> list[ModelMessage]:
+    there = [part for message in messages for part in message.parts if isinstance(part, SystemPromptPart)]
+    first = next((number for number, message in enumerate(messages) if isinstance(message, ModelRequest)), None)
+    if first is None or all(part in there for part in system_prompt):
+        return messages
+    request = messages[first]
+    assert isinstance(request, ModelRequest)
+    return [*messages[:first], replace(request, parts=[*system_prompt, *request.parts]), *messages[first + 1 :]]
 
 
 def _is_summary(message: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import dropwhile
 from typing import Any
@@ -19,27 +19,21 @@ from pydantic_ai.messages import (
 from pydantic_core import to_json
 
 
-def own_messages(messages: Iterable[ModelMessage], run_id: str | None, told: Collection[str]) -> list[ModelMessage]:
-    """Those of one run, without what every run is told anew: the agent's system prompt, and ``told``, the summaries and
-    facts that were in the instructions. A fact that is deleted is to be nowhere else."""
+def own_messages(
+    messages: Iterable[ModelMessage], run_id: str | None, *, with_instructions: bool
+) -> list[ModelMessage]:
+    """Those of one run, without what every run says anew: the agent's system prompt, which is in front of the first."""
     own = [message for message in messages if message.run_id == run_id]
-    if own and isinstance(own[0], ModelRequest) and any(isinstance(part, SystemPromptPart) for part in own[0].parts):
+    if own and isinstance(own[0], ModelRequest) and any(map(_is_system_prompt, own[0].parts)):
         own[0] = replace(own[0], parts=list(dropwhile(_is_system_prompt, own[0].parts)))
-    return [_without(told, message) for message in own if message.parts]
+    if not with_instructions:
+        own = [replace(message, instructions=None) if isinstance(message, ModelRequest) else message for message in own]
+    # A request that says nothing but that the run was interrupted is how pydantic-ai knows which calls to close.
+    return [message for message in own if message.parts or message.state == "interrupted"]
 
 
 def _is_system_prompt(part: object) -> bool:
     return isinstance(part, SystemPromptPart)
-
-
-def _without(told: Collection[str], message: ModelMessage) -> ModelMessage:
-    if not isinstance(message, ModelRequest) or message.instructions is None:
-        return message
-    instructions = message.instructions
-    for text in told:
-        for told_with_its_gap in (f"\n\n{text}", f"{text}\n\n", text):
-            instructions = instructions.replace(told_with_its_gap, "")
-    return message if instructions == message.instructions else replace(message, instructions=instructions or None)
 
 
 def is_model_message(message: object) -> bool:
@@ -47,15 +41,18 @@ def is_model_message(message: object) -> bool:
     return isinstance(message, (ModelRequest, ModelResponse))
 
 
-def prompt_text(prompt: Any, messages: Sequence[ModelMessage]) -> str:
+def prompt_text(prompt: Any) -> str:
     """What the user said, as text."""
-    if prompt is None:
-        parts = (part for message in messages for part in message.parts if isinstance(part, UserPromptPart))
-        prompt = next((part.content for part in parts), "")
-    if isinstance(prompt, str):
-        return prompt
+    if prompt is None or isinstance(prompt, str):
+        return prompt or ""
     texts = (part if isinstance(part, str) else getattr(part, "content", "") for part in prompt)
     return "\n".join(text for text in texts if isinstance(text, str) and text)
+
+
+def asked(messages: Iterable[ModelMessage]) -> Any:
+    """The user's prompt, as the messages have it."""
+    parts = (part for message in messages for part in message.parts if isinstance(part, UserPromptPart))
+    return next((part.content for part in parts), None)
 
 
 def response_text(output: Any, messages: Iterable[ModelMessage] = ()) -> str:
@@ -81,3 +78,8 @@ def last_text(messages: Iterable[ModelMessage]) -> str:
     """The last that the model said, for a run that has no output."""
     texts = [part.content for message in messages for part in message.parts if isinstance(part, TextPart)]
     return texts[-1] if texts else ""
+
+
+def in_conversation(messages: Iterable[ModelMessage], conversation_id: str) -> list[ModelMessage]:
+    """The messages, all said to be of a conversation."""
+    return [replace(message, conversation_id=conversation_id) for message in messages]

@@ -122,7 +122,7 @@ class ReasoningPattern(ABC):
 
 async def _as_one_turn(reasoning: Any, memory: Memory, turn: TurnOfSteps, prompt: Any) -> tuple[Any, str]:
     """Whatever becomes of it, what was said is stored. Returns the output, and the id of the conversation."""
-    asked = prompt_text(prompt, ())
+    asked = prompt_text(prompt)
     try:
         output = await reasoning
     except BaseException:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
@@ -134,7 +135,14 @@ class EntryConversationLog:
             return False
         fork = conversation.fork(fork_id, turns, now)
         # Listed before it is there, as in append(); whoever lists it has it.
-        return await self.create(fork_id, now) and await self._entries.edit(_namespace(fork_id), write)
+        if not await self.create(fork_id, now):
+            return False
+        try:
+            return await self._entries.edit(_namespace(fork_id), write)
+        except BaseException:
+            with suppress(Exception):  # the first error is the one to raise
+                await self.delete(fork_id)
+            raise
 
     async def delete(self, conversation_id: str) -> None:
         def unlist(shelf: Shelf) -> None:

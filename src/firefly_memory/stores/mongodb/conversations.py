@@ -155,8 +155,13 @@ class MongoConversationLog:
             fork = documents.fork_of(there, source, fork_id, count, now)
             life = {"conversation_id": fork_id, "life": fork["life"]}
             # The turns first, in a life that nobody knows of yet: the other document makes all of them appear at once.
-            await connection.all_of(connection.turns.aggregate(documents.copied_turns(there, fork, count)))
-            copied = await connection.settle(connection.turns.count_documents(life))
+            try:
+                await connection.all_of(connection.turns.aggregate(documents.copied_turns(there, fork, count)))
+                copied = await connection.settle(connection.turns.count_documents(life))
+            except BaseException:
+                with suppress(Exception):  # the first error is the one to raise
+                    await connection.settle(connection.turns.delete_many(life))
+                raise
             if copied == count and await self._put_in_place(connection, fork):
                 return True
             await connection.settle(connection.turns.delete_many(life))
