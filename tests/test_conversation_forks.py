@@ -13,6 +13,7 @@ from firefly_memory import (
     ConflictError,
     ConversationMemory,
     EntryStore,
+    MemoryEntry,
     MongoDBStore,
     PostgreSQLStore,
     SQLiteStore,
@@ -22,6 +23,8 @@ from firefly_memory.colours import finish
 from firefly_memory.stores.sql import conversation_operations
 from tests.backends import Place
 from tests.conversing import NOW, a_turn, is_gap_free, new_id
+from tests.five_methods import FolderStore
+from tests.interrupting import cancelled_at
 from tests.test_conversation_races_mongodb import AtCommand
 
 
@@ -159,3 +162,47 @@ def test_an_append_that_has_only_begun_is_not_in_the_way_of_a_copy(place: Place)
         head = finish(store.blocking.conversations.append(fork, a_turn("late"), None))
         assert head is not None
         assert [turn.user_prompt for turn in others.get_turns(fork)] == ["prompt", "late"]
+
+
+async def test_a_copy_that_is_cancelled_leaves_nothing_behind(place: Place) -> None:
+    async with MongoDBStore(place.mongodb(), database="forks") as store:
+        memory, name = ConversationMemory(store=store), new_id()
+        for number in range(50):
+            await memory.async_add_turn(name, f"prompt {number}", "answer")
+        turns = store.database.suspending().turns
+        cancelled = 0
+        for wait in range(1, 10):
+            fork = new_id()
+            try:
+                await cancelled_at(wait, memory.async_fork_conversation(name, fork))
+            except asyncio.CancelledError:
+                cancelled += 1
+            there = len(await memory.async_get_turns(fork))
+            assert there in (0, 50)
+            assert await turns.count_documents({"conversation_id": fork}) == there
+        assert cancelled
+
+
+async def test_a_copy_that_fails_in_a_store_of_ones_own_is_not_there(place: Place) -> None:
+    class Filling(FolderStore):
+        room = 1_000
+
+        def save(self, namespace: str, entry: MemoryEntry) -> None:
+            if self.room == 0:
+                raise OSError("the disk is full")
+            self.room -= 1
+            super().save(namespace, entry)
+
+    inner = Filling(place.directory)
+    memory = ConversationMemory(store=inner)
+    for _ in range(3):
+        memory.add_turn("a", "prompt", "answer")
+    for room in range(5):
+        inner.room = room
+        with pytest.raises(Exception, match="disk is full"):
+            memory.fork_conversation("a", "b")
+        assert memory.conversation_ids == ["a"]
+        assert memory.get_turns("b") == []
+    inner.room = 1_000
+    memory.fork_conversation("a", "b")
+    assert len(memory.get_turns("b")) == 3

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from firefly_memory.messages import first_whole, links_of, replayed, summary_text
+from firefly_memory.messages import first_whole, links_of, replayed, summary_text, without_orphans
 from firefly_memory.names import original_name
 from firefly_memory.stores.conversations import Head, StoredTurn
 from firefly_memory.tokens import TokenEstimator
@@ -67,12 +68,14 @@ def _newest(stored: Sequence[StoredTurn], room: int) -> Sequence[StoredTurn]:
 
 
 def _whole(turns: Sequence[ConversationTurn], *, some_are_missing: bool) -> Sequence[ConversationTurn]:
-    """Those that part no result from its call."""
+    """Those that part no result from its call, and nothing of a result that has none."""
     messages = [turn.raw_messages for turn in turns]
     if some_are_missing:  # a call may be among them: what lies between it and its result goes with it
         return turns[first_whole(messages) :]
-    orphans = set(links_of(messages).orphans)  # their calls were evicted, or never were
-    return [turn for number, turn in enumerate(turns) if number not in orphans]
+    if not links_of(messages).orphans:
+        return turns
+    left = zip(turns, without_orphans(messages), strict=True)  # their calls were evicted, or never were
+    return [replace(turn, raw_messages=own) for turn, own in left if own or not turn.raw_messages]
 
 
 def _as_turn(summary: str, turns: Sequence[ConversationTurn]) -> ConversationTurn:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -170,6 +171,29 @@ def first_whole(turns: Sequence[Sequence[Any]]) -> int:
         if call < first <= result:
             first = result + 1
     return first
+
+
+def without_orphans(turns: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """The messages of each turn without results whose calls are in none; nothing of a turn where they cannot be parted
+    from the rest."""
+    calls: set[str] = set()
+    kept: list[list[Any]] = []
+    for messages in turns:
+        whole: list[Any] = []
+        parted = True
+        for message in messages:
+            found = list(_calls_and_results([message]))
+            orphans = {call_id for is_call, call_id in found if not is_call and call_id not in calls}
+            calls.update(call_id for is_call, call_id in found if is_call)
+            if not orphans:
+                whole.append(message)
+            elif hasattr(message, "parts"):
+                parts = [part for part in message.parts if getattr(part, "tool_call_id", None) not in orphans]
+                whole += [replace(message, parts=parts)] if parts else []
+            else:
+                parted = parted and len(found) == len(orphans) == 1 and message.get("role") == "tool"
+        kept.append(whole if parted else [])
+    return kept
 
 
 def _calls_and_results(messages: Iterable[Any]) -> Iterator[tuple[bool, str]]:

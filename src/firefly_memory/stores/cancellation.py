@@ -1,4 +1,4 @@
-"""Calls in worker threads, for tasks that may be cancelled while they wait.
+"""What is brought to its end although the task that waits for it is cancelled.
 
 A thread cannot be stopped from outside. If its caller went on when it is cancelled, the thread might write much later,
 over what was saved since. So a cancelled caller goes on when its thread has ended, and the thread ends at the next
@@ -7,15 +7,32 @@ point where nothing has been done yet: before it begins, while it waits for a lo
 
 from __future__ import annotations
 
-from asyncio import CancelledError, Event, get_running_loop
-from collections.abc import Callable
+from asyncio import CancelledError, Event, ensure_future, get_running_loop, shield
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+
+
+async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """What ``work`` returns. If this task is cancelled meanwhile, ``CancelledError`` is raised once it is done."""
+    task = ensure_future(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await shield(task)
+        except CancelledError:
+            cancelled = True
+        except BaseException:  # noqa: BLE001, S110 - it is raised below
+            pass
+    result = task.result()
+    if cancelled:
+        raise CancelledError
+    return result
 
 
 class GivenUpError(Exception):

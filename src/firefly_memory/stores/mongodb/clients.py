@@ -8,10 +8,10 @@ import threading
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from bson.codec_options import CodecOptions
@@ -23,10 +23,13 @@ from pymongo.read_concern import ReadConcern
 from firefly_memory.errors import ConfigurationError, NotSupportedError, StoreClosedError
 from firefly_memory.forks import ForkAware
 from firefly_memory.options import at_least, seconds
+from firefly_memory.stores.cancellation import to_its_end
 from firefly_memory.stores.loops import PerLoop, abandon
 from firefly_memory.stores.mongodb.conversation_documents import CONVERSATIONS, TURNS
 from firefly_memory.stores.mongodb.dialogue_documents import DIALOGUE_ENTRIES, DIALOGUES
 from firefly_memory.stores.mongodb.ended_loops import cut_client
+
+T = TypeVar("T")
 
 DURABLE = WriteConcern("majority", j=True)
 
@@ -83,6 +86,10 @@ class Connection:
             cursor = await self.settle(cursor)
         found: list[dict[str, Any]] = await self.settle(cursor.to_list(None))
         return found
+
+    async def finish(self, work: Coroutine[Any, Any, T]) -> T:
+        """What ``work`` returns: work that goes on in the server, and would leave something behind if it were cut."""
+        return await (work if self.settle is passed_on else to_its_end(work))
 
     async def pause(self, seconds: float) -> None:
         if self.settle is passed_on:

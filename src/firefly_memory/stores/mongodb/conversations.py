@@ -153,19 +153,22 @@ class MongoConversationLog:
                 return False
             count = source.turns if turns is None else min(turns, source.turns)
             fork = documents.fork_of(there, source, fork_id, count, now)
-            life = {"conversation_id": fork_id, "life": fork["life"]}
-            # The turns first, in a life that nobody knows of yet: the other document makes all of them appear at once.
-            try:
-                await connection.all_of(connection.turns.aggregate(documents.copied_turns(there, fork, count)))
-                copied = await connection.settle(connection.turns.count_documents(life))
-            except BaseException:
-                with suppress(Exception):  # the first error is the one to raise
-                    await connection.settle(connection.turns.delete_many(life))
-                raise
-            if copied == count and await self._put_in_place(connection, fork):
-                return True
-            await connection.settle(connection.turns.delete_many(life))
-            return False
+            return await connection.finish(self._copied(connection, there, fork, count))
+
+    async def _copied(self, connection: Connection, there: Document, fork: Document, count: int) -> bool:
+        life = {"conversation_id": fork["_id"], "life": fork["life"]}
+        # The turns first, in a life that nobody knows of yet: the other document makes all of them appear at once.
+        try:
+            await connection.all_of(connection.turns.aggregate(documents.copied_turns(there, fork, count)))
+            copied = await connection.settle(connection.turns.count_documents(life))
+        except Exception:
+            with suppress(Exception):  # the first error is the one to raise
+                await connection.settle(connection.turns.delete_many(life))
+            raise
+        if copied == count and await self._put_in_place(connection, fork):
+            return True
+        await connection.settle(connection.turns.delete_many(life))
+        return False
 
     async def _put_in_place(self, connection: Connection, new: Document) -> bool:
         """``False`` if the conversation is there already."""

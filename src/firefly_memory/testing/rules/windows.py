@@ -179,6 +179,30 @@ async def a_result_whose_call_is_gone_takes_nothing_else_along(subject: Subject)
     assert (await memory.get_window(conversation)).turns == (0, 1, 3)
 
 
+@check("C3")
+async def a_result_without_a_call_costs_only_itself(subject: Subject) -> None:
+    memory, conversation = await filled(subject, 2)
+    answer = {"role": "assistant", "content": "the code is 42"}
+    await memory.add_turn(conversation, "which code?", "the code is 42", [RESULT, answer])
+    window = await memory.get_window(conversation)
+    assert window.turns == (0, 1, 2)
+    assert window.messages[-1] == answer
+    assert RESULT not in window.messages
+
+
+@check("C4")
+async def a_call_that_the_newest_turn_answers_is_not_evicted(subject: Subject) -> None:
+    memory = subject.memory(ConversationMemory, summarize_threshold=50, summarizer=lambda turns: f"{len(turns)} turns")
+    conversation = subject.conversation()
+    await memory.add_turn(conversation, "before", "", [{"role": "user", "content": "before"}])
+    await memory.add_turn(conversation, "do it", "", [{"role": "user", "content": "do it " * 20}, CALL])
+    await memory.add_turn(conversation, "", "", [RESULT, {"role": "assistant", "content": "done " * 200}])
+    window = await memory.get_window(conversation)
+    assert CALL in window.messages
+    assert RESULT in window.messages
+    assert window.turns[-2:] == (1, 2)
+
+
 @check("C4")
 async def a_long_summary_goes_before_older_turns(subject: Subject) -> None:
     summary = "word " * 120
