@@ -12,7 +12,8 @@ from typing import Any, Literal, Self, TypeAlias
 
 from pydantic_ai import Agent, AgentRunResult, FunctionToolset, ModelRetry, RunContext
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.capabilities.abstract import WrapRunHandler
+from pydantic_ai.capabilities.abstract import WrapRunHandler, WrapToolExecuteHandler
+from pydantic_ai.exceptions import ToolRetryError
 from pydantic_ai.messages import ModelMessage, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import ToolDefinition
@@ -196,10 +197,22 @@ class Memory(AbstractCapability[Any]):
             request_context.messages = list(await made if inspect.isawaitable(made) else made)
         return request_context
 
-    async def after_tool_execute(
-        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any], result: Any
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],
+        handler: WrapToolExecuteHandler,
     ) -> Any:
-        """What a tool has done is kept, if the run does not come to its end."""
+        """What a tool has done is known, if the run does not come to its end, or its messages do not say it."""
+        self._run.begin_call(call)
+        try:
+            result = await handler(args)
+        except ToolRetryError as retry:
+            self._run.keep_retry(call, retry)
+            raise
         self._run.keep_result(call, result)
         return result
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from pydantic_ai import AgentRunResult, DeferredToolRequests, RunContext
+from pydantic_ai.exceptions import ToolRetryError
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
+    ModelRequestPart,
     ModelResponse,
     SystemPromptPart,
     ToolCallPart,
@@ -46,7 +48,8 @@ class RunState:
         self._system_prompt: list[SystemPromptPart] | None = None
         self._output_tools: frozenset[str] = frozenset()
         self._messages: list[ModelMessage] = []
-        self._results: dict[str, list[ToolReturnPart | UserPromptPart]] = {}
+        self._begun: set[str] = set()
+        self._results: dict[str, list[ModelRequestPart]] = {}
 
     def begin(self, loaded: Window, history: list[ModelMessage]) -> None:
         """Put the window into the run's ``history``, unless the caller has given it another one."""
@@ -107,6 +110,10 @@ class RunState:
         ctx.messages[:] = _in_front(self._system_prompt, ctx.messages)
         return request_context
 
+    def begin_call(self, call: ToolCallPart) -> None:
+        """A tool is about to be executed."""
+        self._begun.add(call.tool_call_id)
+
     def keep_result(self, call: ToolCallPart, result: Any) -> None:
         """A tool has returned, which the messages say only when all that were called at once have."""
         returned = result if isinstance(result, ToolReturn) else ToolReturn(result)
@@ -116,13 +123,20 @@ class RunState:
         beside = [UserPromptPart(returned.content)] if returned.content else []
         self._results[call.tool_call_id] = [part, *beside]
 
+    def keep_retry(self, call: ToolCallPart, retry: ToolRetryError) -> None:
+        """A tool has asked for another try."""
+        self._results[call.tool_call_id] = [retry.tool_retry]
+
     def said(self, result: AgentRunResult[Any], ctx: RunContext[Any]) -> list[ModelMessage]:
         """What is to be stored of a run that has come to its end."""
         own = self._own(result.all_messages(), ctx)
-        waits = isinstance(result.output, DeferredToolRequests) or (own and own[-1].state == "suspended")
-        calls = [] if waits else _open_calls(own)
-        if calls:  # of a stream: what they returned is in its own messages only
-            own.append(_request(ctx, [part for call in self._answered(calls) for part in call]))
+        waiting = _waiting(result.output)
+        suspended = own and own[-1].state == "suspended"
+        calls = [] if suspended else [call for call in _open_calls(own) if call.tool_call_id not in waiting]
+        if calls:  # of a stream, in whose own messages only is what they returned
+            by_tool = getattr(result, "_output_tool_name", None) is not None
+            answers = self._answers(calls, own, output=_FINAL if by_tool else _NOT_USED)
+            own.append(_request(ctx, [part for answer in answers for part in answer]))
         return own
 
     def said_so_far(self, ctx: RunContext[Any]) -> list[ModelMessage]:
@@ -139,14 +153,18 @@ class RunState:
         # Facts and summaries may be deleted: they are to be in no turn.
         return own_messages(messages, ctx.run_id, with_instructions=not self._was_told)
 
-    def _answered(self, calls: list[ToolCallPart]) -> Iterable[list[ToolReturnPart | UserPromptPart]]:
-        output = _FINAL
+    def _answers(
+        self, calls: list[ToolCallPart], own: list[ModelMessage], *, output: str
+    ) -> Iterator[list[ModelRequestPart]]:
+        closed = {getattr(part, "tool_call_id", ""): part for part in repair_messages(own)[-1].parts}
         for call in calls:
             if call.tool_call_id in self._results:
                 yield self._results[call.tool_call_id]
             elif call.tool_name in self._output_tools:
                 yield [ToolReturnPart(call.tool_name, output, tool_call_id=call.tool_call_id)]
                 output = _NOT_USED
+            elif call.tool_call_id in self._begun:  # and was not to be waited for
+                yield [closed[call.tool_call_id]]  # type: ignore[list-item]
             else:
                 yield [ToolReturnPart(call.tool_name, _NOT_EXECUTED, tool_call_id=call.tool_call_id)]
 
@@ -156,14 +174,22 @@ def _request(ctx: RunContext[Any], parts: list[Any], **options: Any) -> ModelReq
     return ModelRequest(parts=parts, timestamp=now, run_id=ctx.run_id, conversation_id=ctx.conversation_id, **options)
 
 
+def _waiting(output: Any) -> set[str]:
+    """The calls that somebody has to answer or approve."""
+    if not isinstance(output, DeferredToolRequests):
+        return set()
+    return {call.tool_call_id for call in (*output.calls, *output.approvals)}
+
+
 def _open_calls(messages: Iterable[ModelMessage]) -> list[ToolCallPart]:
+    """Those of the newest response. What an earlier one left open stays so, and pydantic-ai closes it."""
     calls: dict[str, ToolCallPart] = {}
     for message in messages:
+        if isinstance(message, ModelResponse):
+            calls = {part.tool_call_id: part for part in message.parts if isinstance(part, ToolCallPart)}
+            continue
         for part in message.parts:
-            if isinstance(message, ModelResponse) and isinstance(part, ToolCallPart):
-                calls[part.tool_call_id] = part
-            elif isinstance(message, ModelRequest):
-                calls.pop(getattr(part, "tool_call_id", ""), None)
+            calls.pop(getattr(part, "tool_call_id", ""), None)
     return list(calls.values())
 
 
