@@ -130,13 +130,12 @@ class RunState:
     def said(self, result: AgentRunResult[Any], ctx: RunContext[Any]) -> list[ModelMessage]:
         """What is to be stored of a run that has come to its end."""
         own = self._own(result.all_messages(), ctx)
-        waiting = _waiting(result.output)
-        suspended = own and own[-1].state == "suspended"
-        calls = [] if suspended else [call for call in _open_calls(own) if call.tool_call_id not in waiting]
-        if calls:  # of a stream, in whose own messages only is what they returned
+        if own and own[-1].state != "suspended":
+            # What the tools of a stream's last response returned is in its own messages only.
             by_tool = getattr(result, "_output_tool_name", None) is not None
-            answers = self._answers(calls, own, output=_FINAL if by_tool else _NOT_USED)
-            own.append(_request(ctx, [part for answer in answers for part in answer]))
+            calls = [call for call in _open_calls(own) if call.tool_call_id not in _waiting(result.output)]
+            answers = list(self._answers(calls, output=_FINAL if by_tool else _NOT_USED))
+            own += [_request(ctx, answers)] if answers else []
         return own
 
     def said_so_far(self, ctx: RunContext[Any]) -> list[ModelMessage]:
@@ -153,20 +152,17 @@ class RunState:
         # Facts and summaries may be deleted: they are to be in no turn.
         return own_messages(messages, ctx.run_id, with_instructions=not self._was_told)
 
-    def _answers(
-        self, calls: list[ToolCallPart], own: list[ModelMessage], *, output: str
-    ) -> Iterator[list[ModelRequestPart]]:
-        closed = {getattr(part, "tool_call_id", ""): part for part in repair_messages(own)[-1].parts}
+    def _answers(self, calls: list[ToolCallPart], *, output: str) -> Iterator[ModelRequestPart]:
         for call in calls:
             if call.tool_call_id in self._results:
-                yield self._results[call.tool_call_id]
+                yield from self._results[call.tool_call_id]
             elif call.tool_name in self._output_tools:
-                yield [ToolReturnPart(call.tool_name, output, tool_call_id=call.tool_call_id)]
+                yield ToolReturnPart(call.tool_name, output, tool_call_id=call.tool_call_id)
                 output = _NOT_USED
-            elif call.tool_call_id in self._begun:  # and was not to be waited for
-                yield [closed[call.tool_call_id]]  # type: ignore[list-item]
-            else:
-                yield [ToolReturnPart(call.tool_name, _NOT_EXECUTED, tool_call_id=call.tool_call_id)]
+            elif (
+                call.tool_call_id not in self._begun
+            ):  # others were to wait, and stay open
+                yield ToolReturnPart(call.tool_name, _NOT_EXECUTED, tool_call_id=call.tool_call_id)
 
 
 def _request(ctx: RunContext[Any], parts: list[Any], **options: Any) -> ModelRequest:
