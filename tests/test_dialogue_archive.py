@@ -61,7 +61,7 @@ async def filled(conversations: Stored) -> Stored:
     for name, at in (("a fork", 9), ("z fork", 15), ("the same", None)):
         await conversations.fork("long", at=at, new_conversation_id=name, scope="user\x00")
     await grow(conversations, "a fork", 3)
-    await branch(conversations, "long", 4, 6)
+    await branch(conversations, "long", 4, 16)
     await branch(conversations, "long", 7, 1)
     await branch(conversations, "long", 2, 0)
     await conversations.fork("long", new_conversation_id="at the start", scope="user\x00")
@@ -170,9 +170,9 @@ async def test_a_copy_or_import_that_broke_off_anywhere_goes_on(kind: str, place
                     async def import_(progress: Any) -> None:
                         await async_import_jsonl(target.store, io.StringIO(file.getvalue()), progress=progress)
 
-                    for last in range(3, lines - 9, 7):
+                    for last in range(3, lines - 6, 5):
                         for work in (copy, import_):
-                            for some in (last, last + 9):
+                            for some in (last, last + 6):
                                 with pytest.raises(InterruptedError):
                                     await work(Stop(some))
                                 assert all(holders for _, holders in (await kept(target)).values())
