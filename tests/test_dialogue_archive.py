@@ -18,6 +18,7 @@ from pydantic_ai.conversation_store import ConversationEntry, ConversationRecord
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.usage import RunUsage
+from pymongo import MongoClient
 
 from firefly_memory import (
     ConflictError,
@@ -151,6 +152,30 @@ async def test_an_archive_brings_them_back(kinds: tuple[str, str], place: Place)
         assert again.getvalue().splitlines()[1:] == file.getvalue().splitlines()[1:]
         assert import_jsonl(target.store, again.getvalue().splitlines()) == counts
         await assert_deletions_leave_nothing(target)
+
+
+@pytest.mark.parametrize("kind", ["sqlite-aiosqlite", "postgresql-psycopg", "mongodb-motor"])
+async def test_engines_and_clients_of_the_caller_serve_as_well(kind: str, place: Place) -> None:
+    async with both((kind, kind), place) as (source, target):
+        await filled(source)
+        assert (await async_copy_store(source.store, target.store)).equal
+        await assert_equal(source, target)
+
+
+async def test_so_does_a_client_that_only_blocks(place: Place) -> None:
+    with somewhere("mongodb", place) as where:
+        url, _, name = where.partition("#")
+        async with opened("mongodb", where) as source:
+            await filled(source)
+        with MongoClient[dict[str, Any]](url) as client:
+            blocking = MongoDBStore(client=client, database=name)
+            async with (
+                SQLiteStore(place.directory / "there.db") as there,
+                SQLiteStore(place.directory / "b.db") as other,
+            ):
+                assert copy_store(blocking, there).equal
+                assert (await async_copy_store(blocking, other)).equal
+                await assert_equal(SQLConversationStore(there), SQLConversationStore(other))
 
 
 @pytest.mark.usefixtures("_small_pages")
@@ -380,13 +405,17 @@ async def test_a_damaged_archive_is_refused(place: Place) -> None:
     assert "another conversation" in problem([lines[0], lines[start + 1]])
     assert "lines are missing" in problem([*lines[:-2], lines[-1]])
     assert "ends too early" in problem(lines[:-1])
-    for name, value in (("message", {}), ("kind", 1), ("entry_id", "x" * 513), ("parent_id", 1)):
-        broken = json.dumps({"dialogue_entry": {**first, name: value}})
-        assert f"line {start + 2} " in problem([*lines[: start + 1], broken, *lines[start + 2 :]])
     dialogue = json.loads(lines[start])["dialogue"]
-    for name, value in (("usage", None), ("updated_at", "today"), ("conversation_id", ""), ("branches", [1])):
-        broken = json.dumps({"dialogue": {**dialogue, name: value}})
-        assert f"line {start + 1} " in problem([*lines[:start], broken, *lines[start + 1 :]])
+    wrong: list[tuple[int, str, dict[str, Any], str, Any]] = [
+        *((1, "dialogue_entry", first, *each) for each in (("message", {}), ("kind", 1), ("parent_id", 1))),
+        *((0, "dialogue", dialogue, *each) for each in (("usage", None), ("updated_at", "today"), ("branches", [1]))),
+        (1, "dialogue_entry", first, "entry_id", "x" * 513),
+        (0, "dialogue", dialogue, "conversation_id", ""),
+    ]
+    for after, kind, item, name, value in wrong:
+        number = start + after
+        broken = json.dumps({kind: {**item, name: value}})
+        assert f"line {number + 1} " in problem([*lines[:number], broken, *lines[number + 1 :]])
 
 
 async def test_an_archive_made_before_there_were_any_is_read(place: Place) -> None:

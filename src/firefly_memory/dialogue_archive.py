@@ -112,7 +112,7 @@ class DialogueWriter:
     """Writes dialogues, each followed by its messages. What is there already is passed by if it is the same."""
 
     def __init__(self, log: DialogueLog | None, replaceable: Replaceable = if_unfinished) -> None:
-        self._place = log
+        self._target = log
         self._replaceable = replaceable
         self._item: Item = {"conversation_id": None}
         self._dialogue: Dialogue | None = None  # that is being written
@@ -150,17 +150,18 @@ class DialogueWriter:
 
     @property
     def _log(self) -> DialogueLog:
-        if self._place is None:
+        if self._target is None:
             raise NotSupportedError(CANNOT_BE_KEPT)
-        return self._place
+        return self._target
 
     async def _take_a_step(self, dialogue: Dialogue) -> None:
         new = await self._new_ones()
         if new:
             *branches, head_id = self._held
-            revision = f"{_UNFINISHED}{new_entry_id()}"
+            revision = f"{_UNFINISHED}{new_entry_id()}"  # another one for each step, as for any other write
             unfinished = dialogue._replace(revision=revision, head_id=head_id, branches=branches)
-            await self._write(unfinished._replace(deferred_tool_requests=None), new)
+            unfinished = unfinished._replace(deferred_tool_requests=None)  # which belong to the whole history
+            await self._write(unfinished, new)
             self._there = unfinished
 
     async def _write(self, dialogue: Dialogue, new: list[DialogueEntry]) -> None:
