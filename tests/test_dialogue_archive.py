@@ -407,9 +407,13 @@ async def test_a_damaged_archive_is_refused(place: Place) -> None:
     assert "ends too early" in problem(lines[:-1])
     dialogue = json.loads(lines[start])["dialogue"]
     wrong: list[tuple[int, str, dict[str, Any], str, Any]] = [
-        *((1, "dialogue_entry", first, *each) for each in (("message", {}), ("kind", 1), ("parent_id", 1))),
-        *((0, "dialogue", dialogue, *each) for each in (("usage", None), ("updated_at", "today"), ("branches", [1]))),
+        (1, "dialogue_entry", first, "message", {}),
+        (1, "dialogue_entry", first, "kind", 1),
+        (1, "dialogue_entry", first, "parent_id", 1),
         (1, "dialogue_entry", first, "entry_id", "x" * 513),
+        (0, "dialogue", dialogue, "usage", None),
+        (0, "dialogue", dialogue, "updated_at", "today"),
+        (0, "dialogue", dialogue, "branches", [1]),
         (0, "dialogue", dialogue, "conversation_id", ""),
     ]
     for after, kind, item, name, value in wrong:
