@@ -21,6 +21,7 @@ from firefly_memory import (
     MongoDBStore,
     PostgreSQLStore,
     SQLiteStore,
+    dialogue_archive,
     vocabularies,
 )
 from firefly_memory.testing import Colour
@@ -141,3 +142,9 @@ async def _empty(store: EntryStore) -> None:
 @pytest.fixture
 def manager(store: EntryStore) -> MemoryManager:
     return MemoryManager(store=store)
+
+
+@pytest.fixture
+def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few messages of a dialogue are many."""
+    monkeypatch.setattr(dialogue_archive, "_PAGE", 4)

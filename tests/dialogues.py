@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from firefly_memory import MongoDBStore, PostgreSQLStore, SQLiteStore
 from firefly_memory.agents import MongoConversationStore, SQLConversationStore
+from firefly_memory.names import stored_text
 from firefly_memory.stores.sql.operations import SQLSession
 from tests.backends import Place
 
@@ -88,7 +89,7 @@ async def kept(conversations: Stored) -> Kept:
     entries: Kept = {entry_id: (parent_id, holders) for entry_id, parent_id, holders in rows}
     holders = Counter(parent_id for parent_id, _ in entries.values())
     for record in await conversations.read_records():
-        holders.update({record.head_id, *record.branches})
+        holders.update({stored_text(end) for end in (record.head_id, *record.branches) if end is not None})
     assert {entry_id: held for entry_id, (_, held) in entries.items()} == {each: holders[each] for each in entries}
     return entries
 

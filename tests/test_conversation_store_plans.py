@@ -18,6 +18,7 @@ from sqlalchemy import create_engine
 
 from firefly_memory.stores.sql.postgresql.statements import PostgreSQLStatements
 from firefly_memory.stores.sql.sqlite.statements import SQLiteStatements
+from firefly_memory.stores.sql.statements import Statements
 from tests.backends import Place
 from tests.dialogues import SHARED, Stored, kept, message, opened, somewhere, texts
 
@@ -41,6 +42,8 @@ ASKED: dict[str, tuple[dict[str, Any], str]] = {
     "history": ({"head_id": f"e{LONG - 1}", "limit": WINDOW}, "memory_dialogue_entries_pkey"),
     "released": ({"steps": 5_000}, "idx_dialogue_entries_released"),
     "record": ({"this_id": "c7"}, "memory_dialogues_pkey"),
+    "these": ({"entry_ids": ["e7", "e9"]}, "memory_dialogue_entries_pkey"),
+    "shared": ({"entry_ids": ["e7", "e99"]}, "memory_dialogue_entries_pkey"),
     "newest": ({"limit": WINDOW}, "idx_dialogues_order"),
     "newest_of_scope": ({"limit": WINDOW, "scope": "scope 3"}, "idx_dialogues_scope_order"),
 }
@@ -97,16 +100,21 @@ def postgresql(place: Place) -> Iterator[str]:
 
 async def test_postgresql_reads_by_index(postgresql: str) -> None:
     url, _, name = postgresql.partition("#")
-    statements = PostgreSQLStatements(create_engine("postgresql+psycopg://").dialect, name).dialogues
+    said = PostgreSQLStatements(create_engine("postgresql+psycopg://").dialect, name)
     async with filled("postgresql-asyncpg", postgresql):
         with psycopg.connect(url, autocommit=True) as server:
             for statement, (asked, index) in ASKED.items():
-                prepared = getattr(statements, statement)
-                explained = server.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {prepared.sql}", prepared.parameters(asked))
+                prepared = getattr(said.dialogues, statement)
+                values = prepared.parameters(_parameters(said, asked))
+                explained = server.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {prepared.sql}", values)
                 plan = explained.fetchall()[0][0]
                 assert index in json.dumps(plan), statement
                 assert "Seq Scan" not in json.dumps(plan), statement
                 assert _rows_read(plan[0]["Plan"]) <= (WINDOW if "limit" in asked else 3), statement
+
+
+def _parameters(statements: Statements, asked: dict[str, Any]) -> dict[str, Any]:
+    return {name: statements.texts(value) if isinstance(value, list) else value for name, value in asked.items()}
 
 
 def _released_fork(schema: str) -> Iterator[str]:
@@ -123,13 +131,14 @@ def _rows_read(node: dict[str, Any]) -> float:
 
 
 async def test_sqlite_reads_by_index(place: Place) -> None:
-    statements = SQLiteStatements(create_engine("sqlite://").dialect, None).dialogues
+    said = SQLiteStatements(create_engine("sqlite://").dialect, None)
     with somewhere("sqlite", place) as where:
         async with filled("sqlite", where):
             connection = sqlite3.connect(where)
             for statement, (asked, index) in ASKED.items():
-                prepared = getattr(statements, statement)
-                rows = connection.execute(f"EXPLAIN QUERY PLAN {prepared.sql}", prepared.parameters(asked)).fetchall()
+                prepared = getattr(said.dialogues, statement)
+                values = prepared.parameters(_parameters(said, asked))
+                rows = connection.execute(f"EXPLAIN QUERY PLAN {prepared.sql}", values).fetchall()
                 plan = [row[3] for row in rows]
                 serving = index.replace("_pkey", "_1").replace("memory_", "sqlite_autoindex_memory_")
                 assert any(serving in step for step in plan), plan

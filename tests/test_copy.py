@@ -36,7 +36,7 @@ from firefly_memory import (
     TurnConflictError,
     adapt,
 )
-from firefly_memory.archive import Counts
+from firefly_memory.archive_items import Counts
 from firefly_memory.copying import async_copy_store, copy_store
 from firefly_memory.testing.clock import stopped
 from firefly_memory.testing.rules.values import VALUES

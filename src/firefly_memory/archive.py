@@ -1,7 +1,8 @@
 """Everything a store keeps, as JSON Lines: out in constant memory, in again as often as one likes.
 
 The first line says what the file is, the last one how much is in it. Between them each line is an entry, a conversation
-or a turn, whose conversation came before it. Values are written as :data:`~firefly_memory.codec.DOCUMENT` says.
+or a turn, whose conversation came before it; so it is with a dialogue and its entries, which are what pydantic-ai's
+``ConversationStore`` keeps. Values are written as :data:`~firefly_memory.codec.DOCUMENT` says.
 """
 
 from __future__ import annotations
@@ -13,12 +14,20 @@ from datetime import UTC, datetime
 from typing import IO, Any
 
 from firefly_memory import clock
+from firefly_memory.archive_items import CONVERSATION, DIALOGUE, ENTRY, MESSAGE, TURN, Counts, Item, Placed
 from firefly_memory.codec import DOCUMENT, DecodeError
 from firefly_memory.colours import finish
 from firefly_memory.conversation_export import checked_summarized, turn_as_json, turn_from_json
 from firefly_memory.conversation_flows import Condition, ConversationFlows, Rules
+from firefly_memory.dialogue_archive import (
+    DialogueWriter,
+    Replaceable,
+    dialogues_of,
+    if_unfinished,
+    messages_of,
+)
 from firefly_memory.entries import MemoryEntry, MemoryScope
-from firefly_memory.errors import CorruptDataError, FireflyMemoryError, InvalidEntryError
+from firefly_memory.errors import CorruptDataError, FireflyMemoryError, InvalidEntryError, NotSupportedError
 from firefly_memory.names import original_name, stored_name, stored_text
 from firefly_memory.protocols import Capability, MemoryStore, StoreView
 from firefly_memory.stores.custom import adapt
@@ -30,78 +39,64 @@ FORMAT = "firefly-memory-archive/1"
 _PAGE = 500
 _MOST_TOKENS = 2**53
 
-ENTRY, CONVERSATION, TURN = "entry", "conversation", "turn"
-
-Item = dict[str, Any]
-"""An entry, conversation or turn, as a line holds it."""
-
-Placed = AsyncIterator[tuple[Any, Item]]
-"""Items, each with its place: these grow from one item to the next, and are the same in every store."""
-
-
-@dataclass(slots=True)
-class Counts:
-    """How much an export wrote or an import read."""
-
-    entries: int = 0
-    conversations: int = 0
-    turns: int = 0
-
-    @property
-    def total(self) -> int:
-        return self.entries + self.conversations + self.turns
-
-    def add(self, kind: str) -> None:
-        match kind:
-            case "entry":
-                self.entries += 1
-            case "conversation":
-                self.conversations += 1
-            case _:
-                self.turns += 1
-
-
 Progress = Callable[[Counts], None]
 """Called again and again while an export or import is under way, with what it has done so far."""
 
 
 def export_jsonl(
-    store: MemoryStore, file: IO[str], *, raw_messages: bool = True, progress: Progress | None = None
+    store: MemoryStore,
+    file: IO[str],
+    *,
+    raw_messages: bool = True,
+    dialogues: bool = True,
+    progress: Progress | None = None,
 ) -> Counts:
     """Write all live entries and all conversations of ``store`` to ``file``, and return how many.
 
     With ``raw_messages=False`` turns are written without their messages. What is saved meanwhile may or may not be in
-    the file. Of a store without ``Capability.LISTING``, only the conversations are written.
+    the file. Of a store without ``Capability.LISTING``, only the conversations are written. Those of pydantic-ai's
+    ``ConversationStore``, which are all messages, are left out with ``raw_messages=False`` or ``dialogues=False``.
     """
     counts = Counts()
-    for line in _at_once(_lines(adapt(store).blocking, counts, raw_messages=raw_messages)):
+    for line in _at_once(_lines(adapt(store).blocking, counts, raw_messages, dialogues)):
         file.write(line)
         _report(progress, counts)
     return counts
 
 
 async def async_export_jsonl(
-    store: MemoryStore, file: IO[str], *, raw_messages: bool = True, progress: Progress | None = None
+    store: MemoryStore,
+    file: IO[str],
+    *,
+    raw_messages: bool = True,
+    dialogues: bool = True,
+    progress: Progress | None = None,
 ) -> Counts:
     counts = Counts()
-    async for line in _lines(adapt(store).suspending, counts, raw_messages=raw_messages):
+    async for line in _lines(adapt(store).suspending, counts, raw_messages, dialogues):
         file.write(line)
         _report(progress, counts)
     return counts
 
 
-def import_jsonl(store: MemoryStore, file: Iterable[str], *, progress: Progress | None = None) -> Counts:
+def import_jsonl(
+    store: MemoryStore, file: Iterable[str], *, dialogues: bool = True, progress: Progress | None = None
+) -> Counts:
     """Save what :func:`export_jsonl` wrote, and return how much.
 
     Importing the same again changes nothing, so an import that broke off is simply started again. An entry takes the
-    place of the one with its id; a conversation that has other turns already is a ``TurnConflictError``. A file that is
-    damaged or ends too early is a ``CorruptDataError`` that names the line; what came before it has been saved.
+    place of the one with its id; a conversation that has other turns already is a ``TurnConflictError``, and one of
+    pydantic-ai that is another one already a ``ConflictError``. A file that is damaged or ends too early is a
+    ``CorruptDataError`` that names the line; what came before it has been saved. Conversations of pydantic-ai are a
+    ``NotSupportedError`` in a store that cannot keep them, unless ``dialogues=False`` leaves them out.
     """
-    return finish(_import(adapt(store).blocking, file, progress))
+    return finish(_import(adapt(store).blocking, file, dialogues, progress))
 
 
-async def async_import_jsonl(store: MemoryStore, file: Iterable[str], *, progress: Progress | None = None) -> Counts:
-    return await _import(adapt(store).suspending, file, progress)
+async def async_import_jsonl(
+    store: MemoryStore, file: Iterable[str], *, dialogues: bool = True, progress: Progress | None = None
+) -> Counts:
+    return await _import(adapt(store).suspending, file, dialogues, progress)
 
 
 async_export_jsonl.__doc__ = export_jsonl.__doc__
@@ -123,7 +118,7 @@ def _at_once(lines: AsyncIterator[str]) -> Iterator[str]:
         yield line
 
 
-async def _lines(view: StoreView, counts: Counts, *, raw_messages: bool) -> AsyncIterator[str]:
+async def _lines(view: StoreView, counts: Counts, raw_messages: bool, dialogues: bool) -> AsyncIterator[str]:
     def line(kind: str, item: Item) -> str:
         counts.add(kind)
         return _line({kind: item})
@@ -136,7 +131,13 @@ async def _lines(view: StoreView, counts: Counts, *, raw_messages: bool) -> Asyn
         yield line(CONVERSATION, conversation)
         async for _, turn in turns_of(view, conversation["conversation_id"], raw_messages=raw_messages):
             yield line(TURN, turn)
-    yield _line({"end": {"entries": counts.entries, "conversations": counts.conversations, "turns": counts.turns}})
+    if raw_messages and dialogues:
+        given: set[str] = set()
+        async for _, dialogue in dialogues_of(view.dialogues):
+            yield line(DIALOGUE, dialogue)
+            async for _, message in messages_of(view.dialogues, dialogue, given, given):
+                yield line(MESSAGE, message)
+    yield _line({"end": counts.as_dict()})
 
 
 async def entries_of(view: StoreView) -> Placed:
@@ -198,9 +199,9 @@ async def _conversations(flows: ConversationFlows) -> AsyncIterator[Conversation
             return
 
 
-async def _import(view: StoreView, file: Iterable[str], progress: Progress | None) -> Counts:
+async def _import(view: StoreView, file: Iterable[str], dialogues: bool, progress: Progress | None) -> Counts:
     counts = Counts()
-    reader = _LineReader(view, counts)
+    reader = _LineReader(view, counts, dialogues)
     number = 0
     try:
         for number, line in enumerate(file, 1):
@@ -211,6 +212,8 @@ async def _import(view: StoreView, file: Iterable[str], progress: Progress | Non
                     raise
                 place = f"line {number} of the archive"
                 raise CorruptDataError("import", place, f"{type(exc).__name__}: {exc}") from exc
+            except NotSupportedError as exc:
+                raise NotSupportedError(f"line {number} of the archive: {exc}") from exc
             _report(progress, counts)
     except UnicodeDecodeError as exc:
         raise CorruptDataError("import", f"the archive after line {number}", f"it is not UTF-8: {exc}") from exc
@@ -221,9 +224,11 @@ async def _import(view: StoreView, file: Iterable[str], progress: Progress | Non
 
 class Reader:
     """Saves item after item; entries in batches. With ``replace``, entries take the place of those with their ids in
-    the order as well. What is ``there`` already is counted and passed by."""
+    the order as well. What is ``there`` already is counted and passed by. Dialogues give way if ``replaceable``."""
 
-    def __init__(self, view: StoreView, counts: Counts, *, replace: bool = False) -> None:
+    def __init__(
+        self, view: StoreView, counts: Counts, *, replace: bool = False, replaceable: Replaceable = if_unfinished
+    ) -> None:
         self._view = view
         self._counts = counts
         self._replace = replace
@@ -231,6 +236,7 @@ class Reader:
         self._batch: list[MemoryEntry] = []
         self._conversation: Item | None = None
         self._turns = 0
+        self._dialogues = DialogueWriter(view.dialogues, replaceable)
 
     async def take(self, kind: str, item: Item, *, there: bool = False) -> None:
         if kind != ENTRY:
@@ -243,6 +249,11 @@ class Reader:
                 await self._take_conversation(item, there)
             case "turn":
                 await self._take_turn(item, there)
+            case "dialogue":
+                await self._finish_conversation()
+                await self._dialogues.begin(item)
+            case "dialogue_entry":
+                await self._dialogues.take(item)
             case _:
                 raise ValueError(f"there are no lines of the kind {kind!r}")
         self._counts.add(kind)
@@ -251,6 +262,7 @@ class Reader:
         """Save what is still to be saved."""
         await self._save_batch()
         await self._finish_conversation()
+        await self._dialogues.finish()
 
     async def _take_entry(self, item: Item) -> None:
         namespace = item.pop("namespace")
@@ -304,7 +316,11 @@ class Reader:
 class _LineReader(Reader):
     """Between the first line and the last."""
 
-    ended = False
+    def __init__(self, view: StoreView, counts: Counts, dialogues: bool) -> None:
+        super().__init__(view, counts)
+        self._left_out = () if dialogues else (DIALOGUE, MESSAGE)
+        self._lines = Counts()
+        self.ended = False
 
     async def take_line(self, number: int, line: dict[str, Any]) -> None:
         if self.ended:
@@ -315,10 +331,12 @@ class _LineReader(Reader):
             return
         ((kind, item),) = line.items()
         if kind != "end":
-            await self.take(kind, item)
+            if kind not in self._left_out:
+                await self.take(kind, item)
+            self._lines.add(kind)
             return
         await self.finish()
-        if item != {name: getattr(self._counts, name) for name in Counts.__slots__}:
+        if Counts(**item) != self._lines:
             raise ValueError("lines are missing")
         self.ended = True
 

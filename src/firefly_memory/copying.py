@@ -14,23 +14,23 @@ from datetime import datetime
 from typing import Any
 
 from firefly_memory import clock
-from firefly_memory.archive import (
-    CONVERSATION,
-    ENTRY,
-    TURN,
-    Counts,
-    Item,
-    Placed,
-    Reader,
-    conversations_of,
-    entries_of,
-    turns_of,
-)
+from firefly_memory.archive import Reader, conversations_of, entries_of, turns_of
+from firefly_memory.archive_items import CONVERSATION, DIALOGUE, ENTRY, MESSAGE, TURN, Counts, Item, Placed
 from firefly_memory.codec import DOCUMENT
 from firefly_memory.colours import finish
+from firefly_memory.dialogue_archive import (
+    CANNOT_BE_KEPT,
+    dialogue_from_json,
+    dialogues_of,
+    has_dialogues,
+    if_earlier_in,
+    messages_of,
+    name_of,
+)
 from firefly_memory.errors import ConflictError, NotSupportedError
 from firefly_memory.protocols import Capability, MemoryStore, StoreView
 from firefly_memory.stores.custom import adapt
+from firefly_memory.stores.dialogues import DialogueLog
 
 Progress = Callable[[str, Counts], None]
 """Called again and again with what is being done, and how far it is."""
@@ -75,37 +75,87 @@ class Copy:
         return self.difference is None and self.source.checksum == self.target.checksum
 
 
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """What is read, and what is written to."""
+
+    source: StoreView
+    target: StoreView
+    dialogues: bool
+    """Whether pydantic-ai's conversations are looked at."""
+
+    async def check_kinds(self) -> None:
+        """Whether the target can keep whatever the source has."""
+        for view in (self.source, self.target):
+            if Capability.LISTING not in view.capabilities:
+                raise NotSupportedError("a copy needs stores that list their entries, which one of these cannot")
+        if self.dialogues and self.target.dialogues is None and await has_dialogues(self.source.dialogues):
+            raise NotSupportedError(CANNOT_BE_KEPT)
+
+    async def target_is_empty(self) -> bool:
+        view = self.target
+        if await view.namespaces(limit=1) or await view.conversations.page(1, None):
+            return False
+        return not (self.dialogues and await has_dialogues(view.dialogues))
+
+    async def pairs(self) -> AsyncIterator[Pair]:
+        """All that is on either side, with what is in the same place of the other."""
+        source, target = self.source, self.target
+        async for mine, theirs in _side_by_side(entries_of(source), entries_of(target)):
+            yield ENTRY, mine, theirs
+        conversations = _side_by_side(conversations_of(source), conversations_of(target), shrinking=True)
+        async for mine, theirs in conversations:
+            yield CONVERSATION, mine, theirs
+            async for my_turn, their_turn in _side_by_side(_turns(source, mine), _turns(target, theirs)):
+                yield TURN, my_turn, their_turn
+        if self.dialogues:
+            async for pair in _pairs_of_dialogues(source.dialogues, target.dialogues):
+                yield pair
+
+
 def copy_store(
-    source: MemoryStore, target: MemoryStore, *, merge: bool = False, progress: Progress | None = None
+    source: MemoryStore,
+    target: MemoryStore,
+    *,
+    merge: bool = False,
+    dialogues: bool = True,
+    progress: Progress | None = None,
 ) -> Copy:
     """Copy all live entries and all conversations of ``source`` into ``target``, then compare the two.
 
     ``target`` may be empty or have a part of the same, as after a copy that broke off. Anything else there is a
     ``ConflictError`` before anything is written, unless ``merge`` is set: then entries take the place of those with
     their ids, and what ``source`` has nothing of stays. A conversation that has other turns is a ``TurnConflictError``.
+
+    Those of pydantic-ai's ``ConversationStore`` are copied too, unless ``dialogues=False`` leaves them out on both
+    sides; if ``target`` cannot keep them, that is a ``NotSupportedError`` before anything is written. One that is in
+    ``target`` gives way to a newer state of it, and otherwise is a ``ConflictError`` if it is another one.
     """
-    return finish(_copy(adapt(source).blocking, adapt(target).blocking, merge, progress))
+    return finish(_copy(_Sides(adapt(source).blocking, adapt(target).blocking, dialogues), merge, progress))
 
 
 async def async_copy_store(
-    source: MemoryStore, target: MemoryStore, *, merge: bool = False, progress: Progress | None = None
+    source: MemoryStore,
+    target: MemoryStore,
+    *,
+    merge: bool = False,
+    dialogues: bool = True,
+    progress: Progress | None = None,
 ) -> Copy:
-    return await _copy(adapt(source).suspending, adapt(target).suspending, merge, progress)
+    return await _copy(_Sides(adapt(source).suspending, adapt(target).suspending, dialogues), merge, progress)
 
 
 async_copy_store.__doc__ = copy_store.__doc__
 
 
-async def _copy(source: StoreView, target: StoreView, merge: bool, progress: Progress | None) -> Copy:
-    for view in (source, target):
-        if Capability.LISTING not in view.capabilities:
-            raise NotSupportedError("a copy needs stores that list their entries, which one of these cannot")
-    if not merge and not await _is_empty(target):
-        await _check(source, target, progress)
+async def _copy(sides: _Sides, merge: bool, progress: Progress | None) -> Copy:
+    await sides.check_kinds()
+    if not merge and not await sides.target_is_empty():
+        await _check(sides, progress)
     result = Copy()
     counts = Counts()
-    reader = Reader(target, counts, replace=merge)
-    async for kind, mine, theirs in _pairs(source, target):
+    reader = Reader(sides.target, counts, replace=merge, replaceable=if_earlier_in(sides.source.dialogues))
+    async for kind, mine, theirs in sides.pairs():
         if mine is not None:
             there = theirs is not None and _canonical(kind, mine) == _canonical(kind, theirs)
             await reader.take(kind, mine, there=there)
@@ -113,19 +163,21 @@ async def _copy(source: StoreView, target: StoreView, merge: bool, progress: Pro
                 result.before.add(kind)
             _report(progress, "copying", counts)
     await reader.finish()
-    await _compare(source, target, result, merge, progress)
+    await _compare(sides, result, merge, progress)
     return result
 
 
-async def _is_empty(view: StoreView) -> bool:
-    return not await view.namespaces(limit=1) and not await view.conversations.page(1, None)
-
-
-async def _check(source: StoreView, target: StoreView, progress: Progress | None) -> None:
+async def _check(sides: _Sides, progress: Progress | None) -> None:
     """Nothing may be lost: the target has a part of what the source has, and nothing else."""
     seen = Counts()
-    async for kind, mine, theirs in _pairs(source, target):
-        if theirs is not None and not _is_part(kind, mine, theirs) and not _is_expired(theirs):
+    may_give_way, is_older = if_earlier_in(sides.source.dialogues), False
+    async for kind, mine, theirs in sides.pairs():
+        is_part = theirs is None or _is_part(kind, mine, theirs) or _is_expired(theirs)
+        if kind == DIALOGUE:  # whose messages come next
+            is_older = False
+            if mine is not None and theirs is not None and not is_part:
+                is_older = await may_give_way(dialogue_from_json(theirs), dialogue_from_json(mine))
+        if theirs is not None and not is_part and not is_older:
             state = "is not in the source" if mine is None else "is another one in the source"
             raise ConflictError(
                 f"{_name(kind, theirs)} of the target {state}; nothing was copied. Copy to an empty place, or merge: "
@@ -143,8 +195,8 @@ def _is_part(kind: str, mine: Item | None, theirs: Item) -> bool:
     return _canonical(kind, mine) == _canonical(kind, theirs)
 
 
-async def _compare(source: StoreView, target: StoreView, result: Copy, merge: bool, progress: Progress | None) -> None:
-    async for kind, mine, theirs in _pairs(source, target):
+async def _compare(sides: _Sides, result: Copy, merge: bool, progress: Progress | None) -> None:
+    async for kind, mine, theirs in sides.pairs():
         if mine is None and theirs is not None and merge:
             result.beyond.add(kind)
             continue
@@ -176,6 +228,10 @@ def _name(kind: str, item: Item) -> str:
             return f"entry {item['entry_id']!r} of namespace {item['namespace']!r}"
         case "conversation":
             return f"conversation {item['conversation_id']!r}"
+        case "dialogue":
+            return name_of(item)
+        case "dialogue_entry":
+            return f"message {item['entry_id']!r} of {name_of(item)}"
         case _:
             return f"turn {item['turn_id']} of conversation {item['conversation_id']!r}"
 
@@ -193,15 +249,17 @@ def _canonical(kind: str, item: Item) -> str:
     return json.dumps(item, sort_keys=True)
 
 
-async def _pairs(source: StoreView, target: StoreView) -> AsyncIterator[Pair]:
-    """All that is in either store, with what is in the same place of the other."""
-    async for mine, theirs in _side_by_side(entries_of(source), entries_of(target)):
-        yield ENTRY, mine, theirs
-    conversations = _side_by_side(conversations_of(source), conversations_of(target), shrinking=True)
-    async for mine, theirs in conversations:
-        yield CONVERSATION, mine, theirs
-        async for my_turn, their_turn in _side_by_side(_turns(source, mine), _turns(target, theirs)):
-            yield TURN, my_turn, their_turn
+async def _pairs_of_dialogues(source: DialogueLog | None, target: DialogueLog | None) -> AsyncIterator[Pair]:
+    given: set[str] = set()
+    async for mine, theirs in _side_by_side(dialogues_of(source), dialogues_of(target)):
+        yield DIALOGUE, mine, theirs
+        meeting: set[str] = set()
+        # By what the source has given on both sides, for the target may have others, which share messages with these.
+        my_messages = messages_of(source, mine, given, meeting)
+        their_messages = messages_of(target, theirs, given, set())
+        async for my_message, their_message in _side_by_side(my_messages, their_messages):
+            yield MESSAGE, my_message, their_message
+        given |= meeting
 
 
 async def _turns(view: StoreView, conversation: Item | None) -> Placed:

@@ -97,6 +97,7 @@ from firefly_memory.entries import MemoryEntry
 
 if TYPE_CHECKING:
     from firefly_memory.stores.conversations import ConversationLog
+    from firefly_memory.stores.dialogues import DialogueLog
 
 
 class Capability(Enum):
@@ -192,6 +193,10 @@ class StoreView(Protocol):
     @property
     def conversations(self) -> ConversationLog:
         """The conversations kept beside the entries; ``ConversationMemory`` is what uses them."""
+
+    @property
+    def dialogues(self) -> DialogueLog | None:
+        """The conversations of pydantic-ai's ``ConversationStore``, in a store that can keep them."""
 
     async def initialize(self, *, migrate: bool | None = None) -> None:
         """Connect, and bring the schema up to date. Idempotent, and done on first use when skipped.

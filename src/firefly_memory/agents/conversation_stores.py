@@ -21,7 +21,7 @@ from firefly_memory.errors import ConfigurationError, CorruptDataError, InvalidE
 from firefly_memory.model_messages import from_json, to_json
 from firefly_memory.names import original_name, stored_name, stored_text
 from firefly_memory.stores.base import EntryStore
-from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, DialogueLog
+from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, DialogueLog, in_line
 
 T = TypeVar("T")
 
@@ -77,15 +77,8 @@ class _StoredConversations(ConversationStore):
         """The entries up to ``head_id``, in order, or the last ``limit`` of them, which is also all that is read."""
         if head_id is None or (limit is not None and limit <= 0):
             return []
-        found = {entry.entry_id: entry for entry in await self._log.history(stored_text(head_id), limit)}
-        line: list[DialogueEntry] = []
-        entry_id: str | None = stored_text(head_id)
-        while entry_id is not None and (limit is None or len(line) < limit):
-            if entry_id not in found:
-                raise KeyError(original_name(entry_id))
-            line.append(found[entry_id])
-            entry_id = line[-1].parent_id
-        return _entries(line[::-1])
+        head_id = stored_text(head_id)
+        return _entries(in_line(await self._log.history(head_id, limit), head_id, limit))
 
 
 class SQLConversationStore(_StoredConversations):

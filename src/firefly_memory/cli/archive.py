@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from firefly_memory.archive import Counts, Progress, export_jsonl, import_jsonl
+from firefly_memory.archive import Progress, export_jsonl, import_jsonl
+from firefly_memory.archive_items import Counts
+from firefly_memory.cli.output import in_words
 from firefly_memory.cli.progress import progress_bar
-from firefly_memory.cli.target import add_url, opened_store
+from firefly_memory.cli.target import add_url, add_without_dialogues, opened_store
 from firefly_memory.errors import ConfigurationError
 
 
@@ -20,12 +22,13 @@ def add_to(commands: Any) -> None:
     export = commands.add_parser(
         "export",
         help="write all entries and conversations to a file of JSON Lines",
-        description="Write all live entries and all conversations to a file of JSON Lines, in constant memory. "
-        "Nothing in the store is changed.",
+        description="Write all live entries and all conversations, those of pydantic-ai's ConversationStore included, "
+        "to a file of JSON Lines, in constant memory. Nothing in the store is changed.",
     )
     add_url(export)
     export.add_argument("file", nargs="?", default="-", help="the file to write, by default the standard output")
-    export.add_argument("--no-messages", action="store_true", help="leave out the messages of turns, keep their texts")
+    export.add_argument("--no-messages", action="store_true", help="leave out all messages, keep the texts of turns")
+    add_without_dialogues(export)
     export.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
     export.set_defaults(run=_export)
     imports = commands.add_parser(
@@ -36,6 +39,7 @@ def add_to(commands: Any) -> None:
     )
     add_url(imports)
     imports.add_argument("file", nargs="?", default="-", help="the file to read, by default the standard input")
+    add_without_dialogues(imports)
     imports.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
     imports.set_defaults(run=_import)
 
@@ -46,13 +50,19 @@ def _export(arguments: argparse.Namespace) -> None:
         _progress(arguments, "exported") as progress,
         _written(arguments.file) as file,
     ):
-        counts = export_jsonl(store, file, raw_messages=not arguments.no_messages, progress=progress)
+        counts = export_jsonl(
+            store,
+            file,
+            raw_messages=not arguments.no_messages,
+            dialogues=not arguments.without_dialogues,
+            progress=progress,
+        )
     _say(arguments, "exported", counts)
 
 
 def _import(arguments: argparse.Namespace) -> None:
     with opened_store(arguments) as store, _progress(arguments, "imported") as progress, _read(arguments.file) as file:
-        counts = import_jsonl(store, file, progress=progress)
+        counts = import_jsonl(store, file, dialogues=not arguments.without_dialogues, progress=progress)
     _say(arguments, "imported", counts)
 
 
@@ -90,13 +100,9 @@ def _read(name: str) -> Iterator[IO[str]]:
 @contextmanager
 def _progress(arguments: argparse.Namespace, done: str) -> Iterator[Progress | None]:
     with progress_bar(done, quiet=arguments.quiet) as show:
-        yield show and (lambda counts: show(counts.total, _words(counts)))
+        yield show and (lambda counts: show(counts.total, in_words(counts)))
 
 
 def _say(arguments: argparse.Namespace, done: str, counts: Counts) -> None:
     if not arguments.quiet:
-        print(f"{done} {_words(counts)}", file=sys.stderr)
-
-
-def _words(counts: Counts) -> str:
-    return f"{counts.entries} entries, {counts.conversations} conversations with {counts.turns} turns"
+        print(f"{done} {in_words(counts)}", file=sys.stderr)

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from firefly_memory.archive import Counts
 from firefly_memory.by_url import connect
 from firefly_memory.cli.exits import Exit
-from firefly_memory.cli.output import show
+from firefly_memory.cli.output import in_words, show
 from firefly_memory.cli.progress import progress_bar
+from firefly_memory.cli.target import add_without_dialogues
 from firefly_memory.copying import Copy, Progress, copy_store
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.settings import read_url_file
@@ -27,9 +27,9 @@ def add_to(commands: Any) -> None:
     copy = commands.add_parser(
         "copy",
         help="copy all entries and conversations into a store of any kind",
-        description="Copy all live entries and all conversations from one store into another of any kind, in constant "
-        "memory, then compare both, value by value. A copy that broke off is simply started again: what is there "
-        "already is not copied twice. The source is only read.",
+        description="Copy all live entries and all conversations, those of pydantic-ai's ConversationStore included, "
+        "from one store into another of any kind, in constant memory, then compare both, value by value. A copy that "
+        "broke off is simply started again: what is there already is not copied twice. The source is only read.",
     )
     for side, what in (("from", "the store to read"), ("to", "the store to copy into")):
         where = copy.add_mutually_exclusive_group(required=True)
@@ -44,6 +44,7 @@ def add_to(commands: Any) -> None:
         help="let the target have other things, which stay; entries take the place of those with their ids. Without "
         "it, nothing is copied into such a target",
     )
+    add_without_dialogues(copy)
     copy.add_argument("--json", action="store_true", help="print a JSON object")
     copy.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
     copy.set_defaults(run=_copy)
@@ -56,9 +57,11 @@ def _copy(arguments: argparse.Namespace) -> int:
     if source.path is not None and not source.path.exists():
         raise ConfigurationError(f"there is no {source.path}")
     with source, target, _progress(arguments) as progress:
-        result = copy_store(source, target, merge=arguments.merge, progress=progress)
+        result = copy_store(
+            source, target, merge=arguments.merge, dialogues=not arguments.without_dialogues, progress=progress
+        )
     if not arguments.quiet or arguments.json:
-        show(arguments, _as_json(result), _in_words(result))
+        show(arguments, _as_json(result), _lines(result))
     if result.equal:
         return Exit.DONE
     print(f"firefly-memory: {_problem(result)}", file=sys.stderr)
@@ -92,22 +95,18 @@ def _is_same(one: EntryStore, other: EntryStore) -> bool:
 @contextmanager
 def _progress(arguments: argparse.Namespace) -> Iterator[Progress | None]:
     with progress_bar("copy", quiet=arguments.quiet or arguments.json) as bar:
-        yield bar and (lambda step, counts: bar(counts.total, f"{step}: {_words(counts)}"))
+        yield bar and (lambda step, counts: bar(counts.total, f"{step}: {in_words(counts)}"))
 
 
-def _words(counts: Counts) -> str:
-    return f"{counts.entries:,} entries, {counts.conversations:,} conversations with {counts.turns:,} turns"
-
-
-def _in_words(result: Copy) -> Iterator[str]:
+def _lines(result: Copy) -> Iterator[str]:
     if not result.equal:
-        yield f"source: {_words(result.source.counts)}; checksum {result.source.checksum}"
-        yield f"target: {_words(result.target.counts)}; checksum {result.target.checksum}"
+        yield f"source: {in_words(result.source.counts)}; checksum {result.source.checksum}"
+        yield f"target: {in_words(result.target.counts)}; checksum {result.target.checksum}"
         return
-    before = f" ({_words(result.before)} were there before)" if result.before.total else ""
-    yield f"copied {_words(result.source.counts)}{before}; both sides have the same checksum {result.source.checksum}"
+    before = f" ({in_words(result.before)} were there before)" if result.before.total else ""
+    yield f"copied {in_words(result.source.counts)}{before}; both sides have the same checksum {result.source.checksum}"
     if result.beyond.total:
-        yield f"the target also has {_words(result.beyond)} of its own"
+        yield f"the target also has {in_words(result.beyond)} of its own"
 
 
 def _problem(result: Copy) -> str:
@@ -118,14 +117,11 @@ def _problem(result: Copy) -> str:
 
 
 def _as_json(result: Copy) -> dict[str, Any]:
-    def counts(of: Counts) -> dict[str, int]:
-        return {name: getattr(of, name) for name in Counts.__slots__}
-
     return {
         "equal": result.equal,
-        "source": {**counts(result.source.counts), "checksum": result.source.checksum},
-        "target": {**counts(result.target.counts), "checksum": result.target.checksum},
-        "there_before": counts(result.before),
-        "only_in_target": counts(result.beyond),
+        "source": {**result.source.counts.as_dict(), "checksum": result.source.checksum},
+        "target": {**result.target.counts.as_dict(), "checksum": result.target.checksum},
+        "there_before": result.before.as_dict(),
+        "only_in_target": result.beyond.as_dict(),
         "difference": result.difference,
     }

@@ -28,6 +28,14 @@ def add_url(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_without_dialogues(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--without-dialogues",
+        action="store_true",
+        help="leave out the conversations of pydantic-ai's ConversationStore",
+    )
+
+
 @contextmanager
 def opened_store(arguments: argparse.Namespace, *, existing: bool = False) -> Iterator[EntryStore]:
     """``existing`` is for commands that only read: they shall not make a file whose name was mistyped."""

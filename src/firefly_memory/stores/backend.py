@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from firefly_memory.codec import Form
 from firefly_memory.protocols import Capability
 from firefly_memory.stores.conversations import ConversationLog
+from firefly_memory.stores.dialogues import DialogueLog
 from firefly_memory.stores.records import Position, Purged, ReadInstant, Record, Row
 
 
@@ -31,6 +32,10 @@ class Backend(Protocol):
     @property
     def conversations(self) -> ConversationLog:
         """The conversations in this place."""
+
+    @property
+    def dialogues(self) -> DialogueLog | None:
+        """The conversations of pydantic-ai in this place, if it can keep them."""
 
     async def initialize(self, migrate: bool | None) -> None: ...
 

@@ -113,6 +113,7 @@ class _CustomBackend:
         self._alone = alone
         self._closed = False
         self.conversations = EntryConversationLog(self)
+        self.dialogues = None
 
     async def initialize(self, migrate: bool | None) -> None:
         self._check_open("initialize")

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
+from firefly_memory.names import original_name
+
 
 class Dialogue(NamedTuple):
     """A dialogue as it is stored, its ids in the form of :func:`~firefly_memory.names.stored_text`."""
@@ -53,6 +55,9 @@ class DialogueLog(Protocol):
     async def records(self, scope: str | None, limit: int | None) -> Sequence[Dialogue]:
         """The newest first, of a scope or of all."""
 
+    async def page(self, limit: int, after: str) -> Sequence[Dialogue]:
+        """The first ``limit`` of those with ids after ``after``, by id in the order of code points."""
+
     async def write(self, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None) -> bool:
         """Store both, if the revision is the ``expected`` one, none if there is none, and the head is there."""
 
@@ -61,6 +66,25 @@ class DialogueLog(Protocol):
 
     async def history(self, head_id: str, limit: int | None) -> Sequence[DialogueEntry]:
         """``head_id`` and the entries before it, up to ``limit``, in any order, and perhaps some others."""
+
+    async def entries(self, entry_ids: Sequence[str]) -> Sequence[DialogueEntry]:
+        """Those of these entries that are there, in any order."""
+
+    async def shared(self, entry_ids: Sequence[str]) -> Sequence[str]:
+        """Those of these entries that have several holders: where histories meet."""
+
+
+def in_line(found: Iterable[DialogueEntry], head_id: str, limit: int | None) -> list[DialogueEntry]:
+    """What :meth:`DialogueLog.history` found, oldest first. ``KeyError`` names the entry that is missing."""
+    by_id = {entry.entry_id: entry for entry in found}
+    line: list[DialogueEntry] = []
+    entry_id: str | None = head_id
+    while entry_id is not None and (limit is None or len(line) < limit):
+        if entry_id not in by_id:
+            raise KeyError(original_name(entry_id))
+        line.append(by_id[entry_id])
+        entry_id = line[-1].parent_id
+    return line[::-1]
 
 
 def ends_of(head_id: str | None, branches: Iterable[str]) -> frozenset[str]:

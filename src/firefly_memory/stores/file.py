@@ -174,6 +174,7 @@ class _FileBackend:
         self._files = files
         self._closed = False
         self.conversations = EntryConversationLog(self)
+        self.dialogues = None
 
     async def initialize(self, migrate: bool | None) -> None:
         with self._working("initialize"):

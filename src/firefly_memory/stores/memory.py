@@ -42,6 +42,7 @@ class _MemoryBackend:
         self._closed = False
         self._lock = ForkSafeLock()
         self.conversations = MemoryConversationLog()
+        self.dialogues = None
 
     async def initialize(self, migrate: bool | None) -> None:
         self._check_open("initialize")

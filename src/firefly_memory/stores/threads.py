@@ -11,6 +11,7 @@ from firefly_memory.colours import finish
 from firefly_memory.protocols import StoreView
 from firefly_memory.stores.cancellation import in_worker_thread
 from firefly_memory.stores.conversations import ConversationLog
+from firefly_memory.stores.dialogues import DialogueLog
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,6 +37,11 @@ class _ThreadedView(_Threaded):
     @property
     def conversations(self) -> ConversationLog:
         return cast("ConversationLog", _Threaded(self._blocking.conversations))
+
+    @property
+    def dialogues(self) -> DialogueLog | None:
+        log = self._blocking.dialogues
+        return None if log is None else cast("DialogueLog", _Threaded(log))
 
 
 async def _in_thread(method: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -13,6 +13,7 @@ from firefly_memory.protocols import ABSENT, Capability, Page
 from firefly_memory.stores.backend import Backend
 from firefly_memory.stores.cancellation import stop_if_given_up
 from firefly_memory.stores.conversations import ConversationLog
+from firefly_memory.stores.dialogues import DialogueLog
 from firefly_memory.stores.records import Record, Row, as_token, from_token, to_entries, to_record
 
 CLEANUP_BATCH = 10_000
@@ -35,6 +36,10 @@ class RecordView:
     @property
     def conversations(self) -> ConversationLog:
         return self._backend.conversations
+
+    @property
+    def dialogues(self) -> DialogueLog | None:
+        return self._backend.dialogues
 
     async def initialize(self, *, migrate: bool | None = None) -> None:
         await self._backend.initialize(migrate)

@@ -59,6 +59,12 @@ class MongoDialogueLog:
             found = await connection.all_of(cursor if limit is None else cursor.limit(limit))
             return [documents.dialogue_of(document) for document in found]
 
+    async def page(self, limit: int, after: str) -> Sequence[Dialogue]:
+        with translated("read_records", self._database.place):
+            connection = await self._connected("read_records")
+            found = connection.dialogues.find({"_id": {"$gt": after}}).sort("_id").limit(limit)
+            return [documents.dialogue_of(document) for document in await connection.all_of(found)]
+
     async def history(self, head_id: str, limit: int | None) -> Sequence[DialogueEntry]:
         with translated("read_history", self._database.place):
             connection = await self._connected("read_history")
@@ -80,6 +86,18 @@ class MongoDialogueLog:
                     line.append(documents.entry_of(found[entry_id]))
                     entry_id = line[-1].parent_id
             return line
+
+    async def entries(self, entry_ids: Sequence[str]) -> Sequence[DialogueEntry]:
+        return [documents.entry_of(each) for each in await self._these({"_id": {"$in": list(entry_ids)}})]
+
+    async def shared(self, entry_ids: Sequence[str]) -> Sequence[str]:
+        several = {"_id": {"$in": list(entry_ids)}, "holders": {"$gt": 1}}
+        return [each["_id"] for each in await self._these(several, {"_id": 1})]
+
+    async def _these(self, wanted: Document, shape: Document | None = None) -> Sequence[Document]:
+        with translated("read_history", self._database.place):
+            connection = await self._connected("read_history")
+            return await connection.all_of(connection.dialogue_entries.find(wanted, shape))
 
     async def write(self, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None) -> bool:
         with translated("write_record", self._database.place), suppress(_ConflictError):

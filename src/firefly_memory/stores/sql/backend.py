@@ -10,6 +10,7 @@ from firefly_memory.protocols import Capability
 from firefly_memory.stores.records import Position, Purged, Record, Row
 from firefly_memory.stores.sql import operations
 from firefly_memory.stores.sql.conversation_log import SQLConversationLog
+from firefly_memory.stores.sql.dialogue_log import SQLDialogueLog
 from firefly_memory.stores.sql.runners import Runner
 from firefly_memory.stores.sql.statements import Statements
 
@@ -22,6 +23,7 @@ class SQLBackend:
         self.read_instant = dialect.read_instant
         self.capabilities = capabilities
         self.conversations = SQLConversationLog(runner, dialect)
+        self.dialogues = SQLDialogueLog(runner)
         self.initialize = runner.initialize
         self.close = runner.close
         self.save = runner.save

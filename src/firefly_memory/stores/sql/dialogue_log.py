@@ -30,6 +30,9 @@ class SQLDialogueLog:
     async def records(self, scope: str | None, limit: int | None) -> Sequence[Dialogue]:
         return await self._run(operations.read_dialogues, scope, limit)
 
+    async def page(self, limit: int, after: str) -> Sequence[Dialogue]:
+        return await self._run(operations.read_dialogue_page, limit, after)
+
     async def write(self, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None) -> bool:
         return await self._uncollided(operations.write_dialogue, dialogue, entries, expected)
 
@@ -38,6 +41,12 @@ class SQLDialogueLog:
 
     async def history(self, head_id: str, limit: int | None) -> Sequence[DialogueEntry]:
         return await self._run(operations.read_history, head_id, limit)
+
+    async def entries(self, entry_ids: Sequence[str]) -> Sequence[DialogueEntry]:
+        return await self._run(operations.read_entries, entry_ids)
+
+    async def shared(self, entry_ids: Sequence[str]) -> Sequence[str]:
+        return await self._run(operations.shared_entries, entry_ids)
 
     async def _uncollided(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run it anew where PostgreSQL gave it up for another transaction: two deletions of dialogues that share

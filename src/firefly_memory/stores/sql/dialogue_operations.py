@@ -34,9 +34,24 @@ def read_dialogues(session: SQLSession, scope: str | None, limit: int | None) ->
     return [statements.dialogue(row) for row in rows]
 
 
+def read_dialogue_page(session: SQLSession, limit: int, after: str) -> list[Dialogue]:
+    statements = session.statements.dialogues
+    return [statements.dialogue(row) for row in session.fetch(statements.page, {"limit": limit, "after": after})]
+
+
 def read_history(session: SQLSession, head_id: str, limit: int | None) -> list[DialogueEntry]:
     values = {"head_id": head_id, "limit": _EVERYTHING if limit is None else limit}
     return [DialogueEntry(*row) for row in session.fetch(session.statements.dialogues.history, values)]
+
+
+def read_entries(session: SQLSession, entry_ids: Sequence[str]) -> list[DialogueEntry]:
+    values = {"entry_ids": session.statements.texts(entry_ids)}
+    return [DialogueEntry(*row) for row in session.fetch(session.statements.dialogues.these, values)]
+
+
+def shared_entries(session: SQLSession, entry_ids: Sequence[str]) -> list[str]:
+    values = {"entry_ids": session.statements.texts(entry_ids)}
+    return [row[0] for row in session.fetch(session.statements.dialogues.shared, values)]
 
 
 def write_dialogue_again(

@@ -52,14 +52,21 @@ class DialogueStatements:
 
     @cached_property
     def newest(self) -> Statement:
-        return self._compiled(self._page())
+        return self._compiled(self._newest())
 
     @cached_property
     def newest_of_scope(self) -> Statement:
-        return self._compiled(self._page().where(self.table.c.scope == _text("scope")))
+        return self._compiled(self._newest().where(self.table.c.scope == _text("scope")))
 
-    def _page(self) -> Any:
+    def _newest(self) -> Any:
         return select(*self._columns()).order_by(self.table.c.updated_at.desc()).limit(_number("limit"))
+
+    @cached_property
+    def page(self) -> Statement:
+        """Some, by id."""
+        place = self._of.by_code_point(self.table.c.conversation_id)
+        some = select(*self._columns()).where(place > _text("after"))
+        return self._compiled(some.order_by(place).limit(_number("limit")))
 
     @cached_property
     def locked(self) -> Statement:
@@ -107,6 +114,18 @@ class DialogueStatements:
         return self._compiled(select(*[whole.c[name] for name in DialogueEntry._fields]))
 
     @cached_property
+    def these(self) -> Statement:
+        """Entries by their ids."""
+        columns = [self.entries.c[name] for name in DialogueEntry._fields]
+        return self._compiled(select(*columns).where(self._is_one_of_these))
+
+    @cached_property
+    def shared(self) -> Statement:
+        """Those that several hold."""
+        e = self.entries.c
+        return self._compiled(select(e.entry_id).where(self._is_one_of_these, e.holders > literal_column("1")))
+
+    @cached_property
     def released(self) -> Statement:
         """Entries that nobody holds, and those before them that only they hold, each locked as it is now."""
         e = self.entries.c
@@ -122,7 +141,7 @@ class DialogueStatements:
 
     @cached_property
     def remove(self) -> Statement:
-        return self._compiled(delete(self.entries).where(self._of.is_one_of(self.entries.c.entry_id, "entry_ids")))
+        return self._compiled(delete(self.entries).where(self._is_one_of_these))
 
     def _columns(self) -> list[Any]:
         return [self._of.value_out(self.table.c[name]) for name in Dialogue._fields]
@@ -136,6 +155,10 @@ class DialogueStatements:
     def _is_this(self) -> ColumnElement[bool]:
         this: ColumnElement[bool] = self.table.c.conversation_id == _text("this_id")
         return this
+
+    @property
+    def _is_one_of_these(self) -> ColumnElement[bool]:
+        return self._of.is_one_of(self.entries.c.entry_id, "entry_ids")
 
     @property
     def _is_expected(self) -> ColumnElement[bool]:

@@ -10,7 +10,6 @@ from firefly_memory.protocols import Capability
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.sql.backend import SQLBackend
 from firefly_memory.stores.sql.borrowed import BoundDatabase
-from firefly_memory.stores.sql.dialogue_log import SQLDialogueLog
 from firefly_memory.stores.sql.runners import Runner
 from firefly_memory.stores.sql.statements import Statements
 from firefly_memory.stores.view import RecordView
@@ -38,11 +37,12 @@ class SQLStore(EntryStore):
 
     def __init__(self, database: _Database) -> None:
         self.database = database
-        self.dialogues = SQLDialogueLog(database.suspending)
-        super().__init__(self._view(database.blocking), self._view(database.suspending))
+        in_loop = self._backend(database.suspending)
+        self.dialogues = in_loop.dialogues
+        super().__init__(RecordView(self._backend(database.blocking)), RecordView(in_loop))
 
-    def _view(self, runner: Runner) -> RecordView:
-        return RecordView(SQLBackend(runner, self._dialect, self._capabilities))
+    def _backend(self, runner: Runner) -> SQLBackend:
+        return SQLBackend(runner, self._dialect, self._capabilities)
 
     def bind(self, connection: Connection | AsyncConnection) -> BoundStore:
         """This store inside the transaction of ``connection``: what it does commits or rolls back with the rest.

@@ -1,0 +1,46 @@
+"""What archives and copies consist of, and how it is counted."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+ENTRY, CONVERSATION, TURN, DIALOGUE, MESSAGE = "entry", "conversation", "turn", "dialogue", "dialogue_entry"
+
+Item = dict[str, Any]
+"""One of these, as a line holds it."""
+
+Placed = AsyncIterator[tuple[Any, Item]]
+"""Items, each with its place: these grow from one item to the next, and are the same in every store."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """How much an export wrote or an import read. ``dialogues`` are pydantic-ai's conversations, with ``messages``."""
+
+    entries: int = 0
+    conversations: int = 0
+    turns: int = 0
+    dialogues: int = 0
+    messages: int = 0
+
+    @property
+    def total(self) -> int:
+        return sum(self.as_dict().values())
+
+    def add(self, kind: str) -> None:
+        match kind:
+            case "entry":
+                self.entries += 1
+            case "conversation":
+                self.conversations += 1
+            case "turn":
+                self.turns += 1
+            case "dialogue":
+                self.dialogues += 1
+            case _:
+                self.messages += 1
+
+    def as_dict(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in Counts.__slots__}
