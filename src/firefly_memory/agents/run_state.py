@@ -159,9 +159,7 @@ class RunState:
             elif call.tool_name in self._output_tools:
                 yield ToolReturnPart(call.tool_name, output, tool_call_id=call.tool_call_id)
                 output = _NOT_USED
-            elif (
-                call.tool_call_id not in self._begun
-            ):  # others were to wait, and stay open
+            elif call.tool_call_id not in self._begun:  # others were to wait, and stay open
                 yield ToolReturnPart(call.tool_name, _NOT_EXECUTED, tool_call_id=call.tool_call_id)
 
 
