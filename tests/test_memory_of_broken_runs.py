@@ -277,6 +277,22 @@ async def test_a_branch_of_a_streamed_run(manager: MemoryManager) -> None:
     assert [prompt for prompt, _ in stored(manager, results[0].conversation_id)] == ["faster", "two"]
 
 
+async def test_whoever_goes_on_with_the_messages_of_a_branch_goes_on_there(manager: MemoryManager) -> None:
+    agent = Agent(Scripted({"meanwhile": {}}, "answer").model, capabilities=[Memory(manager, on_conflict="branch")])
+
+    @agent.tool_plain
+    async def meanwhile() -> str:
+        await manager.conversation.async_add_turn("c", "faster", "yes")
+        return "done"
+
+    result = await agent.run("one", conversation_id="c")
+    assert {message.conversation_id for message in result.all_messages()} == {result.conversation_id} != {"c"}
+    (turn,) = manager.conversation.get_turns(result.conversation_id)
+    assert turn.raw_messages == result.new_messages()
+    await agent.run("two", message_history=result.all_messages())
+    assert [prompt for prompt, _ in stored(manager, result.conversation_id)] == ["one", "two"]
+
+
 async def test_a_branch_of_a_conversation_that_was_deleted_meanwhile(manager: MemoryManager) -> None:
     agent = Agent(Scripted({"forget": {}}, "answer").model, capabilities=[Memory(manager, on_conflict="branch")])
     await manager.conversation.async_add_turn("c", "before", "yes")

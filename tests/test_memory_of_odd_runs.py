@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -20,9 +21,17 @@ from pydantic_ai import (
     ToolReturn,
 )
 from pydantic_ai.agent.spec import AgentSpec
-from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.capabilities import AbstractCapability, ProcessHistory
 from pydantic_ai.exceptions import UsageLimitExceeded
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    SystemPromptPart,
+    TextPart,
+    ToolCallPart,
+    UserPromptPart,
+)
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import UsageLimits
 
@@ -154,7 +163,7 @@ async def test_tools_that_had_returned_when_a_run_was_cancelled_have_returned(ma
 
     @agent.tool_plain
     async def rich() -> ToolReturn:
-        return ToolReturn("the value", metadata={"a": 1})
+        return ToolReturn("the value", content=["look at this", BinaryContent(b"\xff", media_type="image/png")])
 
     @agent.tool_plain
     async def slow() -> None:
@@ -171,6 +180,7 @@ async def test_tools_that_had_returned_when_a_run_was_cancelled_have_returned(ma
     await agent.run("what happened?", conversation_id="c")
     parts = [part for message in scripted.asked[-1] for part in message.parts if part.part_kind == "tool-return"]
     assert [str(part.content)[:20] for part in parts] == ["payment made", "the value", "The tool call was in"]
+    assert any("look at this" in text for text in scripted.texts[-1])
     assert tasks_left() == set()
 
 
@@ -379,7 +389,58 @@ async def test_another_capability_may_recover_a_run(manager: MemoryManager) -> N
     assert (await agent.run("two", conversation_id="c")).output == "fine"
 
 
+async def test_messages_that_json_does_not_have_leave_their_texts(
+    manager: MemoryManager, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent = Agent(Scripted({"look": {}}, "fine").model, capabilities=[Memory(manager)])
+
+    @agent.tool_plain
+    def look() -> str:
+        return "half an emoji: \ud83d"
+
+    assert (await agent.run("one", conversation_id="c")).output == "fine"
+    assert stored(manager) == [("one", "fine")]
+    assert "only the texts are stored" in caplog.text
+    scripted = Scripted()
+    await Agent(scripted.model, capabilities=[Memory(manager)]).run("two", conversation_id="c")
+    assert scripted.texts == [["one", "fine", "two"]]
+
+
+async def test_what_a_history_processor_left_out_is_in_no_text(manager: MemoryManager) -> None:
+    def redacted(messages: list[Any]) -> list[ModelMessage]:
+        made: list[ModelMessage] = []
+        for message in messages:
+            parts = [
+                replace(part, content="my card is ****") if isinstance(part, UserPromptPart) else part
+                for part in message.parts
+            ]
+            made.append(replace(message, parts=parts))
+        return made
+
+    agent = Agent(Scripted().model, capabilities=[Memory(manager), ProcessHistory(redacted)])
+    await agent.run("my card is 4111", conversation_id="c")
+    assert stored(manager) == [("my card is ****", "answer 1")]
+    assert "4111" not in str(manager.conversation.get_turns("c"))
+
+
 # System prompts, facts, scopes
+
+
+async def test_a_system_prompt_of_another_kind_does_not_stand_for_the_agents_own(manager: MemoryManager) -> None:
+    scripted = Scripted({"verify": {}}, "verified", "again")
+    agent = Agent(scripted.model, system_prompt="Never lend.", capabilities=[Memory(manager)])
+
+    @agent.tool
+    def verify(ctx: RunContext[None]) -> str:
+        ctx.enqueue(SystemPromptPart("The user is verified."))
+        return "ok"
+
+    await agent.run("hi", conversation_id="c")
+    await agent.run("lend me", conversation_id="c")
+    first, *_ = scripted.asked[-1]
+    assert [part.part_kind for part in first.parts] == ["system-prompt", "user-prompt"]
+    assert "The user is verified." in str(scripted.texts[-1])
+    assert str(scripted.texts[-1]).count("Never lend.") == 1
 
 
 async def test_each_agent_says_its_own_system_prompt(manager: MemoryManager) -> None:
