@@ -91,6 +91,30 @@ def entry_of(document: Document) -> DialogueEntry:
     return DialogueEntry(document["_id"], document["parent_id"], document["kind"], document["message"])
 
 
+def history(entry_id: str, limit: int | None) -> list[Document]:
+    """An entry and those before it in its chain, so many or all, in one query: nobody has to know its place first."""
+    this: list[Document] = [{"$match": {"_id": entry_id}}]
+    if limit == 1:
+        return this
+    of_chain: list[Document] = [{"$eq": ["$chain", "$$chain"]}, {"$lte": ["$place", "$$last"]}]
+    if limit is not None:
+        of_chain.append({"$gt": ["$place", {"$subtract": ["$$last", limit]}]})
+    before = {
+        "from": DIALOGUE_ENTRIES,
+        "let": {"chain": "$chain", "last": "$place"},
+        "pipeline": [{"$match": {"$expr": {"$and": of_chain}}}],
+        "as": "entry",
+    }
+    return [
+        *this,
+        {"$project": {"chain": 1, "place": 1}},
+        # At once, so that there never is one document of all of them: it might be larger than documents can be.
+        {"$lookup": before},
+        {"$unwind": "$entry"},
+        {"$replaceWith": "$entry"},
+    ]
+
+
 def up_from(document: Document, steps: int | None) -> dict[str, Any]:
     """The entry of ``document`` and those before it in its chain, so many or all."""
     last = document["place"]

@@ -71,16 +71,11 @@ class MongoDialogueLog:
             line: list[DialogueEntry] = []
             entry_id: str | None = head_id
             while entry_id is not None and (limit is None or len(line) < limit):
-                head = await connection.settle(connection.dialogue_entries.find_one({"_id": entry_id}))
-                if head is None:
-                    break
-                entry_id = head["parent_id"]
-                line.append(documents.entry_of(head))
-                if head["place"] == 0 or len(line) == limit:
-                    continue
-                wanted = documents.up_from(head, None if limit is None else limit - len(line) + 1)
-                of_chain = await connection.all_of(connection.dialogue_entries.find(wanted))
+                wanted = documents.history(entry_id, None if limit is None else limit - len(line))
+                of_chain = await connection.all_of(connection.dialogue_entries.aggregate(wanted))
                 found = {document["_id"]: document for document in of_chain}
+                if not found:
+                    break
                 # By their links: on a standalone server a write that broke off may have left others at these places.
                 while entry_id in found and len(line) != limit:
                     line.append(documents.entry_of(found[entry_id]))
