@@ -1,13 +1,17 @@
 """Any runs with ``Memory``, against the same runs of plain pydantic-ai that are given ``message_history``.
 
 What the model is sent has to be the same, request by request, whatever the runs before did: answered, failed, called
-tools that returned, failed, asked for another try, were deferred or had to be approved, streamed or not.
+tools that returned, failed, asked for another try, were deferred or had to be approved, streamed or not. And when runs
+are cancelled anywhere, which plain pydantic-ai remembers less of, what is sent has to be whole.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import random
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -40,6 +44,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolC
 
 from firefly_memory import MemoryManager
 from firefly_memory.agents import Memory
+from tests.interrupting import cancelled_at
 
 TOOLS = ("give", "fail", "retry", "later", "approve", "rich", "more", "final")
 
@@ -253,3 +258,42 @@ async def compare(seed: int, ways: Sequence[str]) -> None:
 async def test_the_model_is_sent_what_plain_pydantic_ai_would_send(seed: int) -> None:
     chance = random.Random(f"ways {seed}")
     await compare(seed, [chance.choice(["run", "run", "stream", "events", "iter"]) for _ in range(6)])
+
+
+@pytest.mark.parametrize("seed", range(150))
+async def test_whenever_runs_are_cancelled_every_call_is_answered_once(
+    seed: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL, "firefly_memory")
+    chance = random.Random(f"cancelled {seed}")
+    manager = MemoryManager()
+    side = Side(seed, TOOLS, manager)
+    for number in range(8):
+        results = _answers(side.waits, chance) if side.waits is not None and chance.random() < 0.6 else None
+        prompt = None if results is not None and chance.random() < 0.5 else f"prompt {number}"
+        run = side.run(chance.choice(["run", "stream", "events", "iter"]), prompt, results)
+        with suppress(asyncio.CancelledError):
+            if chance.random() < 0.5:
+                side.waits = None
+                await cancelled_at(chance.randrange(1, 14), run)
+            else:
+                assert "UserError" not in (await run or "")
+    for sent in side.random.sent:
+        _check_calls_and_results(sent)
+    stored = [part for turn in manager.conversation.get_turns("c") for each in turn.raw_messages for part in each.parts]
+    for kind in ("tool-call", "tool-return"):
+        ids = [part.tool_call_id for part in stored if part.part_kind == kind]
+        assert len(ids) == len(set(ids)), "nothing is stored twice"
+
+
+def _check_calls_and_results(sent: list[dict[str, Any]]) -> None:
+    calls: set[str] = set()
+    for message in sent:
+        ids = [part["tool_call_id"] for part in message["parts"] if part["part_kind"] in ("tool-call", "tool-return")]
+        if message["kind"] == "response":
+            assert not calls, "one was not answered"
+            calls = set(ids)
+        else:
+            assert calls >= set(ids), "one that nobody made was answered"
+            calls -= set(ids)
+    assert not calls

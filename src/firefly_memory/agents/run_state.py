@@ -33,6 +33,7 @@ _EARLIER = "earlier"  # the run of messages that have none, so that nobody takes
 # What pydantic-ai answers to calls that came with the final result.
 _FINAL = "Final result processed."
 _NOT_USED = "Output tool not used - a final result was already processed."
+_INTERRUPTED = "The tool call was interrupted before a result was produced."
 _NOT_EXECUTED = "Tool not executed - a final result was already processed."
 
 
@@ -133,8 +134,9 @@ class RunState:
         if own and own[-1].state != "suspended":
             # What the tools of a stream's last response returned is in its own messages only.
             by_tool = getattr(result, "_output_tool_name", None) is not None
-            calls = [call for call in _open_calls(own) if call.tool_call_id not in _waiting(result.output)]
-            answers = list(self._answers(calls, output=_FINAL if by_tool else _NOT_USED))
+            waiting = _waiting(result.output)
+            calls = [call for call in _open_calls(own) if call.tool_call_id not in waiting]
+            answers = list(self._answers(calls, _FINAL if by_tool else _NOT_USED, goes_on=bool(waiting)))
             own += [_request(ctx, answers)] if answers else []
         return own
 
@@ -152,15 +154,19 @@ class RunState:
         # Facts and summaries may be deleted: they are to be in no turn.
         return own_messages(messages, ctx.run_id, with_instructions=not self._was_told)
 
-    def _answers(self, calls: list[ToolCallPart], *, output: str) -> Iterator[ModelRequestPart]:
+    def _answers(self, calls: list[ToolCallPart], output: str, *, goes_on: bool) -> Iterator[ModelRequestPart]:
         for call in calls:
             if call.tool_call_id in self._results:
                 yield from self._results[call.tool_call_id]
             elif call.tool_name in self._output_tools:
                 yield ToolReturnPart(call.tool_name, output, tool_call_id=call.tool_call_id)
                 output = _NOT_USED
-            elif call.tool_call_id not in self._begun:  # others were to wait, and stay open
+            elif call.tool_call_id not in self._begun:
                 yield ToolReturnPart(call.tool_name, _NOT_EXECUTED, tool_call_id=call.tool_call_id)
+            elif goes_on:  # and nobody has been asked for this one
+                yield ToolReturnPart(
+                    call.tool_name, _INTERRUPTED, tool_call_id=call.tool_call_id, outcome="interrupted"
+                )
 
 
 def _request(ctx: RunContext[Any], parts: list[Any], **options: Any) -> ModelRequest:
