@@ -1,4 +1,4 @@
-"""A model for agents that says what a test tells it to."""
+"""A model for agents that says what a test tells it to, and what is stored of it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pydantic_ai.messages import (
     ToolCallPart,
 )
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
+
+from firefly_memory import MemoryManager
 
 
 class Scripted:
@@ -54,3 +56,8 @@ class Scripted:
             [str(part.content) for message in messages for part in message.parts if hasattr(part, "content")]
             for messages in self.asked
         ]
+
+
+def stored(manager: MemoryManager, conversation_id: str = "c") -> list[tuple[str, str]]:
+    """The texts of a conversation's turns."""
+    return [(turn.user_prompt, turn.assistant_response) for turn in manager.conversation.get_turns(conversation_id)]

@@ -25,11 +25,7 @@ from firefly_memory import ConfigurationError, MemoryManager, connect
 from firefly_memory.agents import FireflyAgent, Memory
 from firefly_memory.stores.sql.session import DriverSession
 from tests.backends import Place
-from tests.scripted import Scripted
-
-
-def stored(manager: MemoryManager, conversation_id: str = "c") -> list[tuple[str, str]]:
-    return [(turn.user_prompt, turn.assistant_response) for turn in manager.conversation.get_turns(conversation_id)]
+from tests.scripted import Scripted, stored
 
 
 async def test_a_run_sends_what_was_said_and_stores_what_it_says(manager: MemoryManager) -> None:

@@ -28,11 +28,7 @@ from firefly_memory import DatabaseStoreError, EntryStore, MemoryManager, StaleC
 from firefly_memory.agents import Memory
 from tests.backends import Place
 from tests.interrupting import cancelled_at
-from tests.scripted import Scripted
-
-
-def stored(manager: MemoryManager, conversation_id: str = "c") -> list[tuple[str, str]]:
-    return [(turn.user_prompt, turn.assistant_response) for turn in manager.conversation.get_turns(conversation_id)]
+from tests.scripted import Scripted, stored
 
 
 async def test_a_run_that_fails_keeps_what_happened(manager: MemoryManager) -> None:
