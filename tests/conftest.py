@@ -7,7 +7,9 @@ from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import psycopg
 import pytest
 from pymongo import monitoring
 from sqlalchemy import event
@@ -27,6 +29,7 @@ from firefly_memory import (
 from firefly_memory.testing import Colour
 from tests import servers
 from tests.backends import Place
+from tests.databases import empty_postgresql
 from tests.used import Used, Using
 from tests.vocabularies import fill_cache
 
@@ -148,3 +151,28 @@ def manager(store: EntryStore) -> MemoryManager:
 def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few messages of a dialogue are many."""
     monkeypatch.setattr(dialogue_archive, "_PAGE", 4)
+
+
+@pytest.fixture
+def admin(place: Place) -> Iterator[psycopg.Connection[Any]]:
+    """A connection to PostgreSQL that may do anything."""
+    with psycopg.connect(place.postgresql(), autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def name(admin: psycopg.Connection[Any]) -> Iterator[str]:
+    """The name of a schema of the test's own, which is dropped after it."""
+    name = f"own_{uuid4().hex[:12]}"
+    yield name
+    admin.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, place: Place) -> Iterator[str]:
+    """Of an empty database of the test's own."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{place.directory}/memory.db"
+        return
+    with empty_postgresql(place.postgresql()) as url:
+        yield url

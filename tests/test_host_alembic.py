@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree
 
@@ -20,15 +19,6 @@ from tests.backends import Place
 from tests.databases import empty_postgresql, execute
 
 PROJECT = Path(__file__).parent / "host_project"
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, place: Place) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{place.directory}/shared.db"
-        return
-    with empty_postgresql(place.postgresql()) as url:
-        yield url
 
 
 @pytest.fixture

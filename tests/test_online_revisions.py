@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -46,15 +45,6 @@ def next_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schema, "REVISIONS", (*schema.REVISIONS, "9000"))
     monkeypatch.setattr(schema, "HEAD", "9000")
     monkeypatch.setattr(schema, "ONLINE", frozenset({"9000"}))
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, place: Place) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{place.directory}/memory.db"
-        return
-    with empty_postgresql(place.postgresql()) as url:
-        yield url
 
 
 def indexes(url: str) -> list[bool]:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import quote
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -23,20 +22,6 @@ DRIVERS = pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
 COLOURS = pytest.mark.parametrize("colour", Colour)
 
 Admin = psycopg.Connection[Any]
-
-
-@pytest.fixture
-def admin(place: Place) -> Iterator[Admin]:
-    with psycopg.connect(place.postgresql(), autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
-def name(admin: Admin) -> Iterator[str]:
-    """The name of a schema of ours."""
-    name = f"patience_{uuid4().hex[:8]}"
-    yield name
-    admin.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -64,20 +63,6 @@ def through(servers_of_the_session: dict[str, Callable[[], str]]) -> Iterator[Ca
 
 def with_driver(url: str, driver: str) -> str:
     return url.replace("postgresql://", f"postgresql+{driver}://")
-
-
-@pytest.fixture
-def admin(place: Place) -> Iterator[Admin]:
-    with psycopg.connect(place.postgresql(), autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
-def name(admin: Admin) -> Iterator[str]:
-    """The name of a schema of ours."""
-    name = f"pgbouncer_{uuid4().hex[:8]}"
-    yield name
-    admin.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
 
 
 @contextmanager
