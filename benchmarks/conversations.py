@@ -155,9 +155,9 @@ def _fill_our_mongodb(url: str) -> Fill:
                 head = documents.new_conversation(name, WHEN)
                 database[documents.CONVERSATIONS].insert_one(head)
                 for start in range(0, turns, _BATCH):
-                    tail = documents.Tail(head["life"], start, start * TOKENS)
+                    tail = documents.Tail(head["life"], start, start * TOKENS, 0)
                     drafts = [_draft(f"{name}/{turn}") for turn in range(start, min(turns, start + _BATCH))]
-                    database[documents.TURNS].insert_many(documents.new_turns(name, drafts, tail))
+                    database[documents.CONVERSATIONS].insert_many(documents.new_turns(name, drafts, tail))
 
     return fill
 

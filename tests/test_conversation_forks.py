@@ -20,6 +20,7 @@ from firefly_memory import (
     UnknownConversationError,
 )
 from firefly_memory.colours import finish
+from firefly_memory.stores.mongodb import conversation_documents
 from firefly_memory.stores.sql import conversation_operations
 from tests.backends import Place
 from tests.conversing import NOW, a_turn, is_gap_free, new_id
@@ -127,7 +128,7 @@ def test_whatever_happens_between_two_commands_a_copy_is_whole(command: int, pla
         MongoDBStore(place.mongodb(), database="forks") as other,
     ):
         memory, others = ConversationMemory(store=store), ConversationMemory(store=other)
-        turns = listened["forks"]["memory_turns"]
+        documents = listened["forks"]["memory_conversations"]
         for act in ("delete", "take"):
             name, fork = new_id(), new_id()
             for _ in range(3):
@@ -145,7 +146,8 @@ def test_whatever_happens_between_two_commands_a_copy_is_whole(command: int, pla
             prompts = [turn.user_prompt for turn in memory.get_turns(fork)]
             assert prompts in ([], ["prompt"] * 3, ["somebody else's"], [*["prompt"] * 3, "somebody else's"])
             assert (fork in memory.conversation_ids) == bool(prompts)
-            assert turns.count_documents({"conversation_id": fork}) == len(prompts), "nothing is left behind"
+            turns = {"conversation_id": fork, "turn_id": {"$exists": True}}
+            assert documents.count_documents(turns) == len(prompts), "nothing is left behind"
 
 
 def test_an_append_that_has_only_begun_is_not_in_the_way_of_a_copy(place: Place) -> None:
@@ -158,7 +160,9 @@ def test_an_append_that_has_only_begun_is_not_in_the_way_of_a_copy(place: Place)
         name, fork = new_id(), new_id()
         others = ConversationMemory(store=other)
         others.add_turn(name, "prompt", "answer")
-        between.arm(3, lambda: others.fork_conversation(name, fork))  # its conversation is there, its turn is not
+        begun = conversation_documents.new_conversation(fork, NOW)  # by a writer who died before it was told
+        listened["forks"]["memory_conversations"].insert_one(begun)
+        between.arm(2, lambda: others.fork_conversation(name, fork))  # seen, but the turn is still to come
         head = finish(store.blocking.conversations.append(fork, a_turn("late"), None))
         assert head is not None
         assert [turn.user_prompt for turn in others.get_turns(fork)] == ["prompt", "late"]
@@ -169,7 +173,7 @@ async def test_a_copy_that_is_cancelled_leaves_nothing_behind(place: Place) -> N
         memory, name = ConversationMemory(store=store), new_id()
         for number in range(50):
             await memory.async_add_turn(name, f"prompt {number}", "answer")
-        turns = store.database.suspending().turns
+        documents = store.database.suspending().conversations
         cancelled = 0
         for wait in range(1, 10):
             fork = new_id()
@@ -179,7 +183,8 @@ async def test_a_copy_that_is_cancelled_leaves_nothing_behind(place: Place) -> N
                 cancelled += 1
             there = len(await memory.async_get_turns(fork))
             assert there in (0, 50)
-            assert await turns.count_documents({"conversation_id": fork}) == there
+            turns = {"conversation_id": fork, "turn_id": {"$exists": True}}
+            assert await documents.count_documents(turns) == there
         assert cancelled
 
 

@@ -12,11 +12,11 @@ import pymongo
 import pytest
 from pymongo import monitoring
 
-from firefly_memory import InvalidEntryError, MongoDBStore, StoreClosedError
+from firefly_memory import ConflictError, InvalidEntryError, MongoDBStore, StoreClosedError
 from firefly_memory.colours import finish
-from firefly_memory.stores.conversations import Head
+from firefly_memory.stores.conversations import Appended
 from tests.backends import Place
-from tests.conversing import NOW, a_turn, is_gap_free, new_id
+from tests.conversing import a_turn, is_gap_free, new_id
 from tests.servers import EmbeddedMongoDB
 from tests.worker import ROOT, killed_after, together
 
@@ -50,7 +50,9 @@ class AtCommand(monitoring.CommandListener):
 
 
 @pytest.mark.parametrize("made_again", [False, True])
-def test_a_conversation_deleted_between_insert_and_look_has_the_turn_afterwards(made_again: bool, place: Place) -> None:
+def test_a_conversation_deleted_at_the_moment_of_an_append_has_the_turn_afterwards(
+    made_again: bool, place: Place
+) -> None:
     name, between = new_id(), AtCommand()
     with (
         pymongo.MongoClient[Any](place.mongodb(), event_listeners=[between]) as listened,
@@ -66,13 +68,45 @@ def test_a_conversation_deleted_between_insert_and_look_has_the_turn_afterwards(
 
         for prompt in ("first", "second"):
             assert finish(mine.append(name, a_turn(prompt), None)) is not None
-        between.arm(2, delete)
-        head = finish(mine.append(name, a_turn("late"), None))
-        assert head is not None
-        assert head.turns == 1 + made_again
-        assert finish(mine.head(name)) == head
-        found = listened[DATABASE].memory_turns.find({"conversation_id": name}).sort("turn_id")
+        between.arm(1, delete)
+        appended = finish(mine.append(name, a_turn("late"), None))
+        assert appended is not None
+        assert appended.turns == 1 + made_again
+        turns = {"conversation_id": name, "turn_id": {"$exists": True}}
+        found = listened[DATABASE].memory_conversations.find(turns).sort("turn_id")
         assert [turn["user_prompt"] for turn in found] == ["other"] * made_again + ["late"]
+
+
+def test_of_turns_that_are_appended_together_none_stays_in_a_conversation_that_was_deleted(place: Place) -> None:
+    with (
+        MongoDBStore(place.mongodb(), database=DATABASE) as store,
+        MongoDBStore(place.mongodb(), database=DATABASE) as other,
+    ):
+        mine: Any = store.blocking.conversations
+        name, used = new_id(), a_turn("used")
+        assert finish(mine.append(new_id(), used, None)) is not None
+        assert finish(mine.append(name, a_turn(), None)) is not None
+        finish(other.blocking.conversations.delete(name))
+        with pytest.raises(ConflictError, match="another conversation"):
+            finish(mine.append_all(name, [a_turn("first"), used], None))
+        assert [turn.user_prompt for turn in finish(mine.turns(name, -1, None))] == ["first"]
+        with pymongo.MongoClient[Any](place.mongodb()) as client:
+            turns = {"conversation_id": name, "turn_id": {"$exists": True}}
+            assert client[DATABASE].memory_conversations.count_documents(turns) == 1, "none in the earlier life"
+
+
+def test_a_new_conversation_that_somebody_else_makes_first_has_both_turns(place: Place) -> None:
+    name, between = new_id(), AtCommand()
+    with (
+        pymongo.MongoClient[Any](place.mongodb(), event_listeners=[between]) as listened,
+        MongoDBStore(client=listened, database=DATABASE) as store,
+        MongoDBStore(place.mongodb(), database=DATABASE) as other,
+    ):
+        mine, others = store.blocking.conversations, other.blocking.conversations
+        assert finish(mine.window(name, 10)) is None
+        between.arm(1, lambda: finish(others.append(name, a_turn("other"), None)))
+        assert finish(mine.append(name, a_turn("mine"), None)) == Appended(2, 20, 0)
+        assert [turn.user_prompt for turn in finish(mine.turns(name, -1, None))] == ["other", "mine"]
 
 
 async def test_an_append_cancelled_at_any_await_is_there_or_not_and_can_be_tried_again(place: Place) -> None:
@@ -83,7 +117,7 @@ async def test_an_append_cancelled_at_any_await_is_there_or_not_and_can_be_tried
     ):
         log = store.suspending.conversations
         there = []
-        for number in (1, 2, 3, 4):  # a look, the conversation, the turn, another look
+        for number in (1, 2):  # a look, the conversation with its turn
             for answered in (False, True):
                 name, draft = new_id(), a_turn()
                 task = asyncio.ensure_future(log.append(name, draft, None))
@@ -93,7 +127,7 @@ async def test_an_append_cancelled_at_any_await_is_there_or_not_and_can_be_tried
                 head = await log.head(name)
                 assert head is None or head.turns == 1
                 there.append(head is not None)
-                assert await log.append(name, draft, None) == Head(name, 1, 10, 0, 0, None, NOW, NOW)
+                assert await log.append(name, draft, None) == Appended(1, 10, 0)
                 assert len(await log.turns(name, -1, None)) == 1
         assert (there[0], there[-1]) == (False, True)
 
@@ -109,13 +143,13 @@ async def test_tasks_that_append_to_one_conversation_at_once(place: Place) -> No
         results = await asyncio.gather(*[log.append(name, draft, None) for draft in drafts], return_exceptions=True)
         assert isinstance(results[7], InvalidEntryError)
         assert results.count(None) == 2, "there are thirty keys"
-        heads = [head for head in results if isinstance(head, Head)]
+        heads = [head for head in results if isinstance(head, Appended)]
         assert sorted(head.turns for head in heads) == list(range(1, 30))
         turns = await log.turns(name, -1, None)
         assert is_gap_free(list(turns))
         numbers = {turn.append_id: turn.turn_id for turn in turns}
         for draft, head in zip(drafts, results, strict=True):
-            assert not isinstance(head, Head) or numbers[draft.append_id] == head.turns - 1
+            assert not isinstance(head, Appended) or numbers[draft.append_id] == head.turns - 1
         expecting = await asyncio.gather(*[log.append(name, a_turn(), 29) for _ in range(8)])
         assert [head.turns for head in expecting if head is not None] == [30]
 

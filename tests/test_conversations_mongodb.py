@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
+from random import Random
 from typing import Any
 
 import pymongo
@@ -23,7 +24,8 @@ from firefly_memory import (
     SchemaMismatchError,
 )
 from firefly_memory.colours import finish
-from firefly_memory.stores.conversations import Head
+from firefly_memory.stores.conversation_in_memory import KeptConversation
+from firefly_memory.stores.conversations import Appended, Head
 from firefly_memory.stores.mongodb import conversation_documents
 from firefly_memory.testing import Colour
 from tests.backends import Place
@@ -37,6 +39,10 @@ DATABASE = "conversing"
 Client = pymongo.MongoClient[dict[str, Any]]
 Log = Callable[..., Any]
 """``log("append", conversation_id, draft, None)`` in either colour."""
+
+
+def turns_of(name: str) -> dict[str, Any]:
+    return {"conversation_id": name, "turn_id": {"$exists": True}}
 
 
 @pytest.fixture
@@ -77,14 +83,14 @@ def test_what_was_appended_comes_back_exactly(log: Log) -> None:
     assert log("head", name) == Head(name, 0, 0, 0, 0, None, NOW, NOW)
     later = NOW + timedelta(microseconds=1)
     bare = a_turn(tokens=5, at=later)._replace(messages=None, messages_format=None, metadata={})
-    assert log("append", name, draft, None) == Head(name, 1, 10, 0, 0, None, NOW, NOW)
-    head = log("append", name, bare, 1)
-    assert head == Head(name, 2, 15, 0, 0, None, NOW, later)
+    assert log("append", name, draft, None) == Appended(1, 10, 0)
+    assert log("append", name, bare, 1) == Appended(2, 15, 0)
     turns = [draft._replace(turn_id=0), bare._replace(turn_id=1)]
     assert log("turns", name, -1, None) == turns
     assert log("turns", name, -1, 1) == turns[:1]
     assert log("turns", name, 0, 5) == turns[1:]
     assert log("turns", name, 0, 0) == []
+    head = Head(name, 2, 15, 0, 0, None, NOW, later)
     assert log("window", name, 1_000) == (head, turns)
     assert log("head", name) == head
     assert log("find", name, "once") == turns[0]
@@ -100,6 +106,7 @@ def test_the_documents(log: Log, client: Client) -> None:
     life = conversation["life"]
     assert conversation == {
         "_id": name,
+        "conversation_id": name,
         "life": life,
         "place": f"2024-05-06T07:08:09.000000+00:00/{name}",
         "created_at": NOW.replace(microsecond=0),
@@ -109,9 +116,9 @@ def test_the_documents(log: Log, client: Client) -> None:
         "claim": None,
         "claimed_until": None,
     }
-    first, second = client[DATABASE].memory_turns.find({"conversation_id": name}).sort("turn_id")
+    first, second = client[DATABASE].memory_conversations.find(turns_of(name)).sort("turn_id")
     assert second == {
-        "_id": draft.append_id,
+        "_id": {"turn": draft.append_id},
         "conversation_id": name,
         "life": life,
         "turn_id": 1,
@@ -150,6 +157,40 @@ def test_the_window_is_the_newest_turns_that_fit(log: Log) -> None:
     assert [window(budget) for budget in (0, 4, 1_000)] == [[], [4], [3, 4]]
 
 
+@pytest.mark.parametrize("seed", range(6))
+@COLOURS
+def test_the_window_is_that_of_now_whatever_was_seen_before(
+    colour: Colour, seed: int, opened: Callable[..., Log], client: Client
+) -> None:
+    """A log that has seen a conversation asks for less; what others did meanwhile is in the window all the same."""
+    chance, name = Random(seed), new_id()
+    logs = [opened(colour), opened(colour)]
+    kept = KeptConversation(name, NOW)
+    for _ in range(60):
+        log, act = chance.choice(logs), chance.choice(["append", "append", "append", "append many", "evict", "delete"])
+        if act.startswith("append"):
+            for _ in range(chance.choice([20, 60]) if act == "append many" else 1):
+                draft = a_turn(tokens=chance.choice([1, 5, 30]))
+                there, expected = log("append", name, draft, None), kept.append(draft, None)
+                assert expected is not None
+                assert (there.turns, there.tokens) == (expected.turns, expected.tokens)
+                assert there.evicted_tokens <= expected.evicted_tokens
+        elif act == "evict" and kept.head.turns - kept.head.evicted_turns > 1:
+            turns = chance.randint(kept.head.evicted_turns, kept.head.turns)
+            summary = "so far", turns, sum(turn.tokens for turn in kept.turns[:turns])
+            claim = "claim", kept.head.evicted_turns, NOW, NOW + timedelta(minutes=1)
+            assert kept.claim_summary(*claim)
+            assert log("claim", name, *claim)
+            assert kept.evict("claim", *summary)
+            assert log("evict", name, "claim", *summary)
+        elif act == "delete" and chance.random() < 0.3:
+            log("delete", name)
+            kept = KeptConversation(name, NOW)
+        for each in logs:
+            budget = chance.choice([0, 1, 10, 40, 300, 2**70])
+            assert each("window", name, budget) == (kept.window(budget) if kept.turns else None)
+
+
 def test_a_claim_is_for_one_until_its_time_is_up(log: Log) -> None:
     name, minute = new_id(), timedelta(minutes=1)
     log("append", name, a_turn(tokens=7), None)
@@ -164,7 +205,7 @@ def test_a_claim_is_for_one_until_its_time_is_up(log: Log) -> None:
     assert log("claim", name, "c", 0, NOW, NOW + minute)
     assert log("evict", name, "c", "short", 1, 7)
     assert log("head", name) == Head(name, 1, 7, 1, 7, "short", NOW, NOW)
-    assert log("append", name, a_turn(tokens=7), None) == Head(name, 2, 14, 1, 7, "short", NOW, NOW)
+    assert log("append", name, a_turn(tokens=7), None) == Appended(2, 14, 7)
     assert log("claim", name, "d", 1, NOW, NOW + minute)
     assert not log("claim", new_id(), "e", 0, NOW, NOW + minute)
 
@@ -211,7 +252,7 @@ def test_what_is_refused_is_not_written(log: Log, client: Client) -> None:
     assert log("append", name, a_turn(key="k"), None) is None
     assert log("append", name, a_turn(key="k"), 1) is None
     assert log("append", name, a_turn(key="l"), 1).turns == 2
-    assert client[DATABASE].memory_turns.count_documents({"conversation_id": name}) == 2
+    assert client[DATABASE].memory_conversations.count_documents(turns_of(name)) == 2
 
 
 def test_a_turn_that_is_too_large_is_refused_and_leaves_nothing(log: Log) -> None:
@@ -231,13 +272,13 @@ def test_damage_is_named(log: Log, client: Client) -> None:
     name, database = new_id(), client[DATABASE]
     for damage in ({"$unset": {"metadata": ""}}, {"$set": {"created_at": "2024"}}, {"$set": {"turn_id": "first"}}):
         log("append", name, a_turn(), None)
-        database.memory_turns.update_one({"conversation_id": name}, damage)
+        database.memory_conversations.update_one(turns_of(name), damage)
         with pytest.raises(CorruptDataError, match=name):
             log("window", name, 1_000)
         log("delete", name)
     log("append", name, a_turn(), None)
     database.memory_conversations.update_one({"_id": name}, {"$set": {"place": "nowhere"}})
-    for operation, arguments in {"head": (), "append": (a_turn(), None)}.items():
+    for operation, arguments in {"head": (), "window": (10,)}.items():
         with pytest.raises(CorruptDataError, match=f"{name}.* is damaged"):
             log(operation, name, *arguments)
     log("delete", name)
@@ -275,16 +316,16 @@ def test_a_conversation_deleted_by_somebody_else_begins_again(
     other("delete", name)
     assert mine("append", name, a_turn(), 2) is None
     assert mine("append", name, a_turn(), 0).turns == 1
-    assert client[DATABASE].memory_turns.count_documents({"conversation_id": name}) == 1
+    assert client[DATABASE].memory_conversations.count_documents(turns_of(name)) == 1
     other("delete", name)
     mine("delete", name)
-    assert client[DATABASE].memory_turns.count_documents({"conversation_id": name}) == 0
+    assert client[DATABASE].memory_conversations.count_documents(turns_of(name)) == 0
 
 
 def test_what_a_dead_writer_left_of_an_earlier_life_is_seen_by_nobody_and_goes_with_the_next_deletion(
     log: Log, client: Client
 ) -> None:
-    name, turns = new_id(), client[DATABASE].memory_turns
+    name, turns = new_id(), client[DATABASE].memory_conversations
     left = {"conversation_id": name, "life": ObjectId(), "tokens": 1, "tokens_before": 0}
     turns.insert_many([{**left, "turn_id": number, "idempotency_key": f"k{number}"} for number in range(3)])
     assert log("head", name) is None
@@ -292,6 +333,19 @@ def test_what_a_dead_writer_left_of_an_earlier_life_is_seen_by_nobody_and_goes_w
     assert [turn.idempotency_key for turn in log("turns", name, -1, None)] == ["k0"]
     log("delete", name)
     assert turns.count_documents({"conversation_id": name}) == 0
+
+
+@COLOURS
+def test_what_a_deletion_that_broke_off_has_left_is_in_no_window(
+    colour: Colour, opened: Callable[..., Log], client: Client
+) -> None:
+    mine, other, name = opened(colour), opened(colour), new_id()
+    for number in range(3):
+        mine("append", name, a_turn(f"{number}"), None)
+    client[DATABASE].memory_conversations.delete_one({"_id": name})
+    other("append", name, a_turn("anew"), None)
+    assert [turn.user_prompt for turn in mine("window", name, 1_000)[1]] == ["anew"]
+    assert mine("append", name, a_turn("again"), None).turns == 2
 
 
 # Servers, clients, indexes
@@ -340,19 +394,18 @@ def test_missing_indexes_are_reported_or_made(colour: Colour, opened: Callable[.
     cautious = opened(colour, database="unindexed", migrate=False)
     with pytest.raises(SchemaMismatchError) as caught:
         cautious("head", "c")
-    for name in ("memory_conversations.place_1", "memory_turns.conversation_id_1_life_1_turn_id_1"):
+    for name in ("memory_conversations.place_1", "memory_conversations.conversation_id_1_life_1_turn_id_1"):
         assert name in str(caught.value)
     opened(colour, database="unindexed")("head", "c")
     assert cautious("head", "c") is None
-    client.unindexed.memory_turns.drop_index("conversation_id_1_life_1_turn_id_1")
+    client.unindexed.memory_conversations.drop_index("conversation_id_1_life_1_turn_id_1")
     with pytest.raises(DatabaseStoreError, match="turn_id_1"):
         opened(colour, database="unindexed", migrate=False)("head", "c")
 
 
 def test_entries_are_not_put_among_the_turns() -> None:
-    for collection in ("memory_turns", "memory_conversations"):
-        with pytest.raises(ConfigurationError, match="choose another name"):
-            MongoDBStore("mongodb://localhost", collection=collection)
+    with pytest.raises(ConfigurationError, match="choose another name"):
+        MongoDBStore("mongodb://localhost", collection="memory_conversations")
 
 
 def test_every_query_reads_by_index_and_no_more_than_it_gives(place: Place, client: Client) -> None:
@@ -383,7 +436,11 @@ def test_every_query_reads_by_index_and_no_more_than_it_gives(place: Place, clie
         first = json.dumps(plan["stages"][0]["$cursor"]["queryPlanner"]["winningPlan"], default=str)
         assert '"COLLSCAN"' not in first
         assert '"SORT"' not in first
-    lives = {"distinct": "memory_turns", "key": "life", "query": {"conversation_id": "long"}}
+    recent = documents.since(log._tails["long"], "long", 200)
+    plan = client.planned.command({"explain": {"find": "memory_conversations", "filter": recent}})
+    assert plan["executionStats"]["totalDocsExamined"] == 20 + 2, "the turns, and the conversation twice"
+    assert "COLLSCAN" not in json.dumps(plan["queryPlanner"]["winningPlan"], default=str)
+    lives = {"distinct": "memory_conversations", "key": "life", "query": {"conversation_id": "long"}}
     assert client.planned.command({"explain": lives})["executionStats"]["totalKeysExamined"] <= 2
 
 

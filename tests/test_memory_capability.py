@@ -23,8 +23,6 @@ from pydantic_ai.messages import (
 
 from firefly_memory import ConfigurationError, MemoryManager, connect
 from firefly_memory.agents import FireflyAgent, Memory
-from firefly_memory.stores.sql.session import DriverSession
-from tests.backends import Place
 from tests.scripted import Scripted, stored
 
 
@@ -213,34 +211,6 @@ def test_firefly_agent_blocks_too(manager: MemoryManager) -> None:
         asyncio.set_event_loop(None)
         loop.close()
     assert stored(manager) == [("one", "answer 1")]
-
-
-async def test_a_run_costs_two_round_trips_to_load_and_one_to_store(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trips: list[str] = []
-    real = DriverSession._cursor
-
-    def counted(session: Any) -> Any:
-        trips.append("statement")
-        return real(session)
-
-    async with connect(place.with_driver("asyncpg")) as store:
-        manager = MemoryManager(store=store)
-        manager.set_fact("k", "v")
-        agent = Agent(Scripted({"look": {}}, "done").model, capabilities=[Memory(manager)])
-
-        @agent.tool_plain
-        def look() -> str:
-            trips.append("the run")
-            return "seen"
-
-        with monkeypatch.context() as patch:
-            patch.setattr(DriverSession, "_cursor", counted)
-            await agent.run("one", conversation_id="counted")
-        manager.clear_conversation("counted")
-        manager.clear_working()
-    assert trips == ["statement", "statement", "the run", "statement"]
 
 
 async def test_a_context_may_be_asked_for_by_a_tool(manager: MemoryManager) -> None:

@@ -109,7 +109,8 @@ class ConversationMemory:
         With ``turn_id`` or ``idempotency_key`` a retry returns what the first try stored, and ``TurnConflictError`` is
         raised if that was something else. With ``expected_turns``, ``StaleConversationError`` is raised, and nothing
         stored, if the conversation does not have exactly so many turns. The turn is stored before a summary is made, if
-        one is due; with ``summarize=False`` that is left to :meth:`summarize`.
+        one is due; with ``summarize=False`` that is left to :meth:`summarize`, and the turn's ``summary_is_due`` tells
+        whether there is need of it.
         """
         new = NewTurn(user_prompt, assistant_response, raw_messages, metadata)
         condition = Condition(turn_id, idempotency_key, expected_turns)

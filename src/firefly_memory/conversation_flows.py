@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -90,8 +90,8 @@ class ConversationFlows:
         name = _stored(conversation_id)
         expected = _expected(condition)
         draft = self._draft(new, condition.idempotency_key)
-        head = await self._log.append(name, draft, expected)
-        while head is None:
+        appended = await self._log.append(name, draft, expected)
+        while appended is None:
             turn_id = None if condition.turn_id is None else expected
             earlier = await self._earlier(conversation_id, new, draft, turn_id)
             if earlier is not None:
@@ -99,10 +99,12 @@ class ConversationFlows:
             if expected is not None:
                 there = await self._log.head(name)
                 raise StaleConversationError(conversation_id, expected, there.turns if there else 0)
-            head = await self._log.append(name, draft, expected)  # what was in the way has been deleted meanwhile
-        if summarize:
-            await self._summarize_if_due(name, head)
-        return self._appended(new, draft, head.turns - 1)
+            appended = await self._log.append(name, draft, expected)  # what was in the way has been deleted meanwhile
+        is_due = self._summarize is not None and appended.live_tokens > self._rules.summarize_threshold
+        if is_due and summarize:
+            await self.summarize(conversation_id)
+        turn = self._appended(new, draft, appended.turns - 1)
+        return replace(turn, summary_is_due=True) if is_due and not summarize else turn
 
     def check(self, new: NewTurn) -> None:
         """``InvalidEntryError`` if the turn could not be stored."""
@@ -201,20 +203,16 @@ class ConversationFlows:
         await self._log.evict(name, claim, stored_text(summary), turns, tokens)
 
     async def summarize(self, conversation_id: str) -> None:
-        """Make the summary that an append left to be made."""
-        name = _stored(conversation_id)
-        head = None if self._summarize is None else await self._log.head(name)
-        if head is not None:
-            await self._summarize_if_due(name, head)
-
-    async def _summarize_if_due(self, name: str, head: Head) -> None:
-        """Evict the oldest turns into the summary. What goes wrong here is logged: the turn is stored all the same."""
-        if self._summarize is None or head.live_tokens <= self._rules.summarize_threshold:
+        """Evict the oldest turns into the summary, if it is due. What goes wrong is logged: the turns are stored."""
+        if self._summarize is None:
             return
-        if head.turns - head.evicted_turns < 2:  # noqa: PLR2004 - the newest turn is never evicted
-            return
-        claim, now = new_entry_id(), clock.now()
+        name, claim, now = _stored(conversation_id), new_entry_id(), clock.now()
         try:
+            head = await self._log.head(name)
+            if head is None or head.live_tokens <= self._rules.summarize_threshold:
+                return
+            if head.turns - head.evicted_turns < 2:  # noqa: PLR2004 - the newest turn is never evicted
+                return
             if not await self._log.claim(name, claim, head.evicted_turns, now, now + LEASE):
                 return  # somebody else is at it
             try:
@@ -225,7 +223,7 @@ class ConversationFlows:
             if not done:
                 await self._log.release(name, claim)
         except Exception:
-            logger.exception("summarizing conversation %r failed; nothing is lost", original_name(name))
+            logger.exception("summarizing conversation %r failed; nothing is lost", conversation_id)
 
     async def _evict(self, name: str, head: Head, claim: str) -> bool:
         assert self._summarize is not None

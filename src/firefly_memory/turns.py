@@ -26,6 +26,8 @@ class ConversationTurn:
     metadata: dict[str, Any] = field(default_factory=dict)
     token_estimate: int = 0
     created_at: datetime = field(default_factory=clock.now)
+    summary_is_due: bool = field(default=False, compare=False, repr=False)
+    """Of a turn added with ``summarize=False``: whether, as far as is known, ``summarize()`` has something to do."""
 
     @property
     def is_summary(self) -> bool:

@@ -13,11 +13,14 @@ from firefly_memory.agents.turn_of_run import in_conversation
 from firefly_memory.conversation import ConversationMemory
 from firefly_memory.errors import ConflictError, InvalidEntryError, TurnConflictError, UnknownConversationError
 from firefly_memory.names import new_entry_id
-from firefly_memory.turns import Window
+from firefly_memory.turns import ConversationTurn, Window
 
 logger = logging.getLogger("firefly_memory")
 
 OnConflict = Literal["append", "reject", "branch"]
+
+_Stored = tuple[str, ConversationTurn | None]
+"""The id of the conversation that a turn is in, or should be in, and the turn if it is."""
 
 
 class Said(NamedTuple):
@@ -54,11 +57,9 @@ class Recorder:
 
         Returns the id of the conversation that the turn is in, or should be in.
         """
-        conversation_id = await finished(self._append(key, loaded, said, result))
-        try:
+        conversation_id, turn = await finished(self._append(key, loaded, said, result))
+        if turn is not None and turn.summary_is_due:
             await self._conversation.async_summarize(conversation_id)
-        except Exception:
-            logger.exception("the summary of %r was not made", conversation_id)
         return conversation_id
 
     async def add_broken(self, key: str | None, loaded: Window, said: Said) -> None:
@@ -68,11 +69,12 @@ class Recorder:
         except ConflictError:
             logger.exception("the turn of a run that broke off was not stored")
 
-    async def _append(self, key: str | None, loaded: Window, said: Said, result: Any) -> str:
+    async def _append(self, key: str | None, loaded: Window, said: Said, result: Any) -> _Stored:
         expected = None if self._on_conflict == "append" else loaded.total_turns
         options = {"idempotency_key": key, "expected_turns": expected}
+        turn = None
         try:
-            await self._add_turn(loaded.conversation_id, said, options)
+            turn = await self._add_turn(loaded.conversation_id, said, options)
         except TurnConflictError:  # the same run again, after its first result was lost, or one with a borrowed id
             logger.warning("run %s in %r was stored before, with other messages", key, loaded.conversation_id)
             return await self._append(None, loaded, said, result)
@@ -83,30 +85,31 @@ class Recorder:
             return await self._branch(loaded, said)
         except Exception:
             logger.exception("the turn of run %s in %r was not stored", key, loaded.conversation_id)
-        return loaded.conversation_id
+        return loaded.conversation_id, turn
 
-    async def _branch(self, loaded: Window, said: Said) -> str:
+    async def _branch(self, loaded: Window, said: Said) -> _Stored:
         conversation_id = branch = loaded.conversation_id
+        turn = None
         try:
             try:
                 branch = await self._conversation.async_fork_conversation(conversation_id, turns=loaded.total_turns)
             except UnknownConversationError:  # it has been deleted meanwhile
                 branch = await self._conversation.async_new_conversation()
             said = said._replace(messages=in_conversation(said.messages, branch))
-            await self._add_turn(branch, said, {"metadata": {"branched_from": conversation_id}})
+            turn = await self._add_turn(branch, said, {"metadata": {"branched_from": conversation_id}})
         except Exception:
             logger.exception("the turn of a run in %r, which has gone another way, was not stored", conversation_id)
         else:
             logger.warning("%r has gone another way; the turn is in the new conversation %r", conversation_id, branch)
-        return branch
+        return branch, turn
 
-    async def _add_turn(self, conversation_id: str, said: Said, options: dict[str, Any]) -> None:
+    async def _add_turn(self, conversation_id: str, said: Said, options: dict[str, Any]) -> ConversationTurn:
         add = self._conversation.async_add_turn
         try:
-            await add(conversation_id, *said, **options, summarize=False)
+            return await add(conversation_id, *said, **options, summarize=False)
         except Warning as warning:  # who makes warnings errors is to see it, and gets it once; the turn comes first
             logger.warning("%s", warning)
-            await add(conversation_id, *said, **options, summarize=False)
+            return await add(conversation_id, *said, **options, summarize=False)
         except InvalidEntryError as invalid:  # JSON has no lone surrogates, for example
             logger.warning("of a turn in %r only the texts are stored: %s", conversation_id, invalid)
-            await add(conversation_id, *said._replace(messages=[]), **options, summarize=False)
+            return await add(conversation_id, *said._replace(messages=[]), **options, summarize=False)

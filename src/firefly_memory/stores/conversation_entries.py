@@ -19,7 +19,7 @@ from firefly_memory.entries import MemoryScope
 from firefly_memory.errors import CorruptDataError
 from firefly_memory.names import new_entry_id
 from firefly_memory.stores.conversation_in_memory import KeptConversation, newest_first
-from firefly_memory.stores.conversations import Head, StoredTurn
+from firefly_memory.stores.conversations import Appended, Head, StoredTurn
 from firefly_memory.stores.records import Position, ReadInstant, Record, as_it_is
 from firefly_memory.stores.shelf import Shelf
 
@@ -71,15 +71,15 @@ class EntryConversationLog:
 
         return await self._entries.edit(LIST, add)
 
-    async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Head | None:
-        def append(shelf: Shelf) -> Head | None:
+    async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
+        def append(shelf: Shelf) -> Appended | None:
             if not len(shelf) and not listed:
                 raise _UnlistedError
             conversation = self._conversation(conversation_id, shelf, draft.created_at)
-            head = conversation.append(draft, expected)
-            if head is not None:
+            appended = conversation.append(draft, expected)
+            if appended is not None:
                 shelf.put(self._turn(conversation_id, conversation.turns[-1]), draft.created_at)
-            return head
+            return appended
 
         listed = False
         try:
@@ -90,10 +90,10 @@ class EntryConversationLog:
         # Listed before it is there: an empty conversation does no harm, one that nobody finds would.
         await self.create(conversation_id, draft.created_at)
         listed = True
-        head = await self._entries.edit(_namespace(conversation_id), append)
-        if head is not None and head.turns == 1:
+        appended = await self._entries.edit(_namespace(conversation_id), append)
+        if appended is not None and appended.turns == 1:
             await self.create(conversation_id, draft.created_at)  # somebody may have deleted it in between
-        return head
+        return appended
 
     async def head(self, conversation_id: str) -> Head | None:
         conversation = await self._read(conversation_id)

@@ -10,7 +10,7 @@ from typing import TypeVar
 from firefly_memory.codec import TEXT, Form
 from firefly_memory.errors import StoreClosedError
 from firefly_memory.forks import ForkSafeLock
-from firefly_memory.stores.conversations import Head, StoredTurn
+from firefly_memory.stores.conversations import Appended, Head, StoredTurn
 from firefly_memory.stores.records import as_it_is
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ class KeptConversation:
             again = turn.idempotency_key is not None and turn.idempotency_key in self._by_key
             self.append(turn._replace(idempotency_key=None) if again else turn, None)
 
-    def append(self, draft: StoredTurn, expected: int | None) -> Head | None:
+    def append(self, draft: StoredTurn, expected: int | None) -> Appended | None:
         head = self.head
         if expected not in (None, head.turns) or draft.idempotency_key in self._by_key:
             return None
@@ -42,7 +42,7 @@ class KeptConversation:
             self._by_key[turn.idempotency_key] = turn
         tokens = head.tokens + turn.tokens
         self.head = head._replace(turns=head.turns + 1, tokens=tokens, updated_at=turn.created_at)
-        return self.head
+        return Appended(head.turns + 1, tokens, head.evicted_tokens)
 
     def fork(self, fork_id: str, turns: int | None, now: datetime) -> KeptConversation:
         fork = KeptConversation(fork_id, now, self.turns[:turns])
@@ -111,16 +111,16 @@ class MemoryConversationLog:
             self._conversations[conversation_id] = KeptConversation(conversation_id, now)
             return True
 
-    async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Head | None:
+    async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
         with self._lock:
             self._check_open("append_turn")
             conversation = self._conversations.get(conversation_id)
             if conversation is None:
                 conversation = KeptConversation(conversation_id, draft.created_at)
-            head = conversation.append(draft, expected)
-            if head is not None:
+            appended = conversation.append(draft, expected)
+            if appended is not None:
                 self._conversations[conversation_id] = conversation
-            return head
+            return appended
 
     async def head(self, conversation_id: str) -> Head | None:
         return self._with(conversation_id, "conversation_head", lambda kept: kept.head, None)

@@ -29,6 +29,20 @@ class Head(NamedTuple):
         return self.tokens - self.evicted_tokens
 
 
+class Appended(NamedTuple):
+    """What a conversation has with a turn that was just appended: the turn is number ``turns - 1``."""
+
+    turns: int
+    tokens: int
+    evicted_tokens: int
+    """Of the turns that the summary stands for; fewer, perhaps, if somebody else has made one lately."""
+
+    @property
+    def live_tokens(self) -> int:
+        """The tokens of the turns that the summary does not stand for, or more."""
+        return self.tokens - self.evicted_tokens
+
+
 class StoredTurn(NamedTuple):
     """A turn, encoded: what a row, document or entry of it holds."""
 
@@ -70,8 +84,8 @@ class ConversationLog(Protocol):
     async def create(self, conversation_id: str, now: datetime) -> bool:
         """Make an empty conversation; ``False`` if there is one already."""
 
-    async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Head | None:
-        """Append as the newest turn, number ``head.turns``, and return the head after it.
+    async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
+        """Append as the newest turn.
 
         Makes the conversation if there is none. ``None``, and nothing is written, if it does not have ``expected``
         turns, or has one with the draft's ``idempotency_key``.

@@ -25,7 +25,7 @@ from firefly_memory.stores.group_commit import GroupCommit
 from firefly_memory.stores.loops import PerLoop
 from firefly_memory.stores.mongodb import documents
 from firefly_memory.stores.mongodb.clients import DURABLE, Connection, MongoDatabase
-from firefly_memory.stores.mongodb.conversation_documents import CONVERSATION_INDEXES, TURN_INDEXES
+from firefly_memory.stores.mongodb.conversation_documents import CONVERSATION_INDEXES
 from firefly_memory.stores.mongodb.conversation_groups import GroupingMongoConversationLog
 from firefly_memory.stores.mongodb.conversations import MongoConversationLog
 from firefly_memory.stores.mongodb.dialogue_documents import DIALOGUE_ENTRY_INDEXES, DIALOGUE_INDEXES
@@ -241,7 +241,6 @@ class MongoBackend:
         needed = [
             (connection.entries, documents.INDEXES),
             (connection.conversations, CONVERSATION_INDEXES),
-            (connection.turns, TURN_INDEXES),
             (connection.dialogues, DIALOGUE_INDEXES),
             (connection.dialogue_entries, DIALOGUE_ENTRY_INDEXES),
         ]

@@ -25,7 +25,7 @@ from firefly_memory.forks import ForkAware
 from firefly_memory.options import at_least, seconds
 from firefly_memory.stores.cancellation import to_its_end
 from firefly_memory.stores.loops import PerLoop, abandon
-from firefly_memory.stores.mongodb.conversation_documents import CONVERSATIONS, TURNS
+from firefly_memory.stores.mongodb.conversation_documents import CONVERSATIONS
 from firefly_memory.stores.mongodb.dialogue_documents import DIALOGUE_ENTRIES, DIALOGUES
 from firefly_memory.stores.mongodb.ended_loops import cut_client
 
@@ -75,7 +75,6 @@ class Connection:
     client: Any
     entries: Any
     conversations: Any
-    turns: Any
     dialogues: Any
     dialogue_entries: Any
     settle: Settle
@@ -102,7 +101,7 @@ class MongoDatabase(ABC):
     """Where the entries are, and what is known of the place."""
 
     def __init__(self, place: str, database: str, collection: str, *, timeout: float, migrate: bool) -> None:
-        if collection in (CONVERSATIONS, TURNS, DIALOGUES, DIALOGUE_ENTRIES):
+        if collection in (CONVERSATIONS, DIALOGUES, DIALOGUE_ENTRIES):
             raise ConfigurationError(f"collection: conversations are kept in {collection!r}; choose another name")
         self.place = place
         self.database = database
@@ -137,7 +136,6 @@ class MongoDatabase(ABC):
                 client,
                 database.get_collection(self.collection, **_COLLECTION_OPTIONS),
                 database.get_collection(CONVERSATIONS, **_CONVERSATION_OPTIONS),
-                database.get_collection(TURNS, **_CONVERSATION_OPTIONS),
                 database.get_collection(DIALOGUES, **_CONVERSATION_OPTIONS),
                 database.get_collection(DIALOGUE_ENTRIES, **_CONVERSATION_OPTIONS),
                 settle,

@@ -1,9 +1,10 @@
 """Conversations as documents, and the queries that find them.
 
-A conversation is one document in ``memory_conversations``, and one in ``memory_turns`` for each turn. A turn carries
-its number and the sum of the tokens before it, so the newest turn is all there is to count: the other document holds
-what the turns cannot tell, and an append does not write to it. To insert a turn is to append it, and the unique index
-on its number lets one of several writers have it.
+A conversation is one document, and one more for each turn, which alone have a ``turn_id``. They share a collection, so
+that one command can insert a turn and then see whether the conversation is still there. A turn carries its number and
+the sum of the tokens before it, so the newest turn is all there is to count: the conversation's own document holds what
+the turns cannot tell, and an append does not change it. To insert a turn is to append it, and the unique index on its
+number lets one of several writers have it.
 
 ``life`` is what belongs together: a conversation that is deleted and made again has another one. So whatever a writer
 or a deletion leaves of an earlier life when it dies half-way is seen by nobody and in nobody's way.
@@ -15,10 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from bson import ObjectId
-from pymongo import ASCENDING, IndexModel
+from pymongo import ASCENDING, IndexModel, ReplaceOne, UpdateOne
 
 from firefly_memory.errors import CorruptDataError
 from firefly_memory.names import original_name
@@ -29,13 +31,12 @@ from firefly_memory.stores.records import Position
 Pipeline = list[Document]
 
 CONVERSATIONS = "memory_conversations"
-TURNS = "memory_turns"
 
 IN_ORDER = [("place", ASCENDING)]
-CONVERSATION_INDEXES = (IndexModel(IN_ORDER),)
 
 _LIFE = [("conversation_id", ASCENDING), ("life", ASCENDING)]
-TURN_INDEXES = (
+CONVERSATION_INDEXES = (
+    IndexModel(IN_ORDER, sparse=True),  # turns have no place
     IndexModel([*_LIFE, ("turn_id", ASCENDING)], unique=True),
     IndexModel([*_LIFE, ("tokens_before", ASCENDING)]),
     IndexModel(
@@ -52,27 +53,42 @@ _MOST_TOKENS = 2**62
 class Tail(NamedTuple):
     """Where the next turn of a conversation goes: behind so many turns of so many tokens."""
 
-    life: ObjectId
+    life: ObjectId | None
+    """``None`` as long as there is no such conversation."""
     turns: int
     tokens: int
+    evicted_tokens: int
+
+
+NOWHERE = Tail(None, 0, 0, 0)
+
+
+def itself(conversation_id: str) -> Document:
+    """Where the document of a conversation is, in a sharded collection as well."""
+    return {"_id": conversation_id, "conversation_id": conversation_id}
 
 
 def new_conversation(conversation_id: str, now: datetime) -> Document:
     nothing = {"evicted_turns": 0, "evicted_tokens": 0, "summary": None, "claim": None, "claimed_until": None}
-    return {"_id": conversation_id, "life": ObjectId(), **made_at(conversation_id, now), **nothing}
+    return {**itself(conversation_id), "life": ObjectId(), **made_at(conversation_id, now), **nothing}
 
 
 def made_at(conversation_id: str, now: datetime) -> Document:
     return {"created_at": split(now)[0], "place": place(Position(now, conversation_id))}
 
 
+def turn_key(append_id: Any) -> Document:
+    """The ``_id`` of a turn, which is no conversation's: those are texts."""
+    return {"turn": append_id}
+
+
 def new_turns(conversation_id: str, drafts: Iterable[StoredTurn], tail: Tail) -> list[Document]:
     documents = []
-    life, turn_id, tokens_before = tail
+    life, turn_id, tokens_before, _ = tail
     for draft in drafts:
         date, microseconds = split(draft.created_at)
         document = {
-            "_id": draft.append_id,
+            "_id": turn_key(draft.append_id),
             "conversation_id": conversation_id,
             "life": life,
             "turn_id": turn_id,
@@ -95,6 +111,14 @@ def new_turns(conversation_id: str, drafts: Iterable[StoredTurn], tail: Tail) ->
     return documents
 
 
+def appending(conversation_id: str, new: Iterable[Document], life: ObjectId) -> list[ReplaceOne[Any] | UpdateOne]:
+    """Inserts the documents, then looks whether the conversation is in that life: matches one document if it is."""
+    # No command inserts and looks, but one updates: documents that are not there yet, and one that stays as it is.
+    nobody = {"conversation_id": conversation_id, "turn_id": {"$lt": 0}}
+    inserts = [ReplaceOne({"_id": document["_id"], **nobody}, document, upsert=True) for document in new]
+    return [*inserts, UpdateOne({**itself(conversation_id), "life": life}, {"$set": {"life": life}})]
+
+
 def fork_of(there: Mapping[str, Any], source: Head, fork_id: str, turns: int, now: datetime) -> Document:
     """The document of a conversation with the first ``turns`` turns of another one."""
     fork = {**new_conversation(fork_id, now), "explicit": True}
@@ -107,9 +131,9 @@ def copied_turns(there: Mapping[str, Any], fork: Mapping[str, Any], turns: int) 
     """Copies the first ``turns`` turns into the life of ``fork``, on the server."""
     mine = {"conversation_id": there["_id"], "life": there["life"], "turn_id": {"$lt": turns}}
     # An id of its own for each: that of its turn, in this life.
-    own_id = {"$concat": [str(fork["life"]), ":", "$_id"]}
+    own_id = turn_key({"$concat": [str(fork["life"]), ":", "$_id.turn"]})
     theirs = {"_id": own_id, "conversation_id": {"$literal": fork["_id"]}, "life": fork["life"]}
-    return [{"$match": mine}, {"$set": theirs}, {"$merge": {"into": TURNS, "whenMatched": "keepExisting"}}]
+    return [{"$match": mine}, {"$set": theirs}, {"$merge": {"into": CONVERSATIONS, "whenMatched": "keepExisting"}}]
 
 
 def claimed(claim: str, until: datetime) -> Document:
@@ -126,11 +150,11 @@ def unclaimed(now: datetime, until: datetime) -> Document:
 
 
 def conversation(conversation_id: str) -> Pipeline:
-    return [{"$match": {"_id": conversation_id}}, *_WITH_NEWEST]
+    return [{"$match": itself(conversation_id)}, *_WITH_NEWEST]
 
 
 def page(limit: int, after: tuple[datetime, str] | None) -> Pipeline:
-    older = {} if after is None else {"place": {"$lt": place(Position(*after))}}
+    older = {"place": {"$exists": True} if after is None else {"$lt": place(Position(*after))}}
     is_there = {"$or": [{"explicit": True}, {"newest": {"$exists": True}}]}
     newest_first: Pipeline = [{"$match": older}, {"$sort": {"place": -1}}]
     return [*newest_first, *_WITH_NEWEST, {"$match": is_there}, {"$limit": limit}, {"$unset": "summary"}]
@@ -153,6 +177,16 @@ def window(conversation_id: str, budget: int) -> Pipeline:
     ]
 
 
+def since(tail: Tail, conversation_id: str, budget: int) -> Document:
+    """A filter for the conversation and what may be in its window, if it ended at ``tail`` a while ago.
+
+    Without look-ups it takes half the time; :func:`window_since` tells whether it will do.
+    """
+    start, beyond = max(tail.tokens - budget, tail.evicted_tokens), tail.tokens + min(budget, _MOST_TOKENS)
+    recent = {"conversation_id": conversation_id, "life": tail.life, "tokens_before": {"$gte": start, "$lt": beyond}}
+    return {"$or": [itself(conversation_id), recent]}
+
+
 def turns(conversation_id: str, after: int, limit: int | None) -> Pipeline:
     stages: Pipeline = [{"$sort": {"turn_id": 1}}]
     if limit is not None:
@@ -166,7 +200,7 @@ def keyed(conversation_id: str, idempotency_key: str) -> Pipeline:
 
 def _only_turns(conversation_id: str, matching: Document, *stages: Document) -> Pipeline:
     found = _with_turns("turn", matching, *stages, keep_without=False)
-    return [{"$match": {"_id": conversation_id}}, *found, {"$replaceWith": "$turn"}]
+    return [{"$match": itself(conversation_id)}, *found, {"$replaceWith": "$turn"}]
 
 
 def _with_turns(
@@ -180,7 +214,7 @@ def _with_turns(
     """Each conversation once for each of its turns that is ``matching`` and ``within`` what ``let`` says."""
     of_this_life: Pipeline = [{"$eq": ["$conversation_id", "$$id"]}, {"$eq": ["$life", "$$life"]}]
     lookup = {
-        "from": TURNS,
+        "from": CONVERSATIONS,
         "let": {"id": "$_id", "life": "$life", **(let or {})},
         "pipeline": [{"$match": {**matching, "$expr": {"$and": [*of_this_life, *within]}}}, *stages],
         "as": field,
@@ -191,7 +225,7 @@ def _with_turns(
 
 _WITH_NEWEST = _with_turns(
     "newest",
-    {},
+    {"turn_id": {"$ne": None}},
     {"$sort": {"turn_id": -1}},
     {"$limit": 1},
     {"$project": {"_id": 0, "turn_id": 1, "tokens_before": 1, "tokens": 1, "created_at": 1, "created_at_us": 1}},
@@ -203,10 +237,10 @@ _WITH_NEWEST = _with_turns(
 
 def tail(document: Mapping[str, Any]) -> Tail:
     try:
-        newest = document.get("newest")
+        life, evicted, newest = document["life"], int(document["evicted_tokens"]), document.get("newest")
         if newest is None:
-            return Tail(document["life"], 0, 0)
-        return Tail(document["life"], int(newest["turn_id"]) + 1, newest["tokens_before"] + newest["tokens"])
+            return Tail(life, 0, 0, evicted)
+        return Tail(life, int(newest["turn_id"]) + 1, int(newest["tokens_before"] + newest["tokens"]), evicted)
     except _DAMAGE as exc:
         raise _damaged(document, exc) from exc
 
@@ -220,24 +254,45 @@ def head(document: Mapping[str, Any]) -> Head | None:
         updated_at = _made_at(document) if newest is None else _appended_at(newest)
     except _DAMAGE as exc:
         raise _damaged(document, exc) from exc
-    return head_at(tail(document), document, updated_at)
-
-
-def head_at(end: Tail, document: Mapping[str, Any], updated_at: datetime) -> Head:
-    """The head with ``end`` in place of what the document may know of the newest turn."""
+    end = tail(document)
     try:
         return Head(
             document["_id"],
             end.turns,
             end.tokens,
             int(document["evicted_turns"]),
-            int(document["evicted_tokens"]),
+            end.evicted_tokens,
             document.get("summary"),
             _made_at(document),
             updated_at,
         )
     except _DAMAGE as exc:
         raise _damaged(document, exc) from exc
+
+
+def window_since(tail: Tail, found: Iterable[Document], budget: int) -> list[Document] | None:
+    """What :func:`window` gives, from what :func:`since` has found; ``None`` if that does not tell."""
+    there, turns = None, []
+    for document in found:
+        if "turn_id" in document:
+            turns.append(document)
+        else:
+            there = document
+    if there is None or not turns or there.get("life") != tail.life:
+        return None
+    try:
+        turns.sort(key=itemgetter("turn_id"))
+        newest = turns[-1]
+        end = newest["tokens_before"] + newest["tokens"]
+        # Every turn begins where the one before it ends, so nothing was appended that the filter left out.
+        is_all = tail.tokens <= end < tail.tokens + budget and newest["turn_id"] - turns[0]["turn_id"] == len(turns) - 1
+        start = max(end - budget, there["evicted_tokens"])
+        window: list[Document] = [{"turn": turn} for turn in turns if turn["tokens_before"] >= start]
+    except _DAMAGE:
+        return None
+    there["newest"] = newest
+    window[-1:] = [{**document, **there} for document in window[-1:]] or [there]
+    return window if is_all else None
 
 
 def turn(document: Mapping[str, Any]) -> StoredTurn:
@@ -251,7 +306,7 @@ def turn(document: Mapping[str, Any]) -> StoredTurn:
             document["messages_format"],
             document["metadata"],
             document.get("idempotency_key"),
-            document["_id"],
+            document["_id"]["turn"],
             _appended_at(document),
         )
     except _DAMAGE as exc:

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 
-from firefly_memory.stores.conversations import Head, StoredTurn
+from firefly_memory.stores.conversations import Appended, StoredTurn
 from firefly_memory.stores.group_commit import LARGEST_GROUP
 from firefly_memory.stores.loops import PerLoop
 from firefly_memory.stores.mongodb.clients import MongoDatabase
@@ -20,7 +20,7 @@ _OVERDUE = 1.0
 class _Waiting:
     draft: StoredTurn
     expected: int | None
-    appended: asyncio.Future[Head | None]
+    appended: asyncio.Future[Appended | None]
 
 
 _Queue = deque[_Waiting]
@@ -35,7 +35,7 @@ class GroupingMongoConversationLog(MongoConversationLog):
         self._queues: PerLoop[_Queues] = PerLoop(_Queues, _nothing)  # of those that somebody appends to
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Head | None:
+    async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
         queues = self._queues.get()
         queue = queues.get(conversation_id)
         if queue is not None:
@@ -51,7 +51,9 @@ class GroupingMongoConversationLog(MongoConversationLog):
             else:
                 del queues[conversation_id]
 
-    async def _wait(self, queue: _Queue, conversation_id: str, draft: StoredTurn, expected: int | None) -> Head | None:
+    async def _wait(
+        self, queue: _Queue, conversation_id: str, draft: StoredTurn, expected: int | None
+    ) -> Appended | None:
         waiting = _Waiting(draft, expected, asyncio.get_running_loop().create_future())
         queue.append(waiting)
         try:
@@ -73,16 +75,16 @@ class GroupingMongoConversationLog(MongoConversationLog):
     async def _append_group(self, conversation_id: str, group: list[_Waiting]) -> None:
         try:
             drafts = [waiting.draft for waiting in group]
-            heads = await self.append_all(conversation_id, drafts, group[0].expected)
+            results = await self.append_all(conversation_id, drafts, group[0].expected)
         except Exception as exc:  # noqa: BLE001 - handed to the caller it belongs to
             if len(group) > 1:  # what was appended already is recognised
                 await asyncio.gather(*[self._append_group(conversation_id, [waiting]) for waiting in group])
             elif not group[0].appended.done():
                 group[0].appended.set_exception(exc)
             return
-        for waiting, head in zip(group, heads, strict=True):
+        for waiting, result in zip(group, results, strict=True):
             if not waiting.appended.done():
-                waiting.appended.set_result(head)
+                waiting.appended.set_result(result)
 
 
 def _next_group(queue: _Queue) -> list[_Waiting]:

@@ -2,15 +2,15 @@
 
 A transaction would hold the conversation for as long as its client takes, and for a minute and a half if that client
 is killed in the middle of it. Here whoever inserts the turn with the next number has appended it; the unique index
-refuses everybody else, who then take the number after. One look after the insert tells whether the conversation was
-deleted meanwhile: then the turn is taken back, and appended to the conversation that there is now.
+refuses everybody else, who then take the number after. The same command looks, after the insert, whether the
+conversation was deleted meanwhile: then the turn is taken back, and appended to the conversation that there is now.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -20,10 +20,10 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 from firefly_memory.codec import BSON, Form
 from firefly_memory.errors import ConflictError, StoreTimeoutError
 from firefly_memory.names import original_name
-from firefly_memory.stores.conversations import Head, StoredTurn
+from firefly_memory.stores.conversations import Appended, Head, StoredTurn
 from firefly_memory.stores.mongodb import conversation_documents as documents
 from firefly_memory.stores.mongodb.clients import Connection, MongoDatabase
-from firefly_memory.stores.mongodb.conversation_documents import Pipeline, Tail
+from firefly_memory.stores.mongodb.conversation_documents import NOWHERE, Pipeline, Tail
 from firefly_memory.stores.mongodb.documents import Document
 from firefly_memory.stores.mongodb.errors import DUPLICATE, translated
 from firefly_memory.stores.records import as_it_is
@@ -32,6 +32,7 @@ Connected = Callable[[str], Awaitable[Connection]]
 
 _MOST_TAILS = 10_000
 _LONGEST_PAUSE = 0.02  # seconds
+_IDS = ("_id", "idempotency_key")  # of a turn, whatever its number
 
 
 class MongoConversationLog:
@@ -68,34 +69,32 @@ class MongoConversationLog:
                         return True
                 await tries.pause(connection)
 
-    async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Head | None:
-        (head,) = await self.append_all(conversation_id, [draft], expected)
-        return head
+    async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
+        (appended,) = await self.append_all(conversation_id, [draft], expected)
+        return appended
 
     async def append_all(
         self, conversation_id: str, drafts: Sequence[StoredTurn], expected: int | None
-    ) -> list[Head | None]:
+    ) -> list[Appended | None]:
         """:meth:`append` for each of them. When it raises, some of several may have been appended."""
         with translated("append_turn", self._database.place, "turn"):
             connection = await self._connected("append_turn")
             tries = _Tries("append_turn", conversation_id, self._database.timeout)
-            appended: list[Head | None] = []
+            appended: list[Appended | None] = []
             tail, is_fresh = self._tails.get(conversation_id), False
             while len(appended) < len(drafts):
                 rest = drafts[len(appended) :]
                 if tail is None or expected not in (None, tail.turns):
-                    tail, is_fresh = await self._look(connection, conversation_id, rest[0], expected, tries), True
-                    if tail is None:  # perhaps because this very draft is the newest turn
+                    there = await self._conversation(connection, conversation_id)
+                    tail, is_fresh = NOWHERE if there is None else documents.tail(there), True
+                    if expected not in (None, tail.turns):  # perhaps because this very draft is the newest turn
                         return await self._known(connection, conversation_id, rest[0], "_id") or [None]
-                inserted, taken = await self._insert(connection, conversation_id, rest, tail)
-                heads: list[Head | None] = []
-                if inserted:
-                    heads = await self._confirmed(connection, conversation_id, rest[:inserted], tail)
-                elif taken != "turn_id" and is_fresh:  # at a stale tail, it may be taken in an earlier life only
-                    heads = await self._known(connection, conversation_id, rest[0], taken)
-                if is_fresh and not heads:  # somebody was faster, or is in the middle of something
+                done, taken = await self._append_at(connection, conversation_id, rest, tail)
+                if not done and taken in _IDS and is_fresh:  # at a stale tail, it may be taken in an earlier life only
+                    done = await self._known(connection, conversation_id, rest[0], taken)
+                if not done and is_fresh:  # somebody was faster, or is in the middle of something
                     await tries.pause(connection)
-                appended += heads
+                appended += done
                 tail = None
             return appended
 
@@ -103,17 +102,27 @@ class MongoConversationLog:
         with translated("conversation_head", self._database.place):
             connection = await self._connected("conversation_head")
             there = await self._conversation(connection, conversation_id)
+            self._remember(conversation_id, NOWHERE if there is None else documents.tail(there))
             return None if there is None else documents.head(there)
 
     async def window(self, conversation_id: str, budget: int) -> tuple[Head, Sequence[StoredTurn]] | None:
         with translated("conversation_window", self._database.place):
             connection = await self._connected("conversation_window")
-            found = await self._found(connection, documents.window(conversation_id, budget))
+            found = await self._window_since(connection, conversation_id, budget)
+            if found is None:
+                found = await self._found(connection, documents.window(conversation_id, budget))
+            self._remember(conversation_id, documents.tail(found[-1]) if found else NOWHERE)
             head = documents.head(found[-1]) if found else None
             if head is None:
                 return None
-            self._remember(conversation_id, documents.tail(found[-1]))
             return head, [documents.turn(document["turn"]) for document in found if "turn" in document]
+
+    async def _window_since(self, connection: Connection, conversation_id: str, budget: int) -> list[Document] | None:
+        tail = self._tails.get(conversation_id)
+        if tail is None or not tail.turns:
+            return None
+        recent = connection.conversations.find(documents.since(tail, conversation_id, budget))
+        return documents.window_since(tail, await connection.all_of(recent), budget)
 
     async def turns(self, conversation_id: str, after: int, limit: int | None) -> Sequence[StoredTurn]:
         with translated("turns_after", self._database.place):
@@ -138,7 +147,11 @@ class MongoConversationLog:
     async def evict(self, conversation_id: str, claim: str, summary: str, turns: int, tokens: int) -> bool:
         evicted = {"summary": summary, "evicted_turns": turns, "evicted_tokens": tokens}
         with translated("evict_turns", self._database.place, "summary"):
-            return await self._end_claim("evict_turns", conversation_id, claim, evicted)
+            is_done = await self._end_claim("evict_turns", conversation_id, claim, evicted)
+        tail = self._tails.get(conversation_id)
+        if is_done and tail is not None:
+            self._remember(conversation_id, tail._replace(evicted_tokens=tokens))
+        return is_done
 
     async def release(self, conversation_id: str, claim: str) -> None:
         with translated("release_claim", self._database.place):
@@ -159,15 +172,15 @@ class MongoConversationLog:
         life = {"conversation_id": fork["_id"], "life": fork["life"]}
         # The turns first, in a life that nobody knows of yet: the other document makes all of them appear at once.
         try:
-            await connection.all_of(connection.turns.aggregate(documents.copied_turns(there, fork, count)))
-            copied = await connection.settle(connection.turns.count_documents(life))
+            await connection.all_of(connection.conversations.aggregate(documents.copied_turns(there, fork, count)))
+            copied = await connection.settle(connection.conversations.count_documents(life))
         except Exception:
             with suppress(Exception):  # the first error is the one to raise
-                await connection.settle(connection.turns.delete_many(life))
+                await connection.settle(connection.conversations.delete_many(life))
             raise
         if copied == count and await self._put_in_place(connection, fork):
             return True
-        await connection.settle(connection.turns.delete_many(life))
+        await connection.settle(connection.conversations.delete_many(life))
         return False
 
     async def _put_in_place(self, connection: Connection, new: Document) -> bool:
@@ -187,15 +200,16 @@ class MongoConversationLog:
         with translated("delete_conversation", self._database.place):
             connection = await self._connected("delete_conversation")
             # Gone with this; the rest gives back the room, also what an earlier deletion or append has left behind.
-            await connection.settle(connection.conversations.delete_one({"_id": conversation_id}))
+            itself = documents.itself(conversation_id)
+            await connection.settle(connection.conversations.delete_one(itself))
             self._tails.pop(conversation_id, None)
-            lives = await connection.settle(connection.turns.distinct("life", {"conversation_id": conversation_id}))
+            of_id = {"conversation_id": conversation_id}
+            lives = await connection.settle(connection.conversations.distinct("life", of_id))
             # A life has its conversation before it has turns: if it is not this one now, it never will be again.
-            there = await connection.settle(connection.conversations.find_one({"_id": conversation_id}))
+            there = await connection.settle(connection.conversations.find_one(itself))
             over = [life for life in lives if there is None or life != there["life"]]
             if over:
-                of_them = {"conversation_id": conversation_id, "life": {"$in": over}}
-                await connection.settle(connection.turns.delete_many(of_them))
+                await connection.settle(connection.conversations.delete_many({**of_id, "life": {"$in": over}}))
 
     async def page(self, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
         with translated("conversation_page", self._database.place):
@@ -203,79 +217,83 @@ class MongoConversationLog:
             found = await self._found(connection, documents.page(limit, after), hint=dict(documents.IN_ORDER))
             return [head for document in found if (head := documents.head(document)) is not None]
 
-    async def _look(
-        self, connection: Connection, conversation_id: str, draft: StoredTurn, expected: int | None, tries: _Tries
-    ) -> Tail | None:
-        """The end of the conversation, which is made if need be; ``None`` if it is not the ``expected`` one."""
-        while True:
-            there = await self._conversation(connection, conversation_id)
-            if there is not None:
-                tail = documents.tail(there)
-                return tail if expected in (None, tail.turns) else None
-            if expected:
-                return None
-            new = documents.new_conversation(conversation_id, draft.created_at)
-            with suppress(DuplicateKeyError):
-                await connection.settle(connection.conversations.insert_one(new))
-                return documents.tail(new)
-            await tries.pause(connection)
-
-    async def _insert(
+    async def _append_at(
         self, connection: Connection, conversation_id: str, drafts: Sequence[StoredTurn], tail: Tail
-    ) -> tuple[int, str | None]:
-        """How many of ``drafts`` are in place now, and what the next one has that another turn has already."""
-        turns = documents.new_turns(conversation_id, drafts, tail)
+    ) -> tuple[list[Appended | None], str | None]:
+        """What those of ``drafts`` have come to that are in place now, and what the next one has that another turn has
+        already. Nothing of both if the conversation is not as ``tail`` says."""
+        new: list[Document] = []
+        if tail.life is None:
+            new = [documents.new_conversation(conversation_id, drafts[0].created_at)]
+            tail = documents.tail(new[0])
+        life, refused = tail.life, len(new) + len(drafts)
+        assert life is not None
+        taken: str | None = None
+        writes = documents.appending(conversation_id, [*new, *documents.new_turns(conversation_id, drafts, tail)], life)
         try:
-            if len(turns) == 1:
-                await connection.settle(connection.turns.insert_one(turns[0]))
-            else:
-                await connection.settle(connection.turns.insert_many(turns))
-        except DuplicateKeyError as exc:
-            refusal = {"index": 0, **(exc.details or {})}
+            result = await connection.settle(connection.conversations.bulk_write(writes))
+            is_there = result.matched_count == 1
         except BulkWriteError as exc:
             refusal = {"code": None, **(exc.details.get("writeErrors") or [{}])[0]}
             if refusal["code"] != DUPLICATE or exc.details.get("writeConcernErrors"):
                 raise
-        else:
-            return len(turns), None
-        return refusal["index"], list(refusal["keyPattern"])[-1]
+            refused, taken = refusal["index"], list(refusal["keyPattern"])[-1]
+            if refused < len(new):
+                return [], None  # somebody else has made the conversation
+            is_there = refused > len(new) and await self._life(connection, conversation_id, life) is not None
+        placed = drafts[: refused - len(new)]
+        if placed and not is_there:
+            await self._take_back(connection, conversation_id, life, placed)
+            return [], None
+        return self._in_place(conversation_id, placed, tail), taken
 
-    async def _confirmed(
-        self, connection: Connection, conversation_id: str, drafts: Sequence[StoredTurn], tail: Tail
-    ) -> list[Head | None]:
-        """The heads after turns that were put at ``tail``; none, and the turns are gone, if that is no longer there."""
-        there = await connection.settle(connection.conversations.find_one({"_id": conversation_id}))
-        if there is None or there["life"] != tail.life:
-            self._tails.pop(conversation_id, None)
-            ids = {"$in": [draft.append_id for draft in drafts]}
-            lost = {"conversation_id": conversation_id, "life": tail.life, "_id": ids}
-            await connection.settle(connection.turns.delete_many(lost))
-            return []
-        heads: list[Head | None] = []
+    def _in_place(self, conversation_id: str, drafts: Iterable[StoredTurn], tail: Tail) -> list[Appended | None]:
+        appended: list[Appended | None] = []
         for draft in drafts:
-            tail = Tail(tail.life, tail.turns + 1, tail.tokens + draft.tokens)
-            heads.append(documents.head_at(tail, there, draft.created_at))
-        self._remember(conversation_id, tail)
-        return heads
+            tail = tail._replace(turns=tail.turns + 1, tokens=tail.tokens + draft.tokens)
+            appended.append(Appended(tail.turns, tail.tokens, tail.evicted_tokens))
+        if appended:
+            self._remember(conversation_id, tail)
+        return appended
+
+    async def _take_back(
+        self, connection: Connection, conversation_id: str, life: Any, drafts: Iterable[StoredTurn]
+    ) -> None:
+        """Delete turns that were put into a life that is over."""
+        self._tails.pop(conversation_id, None)
+        ids = [documents.turn_key(draft.append_id) for draft in drafts]
+        lost = {"conversation_id": conversation_id, "life": life, "_id": {"$in": ids}}
+        await connection.settle(connection.conversations.delete_many(lost))
 
     async def _known(
         self, connection: Connection, conversation_id: str, draft: StoredTurn, by: str | None
-    ) -> list[Head | None]:
+    ) -> list[Appended | None]:
         """The result for a draft one of whose ids is known already; none if it has to be tried again."""
         if by == "idempotency_key":
             found = await self._found(connection, documents.keyed(conversation_id, draft.idempotency_key or ""))
         else:
-            found = await connection.all_of(connection.turns.find({"_id": draft.append_id}))
+            key = documents.turn_key(draft.append_id)
+            found = await connection.all_of(connection.conversations.find({"_id": key}))
         if not found:  # not readable yet, or taken back
             return []
-        if found[0]["_id"] != draft.append_id:
+        turn, life = documents.turn(found[0]), found[0]["life"]
+        if turn.append_id != draft.append_id:
             return [None]
         # An earlier try of this append went well, but the answer was lost.
         if found[0]["conversation_id"] != conversation_id:
             raise ConflictError(f"append_id {draft.append_id!r} was used in another conversation")
-        turn = documents.turn(found[0])
-        tail = Tail(found[0]["life"], turn.turn_id, found[0]["tokens_before"])
-        return await self._confirmed(connection, conversation_id, [turn], tail)
+        there = await self._life(connection, conversation_id, life)
+        if there is None:
+            await self._take_back(connection, conversation_id, life, [turn])
+            return []
+        tail = documents.tail(there)._replace(turns=turn.turn_id, tokens=found[0]["tokens_before"])
+        return self._in_place(conversation_id, [turn], tail)
+
+    async def _life(self, connection: Connection, conversation_id: str, life: Any) -> Document | None:
+        """The conversation's own document, if it is in that life."""
+        wanted = {**documents.itself(conversation_id), "life": life}
+        there: Document | None = await connection.settle(connection.conversations.find_one(wanted))
+        return there
 
     async def _conversation(self, connection: Connection, conversation_id: str) -> dict[str, Any] | None:
         found = await self._found(connection, documents.conversation(conversation_id))
@@ -287,7 +305,7 @@ class MongoConversationLog:
     async def _update(
         self, connection: Connection, conversation_id: str, condition: Document, change: Document
     ) -> bool:
-        wanted = {"_id": conversation_id, **condition}
+        wanted = {**documents.itself(conversation_id), **condition}
         result = await connection.settle(connection.conversations.update_one(wanted, change))
         return int(result.matched_count) == 1
 

@@ -65,6 +65,8 @@ def _shorten_history(exc: BaseException) -> None:
 
 
 def translate(exc: Exception, operation: str, place: str, what: str = "entry") -> FireflyMemoryError:
+    if isinstance(exc, errors.BulkWriteError) and not exc.timeout:
+        exc = _first_of(exc)
     code = getattr(exc, "code", None)
     if isinstance(exc, errors.DocumentTooLarge) or code in _TOO_LARGE or _is_too_large_to_insert(exc):
         return InvalidEntryError(what, f"is larger than the 16 MB MongoDB allows for a document ({_one_line(exc)})")
@@ -85,6 +87,14 @@ def translate(exc: Exception, operation: str, place: str, what: str = "entry") -
         )
     retryable = isinstance(exc, errors.PyMongoError) and exc.has_error_label("RetryableWriteError")
     return DatabaseStoreError(operation, _one_line(exc), retryable=retryable)
+
+
+def _first_of(exc: errors.BulkWriteError) -> errors.OperationFailure:
+    """What has gone wrong: the error itself says no more than that something has."""
+    for found in (*exc.details.get("writeErrors", ()), *exc.details.get("writeConcernErrors", ())):
+        labels = exc.details.get("errorLabels", [])
+        return errors.WriteError(found["errmsg"], found.get("code"), {**found, "errorLabels": labels})
+    return exc
 
 
 def _is_too_large_to_insert(exc: Exception) -> bool:

@@ -84,8 +84,7 @@ def _rights(connection: Connection) -> Finding:
         return ok("rights", "the server was not given a user")
     user = status["authenticatedUsers"][0]["user"]
     lacking = []
-    collections = [connection.entries, connection.conversations, connection.turns]
-    collections += [connection.dialogues, connection.dialogue_entries]
+    collections = [connection.entries, connection.conversations, connection.dialogues, connection.dialogue_entries]
     for collection in collections:
         allowed = {
             action

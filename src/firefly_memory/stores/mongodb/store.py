@@ -23,7 +23,7 @@ class MongoDBStore(EntryStore):
 
     Calls that touch several entries are all or nothing on a replica set or sharded cluster. On a standalone server
     ``save_many`` refuses more than one entry, and the rest is all or nothing entry by entry. Conversations are kept in
-    ``memory_conversations`` and ``memory_turns`` of the same database, and need no transactions.
+    ``memory_conversations`` of the same database, and need no transactions.
     """
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from firefly_memory.stores.conversations import Head, StoredTurn
+from firefly_memory.stores.conversations import Appended, Head, StoredTurn
 from firefly_memory.stores.sql import conversation_operations as operations
 from firefly_memory.stores.sql.runners import Runner
 from firefly_memory.stores.sql.statements import Statements
@@ -25,7 +25,7 @@ class SQLConversationLog:
     async def create(self, conversation_id: str, now: datetime) -> bool:
         return await self._run(operations.create_conversation, conversation_id, now)
 
-    async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Head | None:
+    async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
         if expected is None and draft.idempotency_key is None:
             return await self._append((conversation_id, draft))
         return await self._run(operations.append_turn, conversation_id, draft, expected)

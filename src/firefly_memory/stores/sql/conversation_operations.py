@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from firefly_memory.stores.conversations import Draft, Head, StoredTurn
+from firefly_memory.stores.conversations import Appended, Draft, Head, StoredTurn
 from firefly_memory.stores.sql.errors import is_duplicate
 from firefly_memory.stores.sql.operations import SQLSession
 from firefly_memory.stores.sql.pool import repeated_as
@@ -20,7 +20,7 @@ def create_conversation(session: SQLSession, conversation_id: str, now: datetime
         return session.execute(statements.conversations.create, values) == 1
 
 
-def append_again(session: SQLSession, conversation_id: str, draft: StoredTurn, expected: int | None) -> Head | None:
+def append_again(session: SQLSession, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
     """:func:`append_turn` after a lost connection: it may have been the answer that was lost."""
     values = {"conversation_id": conversation_id, "append_id": draft.append_id}
     appended = session.fetch(session.statements.conversations.appended, values)
@@ -28,11 +28,11 @@ def append_again(session: SQLSession, conversation_id: str, draft: StoredTurn, e
     if head is None:
         return append_turn(session, conversation_id, draft, expected)
     turns, tokens = appended[0]  # others may have appended since
-    return head._replace(turns=turns, tokens=tokens)
+    return Appended(turns, tokens, head.evicted_tokens)
 
 
 @repeated_as(append_again)
-def append_turn(session: SQLSession, conversation_id: str, draft: StoredTurn, expected: int | None) -> Head | None:
+def append_turn(session: SQLSession, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
     try:
         return session.statements.write_turn(session, (conversation_id, draft), expected)
     except Exception as exc:
@@ -41,12 +41,12 @@ def append_turn(session: SQLSession, conversation_id: str, draft: StoredTurn, ex
         return None  # somebody else appended it under its idempotency key at the same moment
 
 
-def append_group_again(session: SQLSession, drafts: Sequence[Draft]) -> list[Head | None]:
+def append_group_again(session: SQLSession, drafts: Sequence[Draft]) -> list[Appended | None]:
     return [append_again(session, *draft, None) for draft in drafts]
 
 
 @repeated_as(append_group_again)
-def append_group(session: SQLSession, drafts: Sequence[Draft]) -> list[Head | None]:
+def append_group(session: SQLSession, drafts: Sequence[Draft]) -> list[Appended | None]:
     """Append turns of different callers, which have no conditions. Durable when it returns."""
     return [*session.statements.write_turns(session, drafts)]
 

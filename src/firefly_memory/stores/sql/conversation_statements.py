@@ -30,7 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.sql.elements import CompilerElement
 
 from firefly_memory import schema
-from firefly_memory.stores.conversations import Head, StoredTurn
+from firefly_memory.stores.conversations import Appended, Head, StoredTurn
 from firefly_memory.stores.sql.statement import Statement
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class ConversationStatements:
             # Once more, for somebody may have appended since it was looked at.
             where=c.turns == func.coalesce(_number("expected"), c.turns),
         )
-        return counted.returning(*self.head_columns())
+        return counted.returning(*self.appended_columns())
 
     def _turn(self, head: Any) -> dict[str, Any]:
         """The values of a row: the number and the sum before it from ``head``, or as parameters."""
@@ -265,6 +265,9 @@ class ConversationStatements:
         return (
             select(*self.head_columns(summary=null())).order_by(*newest_first).limit(bindparam("limit", type_=Integer))
         )
+
+    def appended_columns(self) -> list[Any]:
+        return [self.table.c[name] for name in Appended._fields]
 
     def head_columns(self, **instead: ColumnElement[Any]) -> list[Any]:
         c = self.table.c

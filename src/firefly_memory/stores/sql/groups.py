@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import ParamSpec, Protocol, TypeVar
 
-from firefly_memory.stores.conversations import Draft, Head
+from firefly_memory.stores.conversations import Appended, Draft
 from firefly_memory.stores.group_commit import GroupCommit, Writes
 from firefly_memory.stores.records import Record
 from firefly_memory.stores.saves import Save, Saves
@@ -32,10 +32,10 @@ class Groups:
             return await runner.run(operations.save_group, records, now)
 
         self.saves: GroupCommit[Save, None] = GroupCommit(Saves(save_one, save_group, operations.not_the_owner))
-        self.appends: GroupCommit[Draft, Head | None] = GroupCommit(_Appends(runner))
+        self.appends: GroupCommit[Draft, Appended | None] = GroupCommit(_Appends(runner))
 
 
-class _Appends(Writes[Draft, Head | None]):
+class _Appends(Writes[Draft, Appended | None]):
     """The writes of turns without a condition."""
 
     def __init__(self, runner: _Runs) -> None:
@@ -48,11 +48,11 @@ class _Appends(Writes[Draft, Head | None]):
         turn = item[1]
         return len(turn.user_prompt) + len(turn.assistant_response) + len(turn.messages or "")
 
-    async def one(self, item: Draft) -> Head | None:
+    async def one(self, item: Draft) -> Appended | None:
         return await self._run(conversation_operations.append_turn, *item, None)
 
-    async def again(self, item: Draft) -> Head | None:
+    async def again(self, item: Draft) -> Appended | None:
         return await self._run(conversation_operations.append_again, *item, None)
 
-    async def several(self, items: Sequence[Draft]) -> Sequence[Head | Exception | None]:
+    async def several(self, items: Sequence[Draft]) -> Sequence[Appended | Exception | None]:
         return await self._run(conversation_operations.append_group, items)

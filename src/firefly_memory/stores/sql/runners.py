@@ -11,7 +11,7 @@ from sqlalchemy.util import greenlet_spawn
 
 from firefly_memory.errors import NotSupportedError
 from firefly_memory.stores.cancellation import in_worker_thread
-from firefly_memory.stores.conversations import Draft, Head
+from firefly_memory.stores.conversations import Appended, Draft
 from firefly_memory.stores.loops import PerLoop
 from firefly_memory.stores.records import Record
 from firefly_memory.stores.sql import conversation_operations, operations
@@ -30,7 +30,7 @@ class Runner(Protocol):
     async def save(self, record: Record, now: datetime) -> None:
         """``operations.save``, which a runner may put together with other callers' saves."""
 
-    async def append(self, draft: Draft) -> Head | None:
+    async def append(self, draft: Draft) -> Appended | None:
         """``append_turn`` without a condition, likewise."""
 
     async def initialize(self, migrate: bool | None) -> None: ...
@@ -90,7 +90,7 @@ class CallRunner:
     async def save(self, record: Record, now: datetime) -> None:
         await self.run(operations.save, record, now)
 
-    async def append(self, draft: Draft) -> Head | None:
+    async def append(self, draft: Draft) -> Appended | None:
         return await self.run(conversation_operations.append_turn, *draft, None)
 
     async def initialize(self, migrate: bool | None) -> None:
@@ -110,7 +110,7 @@ class GroupingRunner(CallRunner):
     async def save(self, record: Record, now: datetime) -> None:
         await self._groups.get().saves.write((record, now))
 
-    async def append(self, draft: Draft) -> Head | None:
+    async def append(self, draft: Draft) -> Appended | None:
         return await self._groups.get().appends.write(draft)
 
 

@@ -38,7 +38,7 @@ from sqlalchemy.types import TypeEngine
 
 from firefly_memory import schema
 from firefly_memory.codec import Form
-from firefly_memory.stores.conversations import Draft, Head
+from firefly_memory.stores.conversations import Appended, Draft
 from firefly_memory.stores.records import Purged, Record
 from firefly_memory.stores.sql.conversation_statements import ConversationStatements
 from firefly_memory.stores.sql.dialogue_statements import DialogueStatements
@@ -131,11 +131,11 @@ class Statements(ABC):
         """The same for rows of different callers, durable in one go, each for itself."""
 
     @abstractmethod
-    def write_turn(self, session: Session[Any], draft: Draft, expected: int | None) -> Head | None:
+    def write_turn(self, session: Session[Any], draft: Draft, expected: int | None) -> Appended | None:
         """Append a turn; the head after it, or ``None`` where it may not be appended."""
 
     @abstractmethod
-    def write_turns(self, session: Session[Any], drafts: Sequence[Draft]) -> list[Head]:
+    def write_turns(self, session: Session[Any], drafts: Sequence[Draft]) -> list[Appended]:
         """Append turns of different callers, durable in one go; the head after each. None has a condition."""
 
     @abstractmethod

@@ -13,7 +13,7 @@ from sqlalchemy.util import greenlet_spawn
 
 from firefly_memory.options import at_least
 from firefly_memory.stores.cancellation import in_worker_thread
-from firefly_memory.stores.conversations import Draft, Head
+from firefly_memory.stores.conversations import Appended, Draft
 from firefly_memory.stores.loops import PerLoop
 from firefly_memory.stores.records import Record
 from firefly_memory.stores.sql.database import Database
@@ -130,7 +130,7 @@ class _LoopRunner:
         lane = await self._lane("save")
         await lane.groups.saves.write((record, now))
 
-    async def append(self, draft: Draft) -> Head | None:
+    async def append(self, draft: Draft) -> Appended | None:
         lane = await self._lane("append_turn")
         return await lane.groups.appends.write(draft)
 

@@ -28,7 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 from firefly_memory.codec import JSONB, Form
-from firefly_memory.stores.conversations import Draft, Head
+from firefly_memory.stores.conversations import Appended, Draft
 from firefly_memory.stores.records import Purged, Record
 from firefly_memory.stores.sql.postgresql.turn_groups import GIVEN, append_group
 from firefly_memory.stores.sql.session import Session
@@ -155,16 +155,16 @@ class PostgreSQLStatements(Statements):
         values = self._arrays(records, now) | {"patience": GROUP_PATIENCE}
         return self._refused(records, session.fetch(self.upsert_group, values))
 
-    def write_turn(self, session: Session[Any], draft: Draft, expected: int | None) -> Head | None:
+    def write_turn(self, session: Session[Any], draft: Draft, expected: int | None) -> Appended | None:
         values = {**self.conversations.values(*draft), "expected": expected}
         with session.attempt():
             rows = session.fetch(self.conversations.append, values)
-        return Head(*rows[0]) if rows else None
+        return Appended(*rows[0]) if rows else None
 
-    def write_turns(self, session: Session[Any], drafts: Sequence[Draft]) -> list[Head]:
+    def write_turns(self, session: Session[Any], drafts: Sequence[Draft]) -> list[Appended]:
         rows = [self.conversations.values(*draft) for draft in drafts]
         values = {name: [row[name] for row in rows] for name in GIVEN} | {"patience": GROUP_PATIENCE}
-        return [Head(*row) for row in session.fetch(self.append_group, values)]
+        return [Appended(*row) for row in session.fetch(self.append_group, values)]
 
     def _arrays(self, records: Sequence[Record], now: datetime) -> dict[str, Any]:
         # By id, so that two processes that write the same rows lock them in the same order.

@@ -16,7 +16,7 @@ GIVEN = ("conversation_id", *(name for name in StoredTurn._fields if name not in
 
 
 def append_group(of: PostgreSQLStatements, patience: Any) -> Any:
-    """Counts the turns in their conversations, writes them, and gives the head after each, in the order they came."""
+    """Counts the turns in their conversations, writes them, and gives what each has come to, in their order."""
     conversations, turns = of.conversations.table, of.conversations.turns_table
     arrays = [bindparam(name, type_=ARRAY(of.type_in(turns.c[name]))) for name in GIVEN]
     given = func.unnest(*arrays).table_valued(*GIVEN, with_ordinality="number").render_derived(name="given")
@@ -59,7 +59,7 @@ def append_group(of: PostgreSQLStatements, patience: Any) -> Any:
                 "updated_at": excluded.updated_at,
             },
         )
-        .returning(*of.conversations.head_columns())
+        .returning(c.conversation_id, *of.conversations.appended_columns())
         .cte("head")
     )
 
@@ -79,9 +79,8 @@ def append_group(of: PostgreSQLStatements, patience: Any) -> Any:
         .returning(literal_column("1"))
         .cte("written")
     )
-    after = {"turns": turns_after, "tokens": tokens_after}
-    heads = select(*[after.get(column.name, column) for column in head.c]).select_from(together)
-    return heads.order_by(new.c.number).add_cte(written)
+    after = select(turns_after, tokens_after, head.c.evicted_tokens).select_from(together)
+    return after.order_by(new.c.number).add_cte(written)
 
 
 def _whole(number: Any) -> Any:

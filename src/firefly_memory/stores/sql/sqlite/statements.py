@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Select, Table, Text, bindparam, func, lite
 from sqlalchemy.dialects import sqlite
 
 from firefly_memory.codec import TEXT, Form
-from firefly_memory.stores.conversations import Draft, Head
+from firefly_memory.stores.conversations import Appended, Draft
 from firefly_memory.stores.records import Record
 from firefly_memory.stores.sql.session import Session
 from firefly_memory.stores.sql.statements import Statements
@@ -74,24 +74,24 @@ class SQLiteStatements(Statements):
         with session.transaction():
             return [record for record in records if session.execute(self.upsert, self._row_values(record, now)) == 0]
 
-    def write_turn(self, session: Session[Any], draft: Draft, expected: int | None) -> Head | None:
+    def write_turn(self, session: Session[Any], draft: Draft, expected: int | None) -> Appended | None:
         with session.transaction():
             return self._write_turn(session, draft, expected)
 
-    def write_turns(self, session: Session[Any], drafts: Sequence[Draft]) -> list[Head]:
+    def write_turns(self, session: Session[Any], drafts: Sequence[Draft]) -> list[Appended]:
         with session.transaction():
-            heads = [self._write_turn(session, draft, None) for draft in drafts]
-        return [head for head in heads if head is not None]
+            written = [self._write_turn(session, draft, None) for draft in drafts]
+        return [appended for appended in written if appended is not None]
 
-    def _write_turn(self, session: Session[Any], draft: Draft, expected: int | None) -> Head | None:
+    def _write_turn(self, session: Session[Any], draft: Draft, expected: int | None) -> Appended | None:
         values = {**self.conversations.values(*draft), "expected": expected}
         rows = session.fetch(self.conversations.take_number, values)
         if not rows:
             return None
-        head = Head(*rows[0])
-        place = {"turn_id": head.turns - 1, "tokens_before": head.tokens - values["tokens"]}
+        appended = Appended(*rows[0])
+        place = {"turn_id": appended.turns - 1, "tokens_before": appended.tokens - values["tokens"]}
         session.execute(self.conversations.insert_turn, {**values, **place})
-        return head
+        return appended
 
     def _row_values(self, record: Record, now: datetime) -> dict[str, Any]:
         return {**self.values(record), "now": self.instant(now)}
