@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
+from types import NoneType
 from typing import Any
 
 Place = list[Any]
@@ -18,6 +19,7 @@ Place = list[Any]
 
 _KEY = "~exact"
 _ATTRIBUTES = ("content", "metadata")
+_PLAIN = (str, int, float, NoneType)
 _OF_FILES = ("media_type", "vendor_metadata", "identifier")
 
 
@@ -26,7 +28,7 @@ def to_json(messages: Sequence[Any]) -> str:
     from pydantic_ai.messages import ModelMessagesTypeAdapter
 
     text = ModelMessagesTypeAdapter.dump_json(list(messages), warnings="error").decode()
-    noted = {number: places for number, message in enumerate(messages) if (places := list(_places(message)))}
+    noted = {number: places for number, message in enumerate(messages) if (places := _places(message))}
     if not noted:
         return text
     objects = json.loads(text)
@@ -50,34 +52,37 @@ def from_json(text: str) -> list[Any]:
     return messages
 
 
-def _places(message: Any) -> Iterator[Place]:
-    yield from _places_in(message.metadata, ["metadata"], typed=False)
+def _places(message: Any) -> list[Place]:
+    found: list[Place] = []
+    if message.metadata:
+        _look_into(message.metadata, ["metadata"], found, typed=False)
     for number, part in enumerate(message.parts):
         for name in _ATTRIBUTES:
             value = getattr(part, name, None)
-            if not isinstance(value, str):
-                yield from _places_in(value, ["parts", number, name], typed=name == "content")
+            if not isinstance(value, _PLAIN):
+                _look_into(value, ["parts", number, name], found, typed=name == "content")
+    return found
 
 
-def _places_in(value: Any, way: Place, *, typed: bool) -> Iterator[Place]:
-    """What is inside first: a tuple is made of what is restored. In what is ``typed`` the adapter knows a file when it
-    sees one."""
+def _look_into(value: Any, way: Place, found: list[Place], *, typed: bool) -> None:
+    """Add what is inside first: a tuple is made of what is restored. In what is ``typed`` the adapter knows a file when
+    it sees one."""
     from pydantic_ai.messages import BinaryContent, BinaryImage
 
-    if isinstance(value, BinaryContent):
-        if not typed or (type(value) is BinaryContent and value.is_image):
-            yield ["image" if isinstance(value, BinaryImage) else "binary", *way]
-    elif isinstance(value, bytes):
-        yield ["bytes", *way]
-    elif isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple)):
         for number, item in enumerate(value):
-            yield from _places_in(item, [*way, number], typed=typed)
+            if not isinstance(item, _PLAIN):
+                _look_into(item, [*way, number], found, typed=typed)
         if isinstance(value, tuple):
-            yield ["tuple", *way]
+            found.append(["tuple", *way])
     elif isinstance(value, dict):
         for key, item in value.items():
-            if isinstance(key, str):
-                yield from _places_in(item, [*way, key], typed=typed)
+            if not isinstance(item, _PLAIN) and isinstance(key, str):
+                _look_into(item, [*way, key], found, typed=typed)
+    elif isinstance(value, bytes):
+        found.append(["bytes", *way])
+    elif isinstance(value, BinaryContent) and (not typed or (type(value) is BinaryContent and value.is_image)):
+        found.append(["image" if isinstance(value, BinaryImage) else "binary", *way])
 
 
 def _restore(message: Any, way: Place, kind: str) -> None:
