@@ -97,6 +97,35 @@ async def the_oldest_turns_are_evicted_into_the_summary(subject: Subject) -> Non
 
 
 @check("C4")
+async def a_summary_may_be_left_for_later(subject: Subject) -> None:
+    found: list[int] = []
+
+    def summarize(turns: list[ConversationTurn]) -> str:
+        found.append(len(turns))
+        return f"{len(turns)} turns"
+
+    async def left() -> bool:
+        return (await memory.add_turn(conversation, "prompt " * 8, "answer", summarize=False)).summary_is_due
+
+    memory = subject.memory(ConversationMemory, summarize_threshold=100, summarizer=summarize)
+    worker = subject.memory(ConversationMemory, summarize_threshold=100, summarizer=summarize)
+    conversation = subject.conversation()
+    while not await left():
+        assert await memory.get_total_tokens(conversation) <= 100
+    assert await left(), "as long as nobody makes it"
+    assert found == []
+    await worker.summarize(conversation)
+    assert len(found) == 1
+    await memory.summarize(conversation)
+    assert len(found) == 1, "it is made already"
+    assert not await left()
+    plain = subject.memory(ConversationMemory, summarize_threshold=100)
+    assert not (await plain.add_turn(conversation, "prompt " * 100, "answer", summarize=False)).summary_is_due
+    await plain.summarize(conversation)
+    assert await left()
+
+
+@check("C4")
 async def writers_at_once_summarize_each_turn_once(subject: Subject) -> None:
     seen: list[int] = []
 
