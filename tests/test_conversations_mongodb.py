@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
-from random import Random
 from typing import Any
 
 import pymongo
@@ -24,7 +23,6 @@ from firefly_memory import (
     SchemaMismatchError,
 )
 from firefly_memory.colours import finish
-from firefly_memory.stores.conversation_in_memory import KeptConversation
 from firefly_memory.stores.conversations import Appended, Head
 from firefly_memory.stores.mongodb import conversation_documents
 from firefly_memory.testing import Colour
@@ -155,40 +153,6 @@ def test_the_window_is_the_newest_turns_that_fit(log: Log) -> None:
     assert log("claim", name, "mine", 0, NOW, NOW + timedelta(minutes=1))
     assert log("evict", name, "mine", summary := "so far", 2, 21)
     assert [window(budget) for budget in (0, 4, 1_000)] == [[], [4], [3, 4]]
-
-
-@pytest.mark.parametrize("seed", range(6))
-@COLOURS
-def test_the_window_is_that_of_now_whatever_was_seen_before(
-    colour: Colour, seed: int, opened: Callable[..., Log], client: Client
-) -> None:
-    """A log that has seen a conversation asks for less; what others did meanwhile is in the window all the same."""
-    chance, name = Random(seed), new_id()
-    logs = [opened(colour), opened(colour)]
-    kept = KeptConversation(name, NOW)
-    for _ in range(60):
-        log, act = chance.choice(logs), chance.choice(["append", "append", "append", "append many", "evict", "delete"])
-        if act.startswith("append"):
-            for _ in range(chance.choice([20, 60]) if act == "append many" else 1):
-                draft = a_turn(tokens=chance.choice([1, 5, 30]))
-                there, expected = log("append", name, draft, None), kept.append(draft, None)
-                assert expected is not None
-                assert (there.turns, there.tokens) == (expected.turns, expected.tokens)
-                assert there.evicted_tokens <= expected.evicted_tokens
-        elif act == "evict" and kept.head.turns - kept.head.evicted_turns > 1:
-            turns = chance.randint(kept.head.evicted_turns, kept.head.turns)
-            summary = "so far", turns, sum(turn.tokens for turn in kept.turns[:turns])
-            claim = "claim", kept.head.evicted_turns, NOW, NOW + timedelta(minutes=1)
-            assert kept.claim_summary(*claim)
-            assert log("claim", name, *claim)
-            assert kept.evict("claim", *summary)
-            assert log("evict", name, "claim", *summary)
-        elif act == "delete" and chance.random() < 0.3:
-            log("delete", name)
-            kept = KeptConversation(name, NOW)
-        for each in logs:
-            budget = chance.choice([0, 1, 10, 40, 300, 2**70])
-            assert each("window", name, budget) == (kept.window(budget) if kept.turns else None)
 
 
 def test_a_claim_is_for_one_until_its_time_is_up(log: Log) -> None:
@@ -333,19 +297,6 @@ def test_what_a_dead_writer_left_of_an_earlier_life_is_seen_by_nobody_and_goes_w
     assert [turn.idempotency_key for turn in log("turns", name, -1, None)] == ["k0"]
     log("delete", name)
     assert turns.count_documents({"conversation_id": name}) == 0
-
-
-@COLOURS
-def test_what_a_deletion_that_broke_off_has_left_is_in_no_window(
-    colour: Colour, opened: Callable[..., Log], client: Client
-) -> None:
-    mine, other, name = opened(colour), opened(colour), new_id()
-    for number in range(3):
-        mine("append", name, a_turn(f"{number}"), None)
-    client[DATABASE].memory_conversations.delete_one({"_id": name})
-    other("append", name, a_turn("anew"), None)
-    assert [turn.user_prompt for turn in mine("window", name, 1_000)[1]] == ["anew"]
-    assert mine("append", name, a_turn("again"), None).turns == 2
 
 
 # Servers, clients, indexes
