@@ -105,7 +105,8 @@ async def a_summary_may_be_left_for_later(subject: Subject) -> None:
         return f"{len(turns)} turns"
 
     async def left() -> bool:
-        return (await memory.add_turn(conversation, "prompt " * 8, "answer", summarize=False)).summary_is_due
+        turn: ConversationTurn = await memory.add_turn(conversation, "prompt " * 8, "answer", summarize=False)
+        return turn.summary_is_due
 
     memory = subject.memory(ConversationMemory, summarize_threshold=100, summarizer=summarize)
     worker = subject.memory(ConversationMemory, summarize_threshold=100, summarizer=summarize)
