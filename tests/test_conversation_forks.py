@@ -12,6 +12,7 @@ import pytest
 from firefly_memory import (
     ConflictError,
     ConversationMemory,
+    ConversationTurn,
     EntryStore,
     MemoryEntry,
     MongoDBStore,
@@ -166,6 +167,34 @@ def test_an_append_that_has_only_begun_is_not_in_the_way_of_a_copy(place: Place)
         head = finish(store.blocking.conversations.append(fork, a_turn("late"), None))
         assert head is not None
         assert [turn.user_prompt for turn in others.get_turns(fork)] == ["prompt", "late"]
+
+
+@pytest.mark.parametrize("command", range(1, 8))
+@pytest.mark.parametrize("begins", ["create", "fork"])
+def test_a_turn_that_is_appended_while_its_conversation_is_made_is_not_lost(
+    begins: str, command: int, place: Place
+) -> None:
+    """An earlier writer has made the conversation and died; another goes on with it at any moment."""
+    between, name, new = AtCommand(), new_id(), new_id()
+    appended: list[ConversationTurn] = []
+    with (
+        pymongo.MongoClient[Any](place.mongodb(), event_listeners=[between]) as listened,
+        MongoDBStore(client=listened, database="forks") as store,
+        MongoDBStore(place.mongodb(), database="forks") as other,
+    ):
+        memory, others = ConversationMemory(store=store), ConversationMemory(store=other)
+        memory.add_turn(name, "prompt", "answer")
+        begun = conversation_documents.new_conversation(new, NOW)
+        listened["forks"]["memory_conversations"].insert_one(begun)
+        between.arm(command, lambda: appended.append(others.add_turn(new, "late", "answer")))
+        with contextlib.suppress(ConflictError):
+            if begins == "create":
+                memory.new_conversation(new)
+            else:
+                memory.fork_conversation(name, new)
+        prompts = [turn.user_prompt for turn in others.get_turns(new)]
+        assert [prompts[turn.turn_id] for turn in appended] == ["late"] * len(appended)
+        assert others.add_turn(new, "next", "").turn_id == len(prompts)
 
 
 async def test_a_copy_that_is_cancelled_leaves_nothing_behind(place: Place) -> None:

@@ -113,6 +113,7 @@ def test_the_documents(log: Log, client: Client) -> None:
         "summary": None,
         "claim": None,
         "claimed_until": None,
+        "settled": True,
     }
     first, second = client[DATABASE].memory_conversations.find(turns_of(name)).sort("turn_id")
     assert second == {

@@ -9,7 +9,8 @@ number lets one of several writers have it.
 ``life`` is what belongs together: a conversation that is deleted and made again has another one. So whatever a writer
 or a deletion leaves of an earlier life when it dies half-way is seen by nobody and in nobody's way.
 
-A conversation that an append makes is there once it has a turn; without one only a conversation that is ``explicit``.
+A conversation that an append makes is there once it has a turn, and then it is ``settled``. Until then, whoever makes it
+under its name, or by a fork, may give it another life.
 """
 
 from __future__ import annotations
@@ -70,11 +71,18 @@ def itself(conversation_id: str) -> Document:
 
 def new_conversation(conversation_id: str, now: datetime) -> Document:
     nothing = {"evicted_turns": 0, "evicted_tokens": 0, "summary": None, "claim": None, "claimed_until": None}
-    return {**itself(conversation_id), "life": ObjectId(), **made_at(conversation_id, now), **nothing}
+    made_at = {"created_at": split(now)[0], "place": place(Position(now, conversation_id))}
+    return {**itself(conversation_id), "life": ObjectId(), **made_at, **nothing}
 
 
-def made_at(conversation_id: str, now: datetime) -> Document:
-    return {"created_at": split(now)[0], "place": place(Position(now, conversation_id))}
+def settled(conversation: Document) -> Document:
+    """It is there, with turns or without."""
+    return {**conversation, "settled": True}
+
+
+def unsettled(conversation: Document) -> Document:
+    """What has to hold for the document of a conversation that is not there yet to be replaced."""
+    return {"life": conversation["life"], "settled": {"$exists": False}}
 
 
 def turn_key(append_id: Any) -> Document:
@@ -111,17 +119,22 @@ def new_turns(conversation_id: str, drafts: Iterable[StoredTurn], tail: Tail) ->
     return documents
 
 
+def look(conversation_id: str, life: Any) -> tuple[Document, Document]:
+    """An update that matches a conversation only in that life, and settles it; mostly it changes nothing."""
+    return {**itself(conversation_id), "life": life}, {"$set": settled({})}
+
+
 def appending(conversation_id: str, new: Iterable[Document], life: ObjectId) -> list[ReplaceOne[Any] | UpdateOne]:
     """Inserts the documents, then looks whether the conversation is in that life: matches one document if it is."""
-    # No command inserts and looks, but one updates: documents that are not there yet, and one that stays as it is.
+    # No command inserts and looks, but one updates: documents that are not there yet, and one that may stay as it is.
     nobody = {"conversation_id": conversation_id, "turn_id": {"$lt": 0}}
     inserts = [ReplaceOne({"_id": document["_id"], **nobody}, document, upsert=True) for document in new]
-    return [*inserts, UpdateOne({**itself(conversation_id), "life": life}, {"$set": {"life": life}})]
+    return [*inserts, UpdateOne(*look(conversation_id, life))]
 
 
 def fork_of(there: Mapping[str, Any], source: Head, fork_id: str, turns: int, now: datetime) -> Document:
     """The document of a conversation with the first ``turns`` turns of another one."""
-    fork = {**new_conversation(fork_id, now), "explicit": True}
+    fork = settled(new_conversation(fork_id, now))
     if source.evicted_turns <= turns:
         fork |= {name: there[name] for name in ("evicted_turns", "evicted_tokens", "summary")}
     return fork
@@ -155,7 +168,7 @@ def conversation(conversation_id: str) -> Pipeline:
 
 def page(limit: int, after: tuple[datetime, str] | None) -> Pipeline:
     older = {"place": {"$exists": True} if after is None else {"$lt": place(Position(*after))}}
-    is_there = {"$or": [{"explicit": True}, {"newest": {"$exists": True}}]}
+    is_there = {"$or": [{"settled": True}, {"newest": {"$exists": True}}]}
     newest_first: Pipeline = [{"$match": older}, {"$sort": {"place": -1}}]
     return [*newest_first, *_WITH_NEWEST, {"$match": is_there}, {"$limit": limit}, {"$unset": "summary"}]
 
@@ -248,7 +261,7 @@ def tail(document: Mapping[str, Any]) -> Tail:
 def head(document: Mapping[str, Any]) -> Head | None:
     """``None`` for a conversation that is not there yet."""
     newest = document.get("newest")
-    if newest is None and not document.get("explicit"):
+    if newest is None and not document.get("settled"):
         return None
     try:
         updated_at = _made_at(document) if newest is None else _appended_at(newest)

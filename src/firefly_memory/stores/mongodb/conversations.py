@@ -51,23 +51,11 @@ class MongoConversationLog:
     async def create(self, conversation_id: str, now: datetime) -> bool:
         with translated("create_conversation", self._database.place):
             connection = await self._connected("create_conversation")
-            tries = _Tries("create_conversation", conversation_id, self._database.timeout)
-            explicit = {**documents.new_conversation(conversation_id, now), "explicit": True}
-            while True:
-                with suppress(DuplicateKeyError):
-                    await connection.settle(connection.conversations.insert_one(explicit))
-                    self._remember(conversation_id, documents.tail(explicit))
-                    return True
-                there = await self._conversation(connection, conversation_id)
-                if there is not None:
-                    if documents.head(there) is not None:
-                        return False
-                    # An append made it, whose turn is still to come or never will.
-                    waiting = {"life": there["life"], "explicit": {"$exists": False}}
-                    change = {"$set": {**documents.made_at(conversation_id, now), "explicit": True}}
-                    if await self._update(connection, conversation_id, waiting, change):
-                        return True
-                await tries.pause(connection)
+            new = documents.settled(documents.new_conversation(conversation_id, now))
+            is_new = await self._make(connection, new, self._tries("create_conversation", conversation_id))
+            if is_new:
+                self._remember(conversation_id, documents.tail(new))
+            return is_new
 
     async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
         (appended,) = await self.append_all(conversation_id, [draft], expected)
@@ -79,7 +67,7 @@ class MongoConversationLog:
         """:meth:`append` for each of them. When it raises, some of several may have been appended."""
         with translated("append_turn", self._database.place, "turn"):
             connection = await self._connected("append_turn")
-            tries = _Tries("append_turn", conversation_id, self._database.timeout)
+            tries = self._tries("append_turn", conversation_id)
             appended: list[Appended | None] = []
             tail, is_fresh = self._tails.get(conversation_id), False
             while len(appended) < len(drafts):
@@ -178,23 +166,26 @@ class MongoConversationLog:
             with suppress(Exception):  # the first error is the one to raise
                 await connection.settle(connection.conversations.delete_many(life))
             raise
-        if copied == count and await self._put_in_place(connection, fork):
+        if copied == count and await self._make(connection, fork, self._tries("fork_conversation", fork["_id"])):
             return True
         await connection.settle(connection.conversations.delete_many(life))
         return False
 
-    async def _put_in_place(self, connection: Connection, new: Document) -> bool:
-        """``False`` if the conversation is there already."""
-        with suppress(DuplicateKeyError):
-            await connection.settle(connection.conversations.insert_one(new))
-            return True
-        there = await self._conversation(connection, new["_id"])
-        if there is None or documents.head(there) is not None:
-            return False
-        # An append made it, whose turn is still to come, and will then find that the conversation has another life.
-        waiting = {"life": there["life"], "explicit": {"$exists": False}}
-        change = {"$set": {name: value for name, value in new.items() if name != "_id"}}
-        return await self._update(connection, new["_id"], waiting, change)
+    async def _make(self, connection: Connection, new: Document, tries: _Tries) -> bool:
+        """Insert the document of a conversation; ``False`` if there is one already."""
+        while True:
+            with suppress(DuplicateKeyError):
+                await connection.settle(connection.conversations.insert_one(new))
+                return True
+            there = await self._conversation(connection, new["_id"])
+            if there is not None:
+                if documents.head(there) is not None:
+                    return False
+                # An append has made it, whose turn is still to come: its writer will find another life, and try again.
+                change = {"$set": {name: value for name, value in new.items() if name != "_id"}}
+                if await self._update(connection, new["_id"], documents.unsettled(there), change):
+                    return True
+            await tries.pause(connection)
 
     async def delete(self, conversation_id: str) -> None:
         with translated("delete_conversation", self._database.place):
@@ -240,7 +231,7 @@ class MongoConversationLog:
             refused, taken = refusal["index"], list(refusal["keyPattern"])[-1]
             if refused < len(new):
                 return [], None  # somebody else has made the conversation
-            is_there = refused > len(new) and await self._life(connection, conversation_id, life) is not None
+            is_there = refused > len(new) and await self._settled(connection, conversation_id, life) is not None
         placed = drafts[: refused - len(new)]
         if placed and not is_there:
             await self._take_back(connection, conversation_id, life, placed)
@@ -282,17 +273,17 @@ class MongoConversationLog:
         # An earlier try of this append went well, but the answer was lost.
         if found[0]["conversation_id"] != conversation_id:
             raise ConflictError(f"append_id {draft.append_id!r} was used in another conversation")
-        there = await self._life(connection, conversation_id, life)
+        there = await self._settled(connection, conversation_id, life)
         if there is None:
             await self._take_back(connection, conversation_id, life, [turn])
             return []
         tail = documents.tail(there)._replace(turns=turn.turn_id, tokens=found[0]["tokens_before"])
         return self._in_place(conversation_id, [turn], tail)
 
-    async def _life(self, connection: Connection, conversation_id: str, life: Any) -> Document | None:
-        """The conversation's own document, if it is in that life."""
-        wanted = {**documents.itself(conversation_id), "life": life}
-        there: Document | None = await connection.settle(connection.conversations.find_one(wanted))
+    async def _settled(self, connection: Connection, conversation_id: str, life: Any) -> Document | None:
+        """The conversation's own document, if it is in that life: it is settled now."""
+        look = documents.look(conversation_id, life)
+        there: Document | None = await connection.settle(connection.conversations.find_one_and_update(*look))
         return there
 
     async def _conversation(self, connection: Connection, conversation_id: str) -> dict[str, Any] | None:
@@ -313,6 +304,9 @@ class MongoConversationLog:
         connection = await self._connected(operation)
         ended = {"$set": {**change, "claim": None, "claimed_until": None}}
         return await self._update(connection, conversation_id, {"claim": claim}, ended)
+
+    def _tries(self, operation: str, conversation_id: str) -> _Tries:
+        return _Tries(operation, conversation_id, self._database.timeout)
 
     def _remember(self, conversation_id: str, tail: Tail) -> None:
         if len(self._tails) >= _MOST_TAILS:
