@@ -31,15 +31,17 @@ def window_of(
     whole = _whole(turns, some_are_missing=beyond > 0)
     if len(whole) < len(turns):
         left_out.append(f"{len(turns) - len(whole)} turns that go with calls which are not in the window")
+    summary_turn = None if shown is None else _as_turn(shown, whole)
     return Window(
         original_name(head.conversation_id),
         budget=budget,
-        messages=replayed(whole, None if shown is None else _as_turn(shown, whole)),
+        messages=replayed(whole, summary_turn),
         turns=tuple(turn.turn_id for turn in whole),
         tokens=sum(turn.token_estimate for turn in whole) + budget - room,
         summary=summary,
         total_turns=head.turns,
         left_out=tuple(left_out),
+        replayed=(*whole,) if summary_turn is None else (summary_turn, *whole),
     )
 
 

@@ -89,3 +89,5 @@ class Window:
     """How many turns the conversation has: what ``expected_turns`` is, for whoever has seen this."""
     left_out: tuple[str, ...] = ()
     """What is not among the messages, and why: a phrase for each reason."""
+    replayed: tuple[ConversationTurn, ...] = field(default=(), repr=False, compare=False)
+    """The turns whose messages these are, after the summary as one, if it had room."""

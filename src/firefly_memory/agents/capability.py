@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
+from hashlib import sha256
 from typing import Any, Literal, Self, TypeAlias
 
 from pydantic_ai import Agent, AgentRunResult, FunctionToolset, ModelRetry, RunContext
@@ -33,6 +34,7 @@ HistoryStrategy: TypeAlias = Callable[[list[ModelMessage]], Sequence[ModelMessag
 coroutine function. It is asked at each request, must not change the messages, and nothing stored changes by it."""
 
 WorkingScope: TypeAlias = Literal["conversation"] | Callable[[RunContext[Any]], str]
+_LONGEST_SCOPE = 500
 
 
 @dataclass
@@ -120,8 +122,7 @@ class Memory(AbstractCapability[Any]):
         own = copy(self)
         own._run = RunState()  # noqa: SLF001 - a copy of this
         if self.working_scope is not None:
-            scope = ctx.conversation_id if self.working_scope == "conversation" else self.working_scope(ctx)
-            own.manager = self.manager.fork(working_scope_id=scope)
+            own.manager = self.manager.fork(working_scope_id=_scope_of_run(self.working_scope, ctx))
         return own
 
     def get_instructions(self) -> Any:
@@ -191,7 +192,7 @@ class Memory(AbstractCapability[Any]):
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         """The agent's system prompt in front, and what the strategies make of it all, for this request only."""
-        request_context = await self._run.with_system_prompt(ctx, request_context)
+        request_context = await self._run.before_request(ctx, request_context)
         for strategy in self.strategies:
             made = strategy(list(request_context.messages))
             request_context.messages = list(await made if inspect.isawaitable(made) else made)
@@ -253,6 +254,16 @@ class Memory(AbstractCapability[Any]):
         elif messages:
             said = Said(_prompt(ctx, messages), last_text(messages), messages)
             await self._recorder.add_broken(ctx.run_id, loaded, said)
+
+
+def _scope_of_run(working_scope: WorkingScope, ctx: RunContext[Any]) -> str:
+    if working_scope == "conversation":
+        scope = f"conversation:{ctx.conversation_id}"  # it may have the name of another scope
+        return scope if len(scope) <= _LONGEST_SCOPE else f"conversation:{sha256(scope.encode()).hexdigest()}"
+    scope = working_scope(ctx)
+    if not isinstance(scope, str) or not scope:
+        raise ConfigurationError(f"working_scope returned {scope!r}: it must return the name of a scope")
+    return scope
 
 
 def _prompt(ctx: RunContext[Any], messages: Sequence[ModelMessage]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from types import NoneType
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from pydantic_ai.tools import AgentDepsT
 
 from firefly_memory.agents.capability import Memory
 from firefly_memory.agents.recording import OnConflict
+from firefly_memory.errors import ConfigurationError
 from firefly_memory.manager import MemoryManager
 
 
@@ -51,7 +53,9 @@ class FireflyAgent(WrapperAgent[AgentDepsT, OutputDataT]):
         **options: Any,
     ) -> None:
         self._memory_options: dict[str, Any] = {"tools": memory_tools, "on_conflict": on_conflict}
-        own = memory if memory is None or isinstance(memory, Memory) else self.remembering(memory)
+        if isinstance(memory, Memory) and (memory_tools or on_conflict != "append"):
+            raise ConfigurationError("memory_tools and on_conflict are options of the Memory that is given")
+        own = memory if memory is None or isinstance(memory, Memory) else Memory(memory, **self._memory_options)
         self.agent: Agent[AgentDepsT, OutputDataT] = Agent(
             model,
             name=name,
@@ -73,4 +77,7 @@ class FireflyAgent(WrapperAgent[AgentDepsT, OutputDataT]):
 
     def remembering(self, memory: MemoryManager) -> Memory:
         """``memory`` as this agent uses one; for one run only: ``run(…, capabilities=[agent.remembering(memory)])``."""
-        return Memory(memory, **self._memory_options)
+        own = memory_of(self)
+        if own is None:
+            return Memory(memory, **self._memory_options)
+        return replace(own, manager=memory, working_scope=None)

@@ -104,12 +104,17 @@ class Recorder:
         return branch, turn
 
     async def _add_turn(self, conversation_id: str, said: Said, options: dict[str, Any]) -> ConversationTurn:
-        add = self._conversation.async_add_turn
-        try:
-            return await add(conversation_id, *said, **options, summarize=False)
-        except Warning as warning:  # who makes warnings errors is to see it, and gets it once; the turn comes first
-            logger.warning("%s", warning)
-            return await add(conversation_id, *said, **options, summarize=False)
-        except InvalidEntryError as invalid:  # JSON has no lone surrogates, for example
-            logger.warning("of a turn in %r only the texts are stored: %s", conversation_id, invalid)
-            return await add(conversation_id, *said._replace(messages=[]), **options, summarize=False)
+        may_warn = True
+        while True:
+            try:
+                return await self._conversation.async_add_turn(conversation_id, *said, **options, summarize=False)
+            except Warning as warning:  # who makes warnings errors is to see it, and gets it once; the turn comes first
+                if not may_warn:
+                    raise
+                may_warn = False
+                logger.warning("%s", warning)
+            except InvalidEntryError as invalid:  # JSON has no lone surrogates, for example
+                if not said.messages:
+                    raise
+                said = said._replace(messages=[])
+                logger.warning("of a turn in %r only the texts are stored: %s", conversation_id, invalid)

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic_ai import AgentRunResult, DeferredToolRequests, RunContext
 from pydantic_ai.exceptions import ToolRetryError
 from pydantic_ai.messages import (
+    INTERRUPTED_TOOL_RETURN_CONTENT,
     ModelMessage,
     ModelRequest,
     ModelRequestPart,
@@ -33,7 +34,6 @@ _EARLIER = "earlier"  # the run of messages that have none, so that nobody takes
 # What pydantic-ai answers to calls that came with the final result.
 _FINAL = "Final result processed."
 _NOT_USED = "Output tool not used - a final result was already processed."
-_INTERRUPTED = "The tool call was interrupted before a result was produced."
 _NOT_EXECUTED = "Tool not executed - a final result was already processed."
 
 
@@ -58,7 +58,7 @@ class RunState:
         if history:
             return
         history[:] = loaded.messages
-        if history and _is_summary(history[0]):
+        if loaded.summary is not None and history and _is_summary(history[0]):
             del history[0]
             self._summary = summary_text(str(loaded.summary))
         self._is_given_window = bool(history)
@@ -89,12 +89,18 @@ class RunState:
         self._was_told = self._was_told or bool(told)
         return told
 
-    async def with_system_prompt(
+    async def before_request(self, ctx: RunContext[Any], request_context: ModelRequestContext) -> ModelRequestContext:
+        """What is sent: with the agent's own system prompt in front."""
+        self._output_tools = frozenset(tool.name for tool in request_context.model_request_parameters.output_tools)
+        # The messages have it all by now; the calls to come may have the same ids.
+        self._begun.clear()
+        self._results.clear()
+        return await self._with_system_prompt(ctx, request_context)
+
+    async def _with_system_prompt(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """The agent's own system prompt in front: pydantic-ai puts none in front of a history, and stored turns do not
-        have it."""
-        self._output_tools = frozenset(tool.name for tool in request_context.model_request_parameters.output_tools)
+        """pydantic-ai puts none in front of a history, and stored turns do not have it."""
         if not self._is_given_window or ctx.agent is None:
             return request_context
         if self._system_prompt is None:
@@ -132,7 +138,7 @@ class RunState:
         """What is to be stored of a run that has come to its end."""
         own = self._own(result.all_messages(), ctx)
         if own and own[-1].state != "suspended":
-            # What the tools of a stream's last response returned is in its own messages only.
+            # ``run_stream`` does not write what the last response's tools returned into the messages.
             by_tool = getattr(result, "_output_tool_name", None) is not None
             waiting = _waiting(result.output)
             calls = [call for call in _open_calls(own) if call.tool_call_id not in waiting]
@@ -163,9 +169,12 @@ class RunState:
                 output = _NOT_USED
             elif call.tool_call_id not in self._begun:
                 yield ToolReturnPart(call.tool_name, _NOT_EXECUTED, tool_call_id=call.tool_call_id)
-            elif goes_on:  # and nobody has been asked for this one
+            elif goes_on:  # begun, not returned, and not among those that somebody is to answer
                 yield ToolReturnPart(
-                    call.tool_name, _INTERRUPTED, tool_call_id=call.tool_call_id, outcome="interrupted"
+                    call.tool_name,
+                    INTERRUPTED_TOOL_RETURN_CONTENT,
+                    tool_call_id=call.tool_call_id,
+                    outcome="interrupted",
                 )
 
 

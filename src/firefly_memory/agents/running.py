@@ -46,10 +46,10 @@ def with_capability(capability: Memory | None, options: dict[str, Any]) -> dict[
 
 def memory_capability(agent: AnyAgent, manager: MemoryManager) -> Memory:
     """``manager`` as the agent uses a memory: with the options of its own."""
+    if isinstance(agent, FireflyAgent):
+        return agent.remembering(manager)
     own = memory_of(agent)
-    if own is not None:
-        return replace(own, manager=manager, working_scope=None)
-    return agent.remembering(manager) if isinstance(agent, FireflyAgent) else Memory(manager)
+    return Memory(manager) if own is None else replace(own, manager=manager, working_scope=None)
 
 
 def has_dynamic_capabilities(agent: AnyAgent) -> bool:

@@ -51,8 +51,10 @@ def prompt_text(prompt: Any) -> str:
 
 def asked(messages: Iterable[ModelMessage]) -> Any:
     """The user's prompt, as the messages have it."""
-    parts = (part for message in messages for part in message.parts if isinstance(part, UserPromptPart))
-    return next((part.content for part in parts), None)
+    for message in messages:
+        if said := [part.content for part in message.parts if isinstance(part, UserPromptPart)]:
+            return said[-1]  # before it is what tools have said in the user's place
+    return None
 
 
 def response_text(output: Any, messages: Iterable[ModelMessage] = ()) -> str:

@@ -22,23 +22,15 @@ async def load_window(conversation: ConversationMemory, conversation_id: Any, ma
         reason = "has a lone surrogate, which pydantic-ai cannot write into messages"
         raise InvalidEntryError("conversation_id", reason) from exc
     window = await conversation.async_get_window(conversation_id, max_tokens)
+    turns = list(window.replayed)
     if not window.turns and window.total_turns:
         newest = await conversation.async_get_turns(conversation_id, limit=1, after=window.total_turns - 2)
         if any(links_of([turn.raw_messages]).open_calls for turn in newest):
-            return replace(window, messages=_replayed(window, newest))
-    if not all(map(is_model_message, window.messages)):
-        before_first = window.turns[0] - 1
-        turns = await conversation.async_get_turns(conversation_id, limit=len(window.turns), after=before_first)
-        return replace(window, messages=_replayed(window, turns))
-    return window
+            turns += newest
+    return replace(window, messages=[message for turn in turns for message in _messages(turn)])
 
 
-def _replayed(window: Window, turns: list[ConversationTurn]) -> list[Any]:
-    """The messages of ``turns``, or, where these are none of pydantic-ai's, what their texts say."""
-    messages: list[Any] = []
-    if window.summary is not None and turns:
-        messages += texts_as_messages(ConversationTurn.of_summary(window.summary, turns[0].created_at))
-    for turn in turns:
-        own = turn.raw_messages
-        messages += own if own and all(map(is_model_message, own)) else texts_as_messages(turn)
-    return messages
+def _messages(turn: ConversationTurn) -> list[Any]:
+    """Those of the turn, or, where these are none of pydantic-ai's, what its texts say."""
+    own = turn.raw_messages
+    return own if own and all(map(is_model_message, own)) else texts_as_messages(turn)

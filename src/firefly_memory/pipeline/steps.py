@@ -158,6 +158,8 @@ async def _asked(prompt: Prompt, context: PipelineContext) -> Any:
         return await made if inspect.isawaitable(made) else made
     if prompt is not None:
         return prompt
+    if context.output is None:
+        return None
     return _as_content(context.output) or response_text(context.output)
 
 

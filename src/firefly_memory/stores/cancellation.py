@@ -29,10 +29,9 @@ async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
             cancelled = True
         except BaseException:  # noqa: BLE001, S110 - it is raised below
             pass
-    result = task.result()
     if cancelled:
-        raise CancelledError
-    return result
+        raise CancelledError from (None if task.cancelled() else task.exception())
+    return task.result()
 
 
 class GivenUpError(Exception):

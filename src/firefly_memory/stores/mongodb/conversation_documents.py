@@ -9,7 +9,7 @@ number lets one of several writers have it.
 ``life`` is what belongs together: a conversation that is deleted and made again has another one. So whatever a writer
 or a deletion leaves of an earlier life when it dies half-way is seen by nobody and in nobody's way.
 
-A conversation that an append makes is there once it has a turn, and then it is ``settled``. Until then, whoever makes it
+A conversation that an append makes is there once it has a turn, and is then ``settled``. Until then, whoever makes it
 under its name, or by a fork, may give it another life.
 """
 
