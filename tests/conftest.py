@@ -31,7 +31,7 @@ from tests import servers
 from tests.backends import Place
 from tests.databases import empty_postgresql
 from tests.used import Used, Using
-from tests.vocabularies import fill_cache
+from tests.vocabularies import PATIENT, fill_cache
 
 
 class _Connections(monitoring.ConnectionPoolListener):
@@ -81,7 +81,7 @@ def directory_of_vocabularies(tmp_path_factory: pytest.TempPathFactory) -> Itera
     directory = fill_cache(tmp_path_factory.mktemp("vocabularies"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIKTOKEN_CACHE_DIR", str(directory))
-        patch.setattr(vocabularies, "PATIENCE", 60.0)  # a busy machine may take its time
+        patch.setattr(vocabularies, "PATIENCE", PATIENT)
         yield directory
 
 

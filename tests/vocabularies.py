@@ -12,6 +12,9 @@ from pathlib import Path
 
 VOCABULARIES = ("o200k_base", "cl100k_base")
 
+PATIENT = 60.0
+"""Seconds that a process of tests waits for one: a busy machine may take its time."""
+
 
 def fill_cache(directory: Path) -> Path:
     """``directory`` with what tiktoken would download. The package bpe-openai carries the same files."""

@@ -9,9 +9,10 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from firefly_memory import EntryStore, MemoryEntry, adapt
+from firefly_memory import EntryStore, MemoryEntry, adapt, vocabularies
 from tests import memory_worker
 from tests.backends import BY_NAME, Backend, Place
+from tests.vocabularies import PATIENT
 
 ROOT = Path(__file__).parents[1]
 
@@ -89,6 +90,7 @@ def load(store: EntryStore, namespace: str) -> None:
 
 
 def main() -> None:
+    vocabularies.PATIENCE = PATIENT
     name, wheres, work, *arguments = sys.argv[1:]
     where = json.loads(wheres)
     with ExitStack() as later:
