@@ -26,11 +26,11 @@ from firefly_memory import (
     ConfigurationError,
     CorruptDataError,
     DatabaseConnectionError,
+    DatabaseStoreError,
     FileStore,
     InMemoryStore,
     InvalidEntryError,
     MongoDBStore,
-    NotSupportedError,
     PostgreSQLStore,
     SchemaMismatchError,
     SQLiteStore,
@@ -128,7 +128,7 @@ async def test_damage_is_told(tmp_path: Path) -> None:
         with pytest.raises(CorruptDataError, match="history of entry"):
             await conversations.load("a")
         execute(f"sqlite:///{path}", "UPDATE memory_dialogues SET format_version = 2")
-        with pytest.raises(CorruptDataError, match="format 2"):
+        with pytest.raises(DatabaseStoreError, match="format 2, of a newer version"):
             await conversations.load("a")
 
 
@@ -219,11 +219,31 @@ async def test_a_write_whose_answer_was_lost_is_recognised(kind: str, place: Pla
             assert await kept(conversations) == {entry.id: (None, 1)}
 
 
-async def test_a_blocking_mongo_client_is_refused(place: Place) -> None:
+async def test_a_blocking_mongo_client_will_do(place: Place) -> None:
     with MongoClient[dict[str, Any]](place.mongodb()) as client:
-        conversations = MongoConversationStore(MongoDBStore(client=client))
-        with pytest.raises(NotSupportedError, match="not from an event loop"):
-            await conversations.load("a")
+        conversations = MongoConversationStore(MongoDBStore(client=client, database=f"dialogues_{uuid4().hex[:12]}"))
+        said = messages(2)
+        await conversations.save(Conversation(conversation_id="a", messages=said))
+        loaded = await conversations.load("a")
+        assert loaded is not None
+        assert loaded.messages == said
+
+
+async def test_damage_in_mongodb_is_told(place: Place) -> None:
+    name = f"dialogues_{uuid4().hex[:12]}"
+    async with MongoDBStore(place.mongodb(), database=name) as store:
+        conversations = MongoConversationStore(store)
+        await conversations.save(Conversation(conversation_id="a", messages=messages(1)))
+        with MongoClient[dict[str, Any]](place.mongodb()) as client:
+            loaded = await conversations.load("a")
+            assert loaded is not None
+            loaded.messages = messages(2)
+            client[name].memory_dialogues.update_many({}, {"$set": {"chain": {}}})
+            with pytest.raises(CorruptDataError, match="conversation 'a' is damaged"):
+                await conversations.save(loaded)
+            client[name].memory_dialogue_entries.update_many({}, {"$unset": {"message": ""}})
+            with pytest.raises(CorruptDataError, match=r"entry '.*is damaged"):
+                await conversations.load("a")
 
 
 @pytest.mark.parametrize("kind", KINDS)

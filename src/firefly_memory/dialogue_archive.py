@@ -15,7 +15,14 @@ from datetime import UTC, datetime
 
 from firefly_memory.archive_items import Item, Placed
 from firefly_memory.errors import ConflictError, CorruptDataError, NotSupportedError
-from firefly_memory.names import new_entry_id, original_name, stored_name, stored_text
+from firefly_memory.names import (
+    new_entry_id,
+    original_name,
+    original_or_none,
+    stored_name,
+    stored_or_none,
+    stored_text,
+)
 from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, DialogueLog, in_line
 
 CANNOT_BE_KEPT = (
@@ -205,10 +212,10 @@ def _dialogue_as_json(dialogue: Dialogue) -> Item:
     return {
         "conversation_id": original_name(dialogue.conversation_id),
         "revision": original_name(dialogue.revision),
-        "head_id": _original(dialogue.head_id),
-        "scope": _original(dialogue.scope),
-        "forked_from": _original(dialogue.forked_from),
-        "forked_at": _original(dialogue.forked_at),
+        "head_id": original_or_none(dialogue.head_id),
+        "scope": original_or_none(dialogue.scope),
+        "forked_from": original_or_none(dialogue.forked_from),
+        "forked_at": original_or_none(dialogue.forked_at),
         "branches": [original_name(entry_id) for entry_id in dialogue.branches],
         "usage": dialogue.usage,
         "deferred_tool_requests": dialogue.deferred_tool_requests,
@@ -222,10 +229,10 @@ def dialogue_from_json(item: Item) -> Dialogue:
     return Dialogue(
         conversation_id=stored_name("conversation_id", item["conversation_id"]),
         revision=stored_text(item["revision"]),
-        head_id=_stored(item["head_id"]),
-        scope=_stored(item["scope"]),
-        forked_from=_stored(item["forked_from"]),
-        forked_at=_stored(item["forked_at"]),
+        head_id=stored_or_none(item["head_id"]),
+        scope=stored_or_none(item["scope"]),
+        forked_from=stored_or_none(item["forked_from"]),
+        forked_at=stored_or_none(item["forked_at"]),
         branches=[stored_text(entry_id) for entry_id in item["branches"]],
         usage=str.__str__(item["usage"]),
         deferred_tool_requests=None if deferred is None else str.__str__(deferred),
@@ -238,7 +245,7 @@ def _entry_as_json(conversation_id: str, entry: DialogueEntry) -> Item:
     return {
         "conversation_id": conversation_id,
         "entry_id": original_name(entry.entry_id),
-        "parent_id": _original(entry.parent_id),
+        "parent_id": original_or_none(entry.parent_id),
         "kind": entry.kind,
         "message": entry.message,
     }
@@ -247,15 +254,7 @@ def _entry_as_json(conversation_id: str, entry: DialogueEntry) -> Item:
 def _entry_from_json(item: Item) -> DialogueEntry:
     return DialogueEntry(
         entry_id=stored_name("entry_id", item["entry_id"]),
-        parent_id=_stored(item["parent_id"]),
+        parent_id=stored_or_none(item["parent_id"]),
         kind=str.__str__(item["kind"]),
         message=str.__str__(item["message"]),  # of anything else a TypeError
     )
-
-
-def _original(stored: str | None) -> str | None:
-    return None if stored is None else original_name(stored)
-
-
-def _stored(name: str | None) -> str | None:
-    return None if name is None else stored_text(name)

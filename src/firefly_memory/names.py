@@ -47,6 +47,14 @@ def original_name(stored: str) -> str:
     return _ESCAPED.sub(_unescape, stored) if ESCAPE in stored else stored
 
 
+def stored_or_none(text: str | None) -> str | None:
+    return None if text is None else stored_text(text)
+
+
+def original_or_none(stored: str | None) -> str | None:
+    return None if stored is None else original_name(stored)
+
+
 def _escape(found: re.Match[str]) -> str:
     character = found[0]
     if character == "\x00":

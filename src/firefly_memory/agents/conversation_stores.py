@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC
-from importlib.util import find_spec
-from typing import NoReturn, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter
 from pydantic_ai.conversation_store import (
@@ -17,11 +17,15 @@ from pydantic_ai.conversation_store import (
 from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.usage import RunUsage
 
-from firefly_memory.errors import ConfigurationError, CorruptDataError, InvalidEntryError
+from firefly_memory.errors import ConfigurationError, CorruptDataError, DatabaseStoreError, InvalidEntryError
 from firefly_memory.model_messages import from_json, to_json
-from firefly_memory.names import original_name, stored_name, stored_text
+from firefly_memory.names import original_name, original_or_none, stored_name, stored_or_none, stored_text
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, DialogueLog, in_line
+
+if TYPE_CHECKING:
+    from firefly_memory.stores.mongodb.store import MongoDBStore
+    from firefly_memory.stores.sql.store import SQLStore
 
 T = TypeVar("T")
 
@@ -36,7 +40,26 @@ _FORMAT = 1
 class _StoredConversations(ConversationStore):
     """What both have in common: values in, rows or documents out, and back."""
 
-    _log: DialogueLog
+    _kind: tuple[str, str]
+    _works: str
+
+    def __init__(self, store: EntryStore) -> None:
+        self._log = self._log_of(store)
+        self.store = store
+
+    def _log_of(self, store: EntryStore) -> DialogueLog:
+        module, kind = self._kind
+        home = sys.modules.get(module)  # whoever has such a store has loaded what it needs: nobody else has to
+        log: DialogueLog | None = None
+        if home is not None and isinstance(store, getattr(home, kind)):
+            log = store.suspending.dialogues
+        if log is None:
+            raise ConfigurationError(
+                f"{type(self).__name__} needs {self._works}, not {type(store).__name__}: conversations of pydantic-ai "
+                "are kept in SQLiteStore and PostgreSQLStore (SQLConversationStore) and in MongoDBStore "
+                "(MongoConversationStore)"
+            )
+        return log
 
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
         """The record for a conversation, or ``None``."""
@@ -89,15 +112,9 @@ class SQLConversationStore(_StoredConversations):
     entries that no other conversation reaches, whatever is forked meanwhile, and costs what it deletes.
     """
 
-    def __init__(self, store: EntryStore) -> None:
-        if not find_spec("sqlalchemy"):
-            _refuse("SQLConversationStore", "a SQLiteStore or PostgreSQLStore", store)
-        from firefly_memory.stores.sql.store import SQLStore
-
-        if not isinstance(store, SQLStore):
-            _refuse("SQLConversationStore", "a SQLiteStore or PostgreSQLStore", store)
-        self.store = store
-        self._log = store.dialogues
+    store: SQLStore
+    _kind = "firefly_memory.stores.sql.store", "SQLStore"
+    _works = "a SQLiteStore or PostgreSQLStore"
 
 
 class MongoConversationStore(_StoredConversations):
@@ -109,22 +126,9 @@ class MongoConversationStore(_StoredConversations):
     off, may leave entries that nobody sees.
     """
 
-    def __init__(self, store: EntryStore) -> None:
-        if not find_spec("pymongo"):
-            _refuse("MongoConversationStore", "a MongoDBStore", store)
-        from firefly_memory.stores.mongodb.store import MongoDBStore
-
-        if not isinstance(store, MongoDBStore):
-            _refuse("MongoConversationStore", "a MongoDBStore", store)
-        self.store = store
-        self._log = store.dialogues
-
-
-def _refuse(name: str, works: str, store: object) -> NoReturn:
-    raise ConfigurationError(
-        f"{name} needs {works}, not {type(store).__name__}: conversations of pydantic-ai can be kept in "
-        "SQLiteStore and PostgreSQLStore (SQLConversationStore) and in MongoDBStore (MongoConversationStore)"
-    )
+    store: MongoDBStore
+    _kind = "firefly_memory.stores.mongodb.store", "MongoDBStore"
+    _works = "a MongoDBStore"
 
 
 def _dialogue(record: ConversationRecord) -> Dialogue:
@@ -134,10 +138,10 @@ def _dialogue(record: ConversationRecord) -> Dialogue:
     return Dialogue(
         conversation_id=stored_name("conversation_id", record.conversation_id),
         revision=stored_text(record.revision),
-        head_id=_text(record.head_id),
+        head_id=stored_or_none(record.head_id),
         scope=stored_name("scope", record.scope) if record.scope else record.scope,
-        forked_from=_text(record.forked_from),
-        forked_at=_text(record.forked_at),
+        forked_from=stored_or_none(record.forked_from),
+        forked_at=stored_or_none(record.forked_at),
         branches=[stored_text(entry_id) for entry_id in record.branches],
         usage=_written("usage", _USAGE, record.usage),
         deferred_tool_requests=None if deferred is None else _written("deferred_tool_requests", _DEFERRED, deferred),
@@ -149,17 +153,17 @@ def _dialogue(record: ConversationRecord) -> Dialogue:
 def _record(dialogue: Dialogue) -> ConversationRecord:
     where = f"conversation {original_name(dialogue.conversation_id)!r}"
     if dialogue.format_version != _FORMAT:
-        problem = f"format {dialogue.format_version}, which this version does not read"
-        raise CorruptDataError("read_record", where, problem)
+        newer = f"{where} is in format {dialogue.format_version}, of a newer version; this one reads format {_FORMAT}"
+        raise DatabaseStoreError("read_record", newer)
     deferred = dialogue.deferred_tool_requests
     return ConversationRecord(
         conversation_id=original_name(dialogue.conversation_id),
-        head_id=_original(dialogue.head_id),
+        head_id=original_or_none(dialogue.head_id),
         usage=_read(where, _USAGE, dialogue.usage),
         deferred_tool_requests=None if deferred is None else _read(where, _DEFERRED, deferred),
-        scope=_original(dialogue.scope),
-        forked_from=_original(dialogue.forked_from),
-        forked_at=_original(dialogue.forked_at),
+        scope=original_or_none(dialogue.scope),
+        forked_from=original_or_none(dialogue.forked_from),
+        forked_at=original_or_none(dialogue.forked_at),
         branches=[original_name(entry_id) for entry_id in dialogue.branches],
         revision=original_name(dialogue.revision),
         updated_at=dialogue.updated_at,
@@ -171,7 +175,7 @@ def _stored_entry(entry: ConversationEntry) -> DialogueEntry:
         message = to_json([entry.message])[1:-1]  # without the list around it
     except ValueError as exc:
         raise _unwritable("message", exc) from exc
-    return DialogueEntry(stored_name("entry.id", entry.id), _text(entry.parent_id), entry.kind, message)
+    return DialogueEntry(stored_name("entry.id", entry.id), stored_or_none(entry.parent_id), entry.kind, message)
 
 
 def _entries(line: Sequence[DialogueEntry]) -> list[ConversationEntry]:
@@ -179,7 +183,9 @@ def _entries(line: Sequence[DialogueEntry]) -> list[ConversationEntry]:
     # All at once: half the time of one after the other.
     messages = _readable(where, from_json, f"[{','.join(entry.message for entry in line)}]")
     return [
-        ConversationEntry(id=original_name(entry.entry_id), parent_id=_original(entry.parent_id), message=message)
+        ConversationEntry(
+            id=original_name(entry.entry_id), parent_id=original_or_none(entry.parent_id), message=message
+        )
         for entry, message in zip(line, messages, strict=True)
     ]
 
@@ -205,11 +211,3 @@ def _readable(where: str, read: Callable[[str], T], text: str) -> T:
         return read(text)
     except (LookupError, TypeError, ValueError) as exc:
         raise CorruptDataError("read", where, str(exc)) from exc
-
-
-def _text(text: str | None) -> str | None:
-    return None if text is None else stored_text(text)
-
-
-def _original(stored: str | None) -> str | None:
-    return None if stored is None else original_name(stored)

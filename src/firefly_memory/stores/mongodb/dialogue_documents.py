@@ -52,13 +52,15 @@ def dialogue_of(document: Document) -> Dialogue:
         moment = document["updated_at"] + timedelta(microseconds=document["updated_at_us"])
         fields = {name: document[name] for name in Dialogue._fields if name != "conversation_id"}
         return Dialogue(conversation_id=document["_id"], **{**fields, "updated_at": moment})
-    except (KeyError, TypeError) as exc:
-        where = f"conversation {original_name(str(document['_id']))!r}"
-        raise CorruptDataError("read_record", where, f"{type(exc).__name__}: {exc}") from exc
+    except _DAMAGE as exc:
+        raise _damaged("conversation", document, exc) from exc
 
 
 def chain_of(document: Document | None) -> Chain | None:
-    return Chain(**document["chain"]) if document is not None and document["chain"] is not None else None
+    try:
+        return Chain(**document["chain"]) if document is not None and document["chain"] is not None else None
+    except _DAMAGE as exc:
+        raise _damaged("conversation", document or {}, exc) from exc
 
 
 def entry_documents(
@@ -88,7 +90,10 @@ def entry_documents(
 
 
 def entry_of(document: Document) -> DialogueEntry:
-    return DialogueEntry(document["_id"], document["parent_id"], document["kind"], document["message"])
+    try:
+        return DialogueEntry(document["_id"], document["parent_id"], document["kind"], document["message"])
+    except _DAMAGE as exc:
+        raise _damaged("entry", document, exc) from exc
 
 
 def history(entry_id: str, limit: int | None) -> list[Document]:
@@ -115,8 +120,15 @@ def history(entry_id: str, limit: int | None) -> list[Document]:
     ]
 
 
-def up_from(document: Document, steps: int | None) -> dict[str, Any]:
-    """The entry of ``document`` and those before it in its chain, so many or all."""
+def up_from(document: Document, steps: int) -> dict[str, Any]:
+    """The entry of ``document`` and those before it in its chain, so many."""
     last = document["place"]
-    places = {"$lte": last} if steps is None else {"$lte": last, "$gt": last - steps}
-    return {"chain": document["chain"], "place": places}
+    return {"chain": document["chain"], "place": {"$lte": last, "$gt": last - steps}}
+
+
+_DAMAGE = (KeyError, TypeError)
+
+
+def _damaged(what: str, document: Document, exc: Exception) -> CorruptDataError:
+    where = f"{what} {original_name(str(document.get('_id')))!r}"
+    return CorruptDataError("reading a conversation", where, f"{type(exc).__name__}: {exc}")

@@ -48,7 +48,6 @@ class MongoDBStore(EntryStore):
         place = self.database
         blocking = RecordView(MongoBackend(place, place.blocking, place.close_blocking))
         in_loop = GroupingMongoBackend(place, place.suspending, place.close_suspending)
-        self.dialogues = in_loop.dialogues
         suspending: StoreView = RecordView(in_loop)
         if isinstance(place, PassedClient) and place.blocks_only:
             suspending = threaded(blocking)

@@ -37,9 +37,7 @@ class SQLStore(EntryStore):
 
     def __init__(self, database: _Database) -> None:
         self.database = database
-        in_loop = self._backend(database.suspending)
-        self.dialogues = in_loop.dialogues
-        super().__init__(RecordView(self._backend(database.blocking)), RecordView(in_loop))
+        super().__init__(RecordView(self._backend(database.blocking)), RecordView(self._backend(database.suspending)))
 
     def _backend(self, runner: Runner) -> SQLBackend:
         return SQLBackend(runner, self._dialect, self._capabilities)
