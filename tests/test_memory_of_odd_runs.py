@@ -150,6 +150,7 @@ async def test_another_capability_may_recover_a_run(manager: MemoryManager) -> N
     agent = Agent(Scripted(RuntimeError("down"), "fine").model, capabilities=[Memory(manager), Apologetic()])
     assert (await agent.run("one", conversation_id="c")).output == "sorry"
     assert (await agent.run("two", conversation_id="c")).output == "fine"
+    assert stored(manager) == [("one", "sorry"), ("two", "fine")]
 
 
 async def test_messages_that_json_does_not_have_leave_their_texts(
@@ -181,6 +182,6 @@ async def test_what_a_history_processor_left_out_is_in_no_text(manager: MemoryMa
         return made
 
     agent = Agent(Scripted().model, capabilities=[Memory(manager), ProcessHistory(redacted)])
-    await agent.run("my card is 4111", conversation_id="c")
+    await agent.run("my card is 4111 1111", conversation_id="c")
     assert stored(manager) == [("my card is ****", "answer 1")]
-    assert "4111" not in str(manager.conversation.get_turns("c"))
+    assert "4111 1111" not in str(manager.conversation.get_turns("c"))

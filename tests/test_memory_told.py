@@ -167,8 +167,9 @@ def test_the_schema_of_agent_specs_knows_the_options() -> None:
         assert f"'{option}'" in schema
 
 
-async def test_quiet(manager: MemoryManager, caplog: pytest.LogCaptureFixture) -> None:
-    """Nothing is logged about a run that went well."""
+async def test_nothing_is_logged_about_a_run_that_went_well(
+    manager: MemoryManager, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.WARNING, "firefly_memory")
     await Agent(Scripted().model, capabilities=[Memory(manager)]).run("one", conversation_id="c")
     assert caplog.record_tuples == []

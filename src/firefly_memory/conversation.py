@@ -10,7 +10,7 @@ from typing import Any
 
 from firefly_memory.colours import finish, in_a_loop
 from firefly_memory.conversation_export import exported, import_into
-from firefly_memory.conversation_flows import Condition, ConversationFlows, NewTurn, Rules, Summarize
+from firefly_memory.conversation_flows import Condition, ConversationFlows, NewTurn, Rules, Summarizing
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.options import at_least
 from firefly_memory.protocols import MemoryStore
@@ -58,10 +58,9 @@ class ConversationMemory:
         )
         self.store: EntryStore = InMemoryStore() if store is None else adapt(store)
         # Not inside somebody's transaction, which would wait for a model, and whose failure would not be ours alone.
-        summarizes = summarizer is not None and not self.store.in_transaction
-        blocking, suspending = (
-            (_at_once(summarizer), _awaited(summarizer)) if summarizes and summarizer else (None, None)
-        )
+        if self.store.in_transaction:
+            summarizer = None
+        blocking, suspending = (None, None) if summarizer is None else (_at_once(summarizer), _awaited(summarizer))
         self._blocking = ConversationFlows(self.store.blocking.conversations, self._rules, blocking)
         self._suspending = ConversationFlows(self.store.suspending.conversations, self._rules, suspending)
 
@@ -253,7 +252,7 @@ class ConversationMemory:
         await self._suspending.clear_all()
 
 
-def _at_once(summarizer: Summarizer) -> Summarize:
+def _at_once(summarizer: Summarizer) -> Summarizing:
     async def summarize(turns: list[ConversationTurn]) -> Any:
         result: Any = summarizer(turns)
         return in_a_loop.run(_result(result)) if inspect.isawaitable(result) else result
@@ -261,7 +260,7 @@ def _at_once(summarizer: Summarizer) -> Summarize:
     return summarize
 
 
-def _awaited(summarizer: Summarizer) -> Summarize:
+def _awaited(summarizer: Summarizer) -> Summarizing:
     async def summarize(turns: list[ConversationTurn]) -> Any:
         if inspect.iscoroutinefunction(summarizer) or inspect.iscoroutinefunction(type(summarizer).__call__):
             return await _result(summarizer(turns))

@@ -38,7 +38,7 @@ _MOST = 16_000
 """Tokens, about, that one call of a summarizer is given, if the threshold does not ask for more."""
 _LARGEST = 2**31 - 2
 
-Summarize = Callable[[list[ConversationTurn]], Awaitable[Any]]
+Summarizing = Callable[[list[ConversationTurn]], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class NewTurn:
-    """A turn on its way in, checked."""
+    """A turn on its way in, as the caller gave it."""
 
     user_prompt: str
     assistant_response: str
@@ -72,12 +72,12 @@ class Condition:
 
 
 class ConversationFlows:
-    """Over the log of one colour of a store. ``summarize`` is the summarizer in that colour."""
+    """Over the log of one colour of a store. ``summarizer`` is that of the memory, in that colour."""
 
-    def __init__(self, log: ConversationLog, rules: Rules, summarize: Summarize | None) -> None:
+    def __init__(self, log: ConversationLog, rules: Rules, summarizer: Summarizing | None) -> None:
         self._log = log
         self._rules = rules
-        self._summarize = summarize
+        self._summarizer = summarizer
 
     async def new_conversation(self, conversation_id: str | None) -> str:
         name = new_entry_id() if conversation_id is None else conversation_id
@@ -100,7 +100,7 @@ class ConversationFlows:
                 there = await self._log.head(name)
                 raise StaleConversationError(conversation_id, expected, there.turns if there else 0)
             appended = await self._log.append(name, draft, expected)  # what was in the way has been deleted meanwhile
-        is_due = self._summarize is not None and appended.live_tokens > self._rules.summarize_threshold
+        is_due = self._summarizer is not None and appended.live_tokens > self._rules.summarize_threshold
         if is_due and summarize:
             await self.summarize(conversation_id)
         turn = self._appended(new, draft, appended.turns - 1)
@@ -204,7 +204,7 @@ class ConversationFlows:
 
     async def summarize(self, conversation_id: str) -> None:
         """Evict the oldest turns into the summary, if it is due. What goes wrong is logged: the turns are stored."""
-        if self._summarize is None:
+        if self._summarizer is None:
             return
         name, claim, now = _stored(conversation_id), new_entry_id(), clock.now()
         try:
@@ -226,7 +226,7 @@ class ConversationFlows:
             logger.exception("summarizing conversation %r failed; nothing is lost", conversation_id)
 
     async def _evict(self, name: str, head: Head, claim: str) -> bool:
-        assert self._summarize is not None
+        assert self._summarizer is not None
         threshold = self._rules.summarize_threshold
         due = min(head.live_tokens - threshold // 2, max(4 * threshold, _MOST))
         turns = await self._oldest(name, head, due)
@@ -239,7 +239,7 @@ class ConversationFlows:
         given = list(evicted)
         if head.summary is not None:
             given.insert(0, ConversationTurn.of_summary(original_name(head.summary), turns[0].created_at))
-        summary = await self._summarize(given)
+        summary = await self._summarizer(given)
         if not isinstance(summary, str) or not summary.strip():
             raise TypeError(f"the summarizer returned {summary!r} instead of text")
         tokens = head.evicted_tokens + sum(turn.token_estimate for turn in evicted)

@@ -50,16 +50,16 @@ async def dialogues_of(log: DialogueLog | None) -> Placed:
         after = page[-1].conversation_id
 
 
-async def messages_of(log: DialogueLog | None, item: Item | None, given: Collection[str], meeting: set[str]) -> Placed:
-    """The messages of a dialogue, but for those up to where it meets one that was ``given`` before. ``meeting`` gets
-    those of them at which histories meet, and may be the same set."""
+async def messages_of(log: DialogueLog | None, item: Item | None, given: Collection[str], met: set[str]) -> Placed:
+    """The messages of a dialogue, but for those at and above one that is ``given`` or ``met``, which gets those of them
+    at which histories meet."""
     if log is None or item is None:
         return
     dialogue, number = dialogue_from_json(item), 0
     for end in _ends(dialogue):
         try:
-            async for page in _pages(log, end, lambda each: each in given or each in meeting):
-                meeting.update(await log.shared([entry.entry_id for entry in page]))
+            async for page in _pages(log, end, lambda each: each in given or each in met):
+                met.update(await log.shared([entry.entry_id for entry in page]))
                 for entry in page:
                     yield number, _entry_as_json(item["conversation_id"], entry)
                     number += 1

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic_ai import AgentRunResult
 from pydantic_ai.result import StreamedRunResult
 
-from firefly_memory.agents.running import memory_capability, own_scope, run_with, with_capability
+from firefly_memory.agents.running import own_scope, with_memory
 from firefly_memory.agents.strategies import (
     AnyAgent,
     CapabilityStrategy,
@@ -68,7 +68,8 @@ class DelegationRouter:
         whose facts are looked at afterwards.
         """
         async with self._routed(prompt, conversation_id, tags, memory) as (agent, scope):
-            return await run_with(agent, prompt, scope, conversation_id=conversation_id, **options)
+            options = {"conversation_id": conversation_id, **options}
+            return await agent.run(prompt, **with_memory(agent, scope, options))
 
     @asynccontextmanager
     async def route_stream(
@@ -82,9 +83,8 @@ class DelegationRouter:
     ) -> AsyncIterator[StreamedRunResult[Any, Any]]:
         """The same, as ``Agent.run_stream`` does it: ``async with router.route_stream(prompt) as stream``."""
         async with self._routed(prompt, conversation_id, tags, memory) as (agent, scope):
-            capability = None if scope is None else memory_capability(agent, scope)
-            options = with_capability(capability, {"conversation_id": conversation_id, **options})
-            async with agent.run_stream(prompt, **options) as stream:
+            options = {"conversation_id": conversation_id, **options}
+            async with agent.run_stream(prompt, **with_memory(agent, scope, options)) as stream:
                 yield stream
 
     @asynccontextmanager

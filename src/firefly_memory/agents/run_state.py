@@ -137,7 +137,9 @@ class RunState:
     def said(self, result: AgentRunResult[Any], ctx: RunContext[Any]) -> list[ModelMessage]:
         """What is to be stored of a run that has come to its end."""
         own = self._own(result.all_messages(), ctx)
-        if own and own[-1].state != "suspended":
+        if not own:  # somebody has made this result in place of an error
+            return self.said_so_far(ctx)
+        if own[-1].state != "suspended":
             # ``run_stream`` does not write what the last response's tools returned into the messages.
             by_tool = getattr(result, "_output_tool_name", None) is not None
             waiting = _waiting(result.output)

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from pydantic_ai import AgentRunResult
 from pydantic_ai.capabilities import AbstractCapability, DynamicCapability
 
 from firefly_memory.agents.capability import Memory
@@ -21,17 +20,9 @@ from firefly_memory.manager import MemoryManager
 logger = logging.getLogger("firefly_memory")
 
 
-async def run_with(agent: AnyAgent, prompt: Any, memory: MemoryManager | None, **options: Any) -> AgentRunResult[Any]:
-    """Run ``agent`` with ``memory`` for this run only: the agent is left as it is. Without, it uses its own."""
-    capability = None if memory is None else memory_capability(agent, memory)
-    return await run_with_capability(agent, prompt, capability, **options)
-
-
-async def run_with_capability(
-    agent: AnyAgent, prompt: Any, capability: Memory | None, **options: Any
-) -> AgentRunResult[Any]:
-    """Likewise, with the capability."""
-    return await agent.run(prompt, **with_capability(capability, options))
+def with_memory(agent: AnyAgent, memory: MemoryManager | None, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a run of ``agent`` with ``memory`` for this run only; without, it uses its own."""
+    return with_capability(None if memory is None else memory_capability(agent, memory), options)
 
 
 def with_capability(capability: Memory | None, options: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 
 from pydantic_ai.agent import AbstractAgent
 
+from firefly_memory.agents.turn_of_run import prompt_text
 from firefly_memory.errors import ConfigurationError
 
 AnyAgent: TypeAlias = AbstractAgent[Any, Any]
@@ -31,8 +32,7 @@ class RouteRequest:
     @property
     def text(self) -> str:
         """The prompt's text."""
-        parts = [self.prompt] if isinstance(self.prompt, str) else self.prompt or ()
-        return "\n".join(part for part in parts if isinstance(part, str))
+        return prompt_text(self.prompt)
 
 
 class Strategy(Protocol):

@@ -9,10 +9,11 @@ from typing import Any, TypeAlias
 
 from pydantic_ai.messages import is_multi_modal_content
 
-from firefly_memory.agents.running import run_with
+from firefly_memory.agents.running import with_memory
 from firefly_memory.agents.strategies import AnyAgent
 from firefly_memory.agents.turn_of_run import response_text
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.manager import MemoryManager
 from firefly_memory.pipeline.context import PipelineContext
 from firefly_memory.reasoning import ReasoningPattern
 
@@ -67,13 +68,16 @@ class AgentStep(PipelineStep):
         self.options = options
 
     async def run(self, context: PipelineContext) -> Any:
-        """Run the agent."""
+        """Ask the agent."""
         options = {"conversation_id": context.conversation_id, **context.options, **self.options}
-        result = await run_with(self.agent, await _asked(self.prompt, context), context.memory, **options)
+        result = await self._answer(await _asked(self.prompt, context), context.memory, options)
         return result.output
 
+    async def _answer(self, prompt: Any, memory: MemoryManager | None, options: dict[str, Any]) -> Any:
+        return await self.agent.run(prompt, **with_memory(self.agent, memory, options))
 
-class ReasoningStep(PipelineStep):
+
+class ReasoningStep(AgentStep):
     """A run of a pattern: its own scope of the context's memory, and one turn. Its result is the output."""
 
     def __init__(
@@ -85,18 +89,11 @@ class ReasoningStep(PipelineStep):
         name: str | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(_named(name or agent.name, agent))
+        super().__init__(agent, prompt, name=name, **options)
         self.pattern = pattern
-        self.agent = agent
-        self.prompt = prompt
-        self.options = options
 
-    async def run(self, context: PipelineContext) -> Any:
-        """Reason."""
-        options = {"conversation_id": context.conversation_id, **context.options, **self.options}
-        asked = await _asked(self.prompt, context)
-        result = await self.pattern.execute(self.agent, asked, memory=context.memory, **options)
-        return result.output
+    async def _answer(self, prompt: Any, memory: MemoryManager | None, options: dict[str, Any]) -> Any:
+        return await self.pattern.execute(self.agent, prompt, memory=memory, **options)
 
 
 class Parallel:

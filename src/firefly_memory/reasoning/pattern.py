@@ -21,7 +21,7 @@ from firefly_memory.agents.running import (
     has_dynamic_capabilities,
     memory_capability,
     own_scope,
-    run_with_capability,
+    with_capability,
 )
 from firefly_memory.agents.shielding import finished
 from firefly_memory.agents.strategies import AnyAgent
@@ -113,7 +113,7 @@ class ReasoningPattern(ABC):
         """Run the agent, with the hooks around it, and return its output. It sees the steps before this one."""
         await _awaited(self.before_step(state, name))
         options = {**state["options"], **options, "conversation_id": state["conversation_id"]}
-        result = await run_with_capability(state["agent"], prompt, state["_memory"], **options)
+        result = await state["agent"].run(prompt, **with_capability(state["_memory"], options))
         done = ReasoningStepDone(name, prompt, result.output, result)
         state["steps"].append(done)
         await _awaited(self.after_step(state, done))

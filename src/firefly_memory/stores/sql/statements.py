@@ -132,11 +132,11 @@ class Statements(ABC):
 
     @abstractmethod
     def write_turn(self, session: Session[Any], draft: Draft, expected: int | None) -> Appended | None:
-        """Append a turn; the head after it, or ``None`` where it may not be appended."""
+        """Append a turn; what there is with it, or ``None`` where it may not be appended."""
 
     @abstractmethod
     def write_turns(self, session: Session[Any], drafts: Sequence[Draft]) -> list[Appended]:
-        """Append turns of different callers, durable in one go; the head after each. None has a condition."""
+        """Append turns of different callers, durable in one go; what there is with each. None has a condition."""
 
     @abstractmethod
     def insert(self, table: Table) -> Any:
