@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -40,8 +38,8 @@ from firefly_memory.archive_items import Counts
 from firefly_memory.copying import async_copy_store, copy_store
 from firefly_memory.testing.clock import stopped
 from firefly_memory.testing.rules.values import VALUES
+from tests.copy_worker import killed_copy
 from tests.five_methods import FolderStore
-from tests.servers import pause
 from tests.test_archive import contents, equal, filled, run
 from tests.test_messages import EVERYTHING
 from tests.values import any_text, json_values, names
@@ -188,14 +186,9 @@ def test_a_copy_goes_on_where_another_one_was_killed(new: New) -> None:
             memory, copied = ConversationMemory(store=source), ConversationMemory(store=target)
             for number in range(300):
                 memory.add_turn("chat", f"p{number}", "a", [{"n": number}], idempotency_key=f"key {number}")
-            command = [sys.executable, "-m", "firefly_memory.cli", "copy", "--json"]
-            child = subprocess.Popen([*command, *source_place.as_("from"), *target_place.as_("to")])
-            while not copied.get_turns("chat", limit=1):
-                pause(0.001)
-            child.kill()
-            assert child.wait() == -9
+            killed_copy("turns", 150, *source_place.as_("from"), *target_place.as_("to"))
             there = len(copied.get_turns("chat"))
-            assert there < 300, "it was killed too late"
+            assert 0 < there < 300
             ended = run("copy", *source_place.as_("from"), *target_place.as_("to"), "--json", cwd=Path.cwd())
             assert (ended.returncode, ended.stderr) == (0, "")
             assert json.loads(ended.stdout)["there_before"]["entries"] == 1_200

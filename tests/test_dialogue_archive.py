@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -35,8 +33,9 @@ from tests.carried import (
     filled,
     grow,
 )
+from tests.copy_worker import killed_copy
 from tests.dialogues import SHARED, kept, message, messages, opened, somewhere
-from tests.servers import EmbeddedMongoDB, pause
+from tests.servers import EmbeddedMongoDB
 from tests.test_archive import run
 
 PAIRS = [(source, target) for source in SHARED for target in SHARED]
@@ -127,10 +126,6 @@ async def test_a_copy_or_import_that_broke_off_anywhere_goes_on(kind: str, place
                             await assert_deletions_leave_nothing(target)
 
 
-def start(*arguments: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-m", "firefly_memory.cli", *arguments])
-
-
 @pytest.mark.parametrize("kind", ["postgresql-asyncpg", "mongodb"])
 async def test_a_copy_goes_on_where_another_one_was_killed(kind: str, place: Place) -> None:
     with somewhere("sqlite", place) as one, somewhere(kind, place) as other:
@@ -139,19 +134,15 @@ async def test_a_copy_goes_on_where_another_one_was_killed(kind: str, place: Pla
             await source.fork("long", at=20, new_conversation_id="zfork")
             url, _, name = other.partition("#")
             option = "--to-database" if kind == "mongodb" else "--to-schema"
-            arguments = ["copy", "--from", f"sqlite:///{one}", "--to", url, option, name, "--json"]
-            child = start(*arguments)
-            while await target.read_record("long") is None:
-                pause(0.001)
-            child.kill()
-            assert child.wait() == -9
+            options = ["--from", f"sqlite:///{one}", "--to", url, option, name, "--json"]
+            killed_copy("messages", 5_000, *options)
             record = await target.read_record("long")
             assert record is not None
-            assert record.revision.startswith("copying:"), "it was killed too late"
+            assert record.revision.startswith("copying:")
             assert record.branches == []
             there = len(await kept(target))
             assert 0 < there < 9_000
-            ended = run(*arguments, cwd=Path.cwd())
+            ended = run("copy", *options, cwd=Path.cwd())
             assert (ended.returncode, ended.stderr) == (0, "")
             result = json.loads(ended.stdout)
             assert result["source"]["dialogues"] == result["target"]["dialogues"] == 2
