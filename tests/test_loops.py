@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -203,6 +204,50 @@ def test_a_loop_at_rest_that_ends_after_the_store_leaves_no_connections(name: st
     del loop, ended.store
     gc.collect()
     assert ended.gone()
+
+
+@ENDED
+def test_threads_that_end_with_their_loops_leave_no_connections(
+    name: str, place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As servers have them that handle each request in a thread, with a loop that nobody closes."""
+    ended = Ended(name, place)
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    def request() -> None:
+        loops.append(asyncio.new_event_loop())
+        loops[-1].run_until_complete(ended.store.async_count("n"))
+
+    def requests(count: int) -> None:
+        for _ in range(count):
+            thread = threading.Thread(target=request)
+            thread.start()
+            thread.join()
+
+    requests(2)
+    of_one_thread = ended.open()
+    requests(5)
+    assert ended.open() <= of_one_thread
+    ended.store.close_sync()
+    assert ended.gone()
+    for loop in loops:
+        loop.run_until_complete(asyncio.sleep(0))  # what is left in it would be found now
+        loop.close()
+    gc.collect()
+    assert not [record for record in caplog.records if record.name == "asyncio"]
+
+
+@ENDED
+def test_a_closed_store_leaves_no_connections_in_a_loop_at_rest(name: str, place: Place) -> None:
+    ended = Ended(name, place)
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(ended.store.async_count("n"))
+    ended.store.close_sync()
+    assert ended.gone()
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
+    gc.collect()
 
 
 async def test_a_coroutine_that_suspends_is_no_blocking_call() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from threading import Thread, current_thread
 from typing import Any, Generic, TypeVar
 from weakref import finalize
 
@@ -13,9 +15,18 @@ from firefly_memory.forks import ForkAware
 T = TypeVar("T")
 
 Cut = Callable[[T, asyncio.AbstractEventLoop], None]
-"""Ends a thing of a loop that has been closed."""
+"""Ends a thing of a loop that does not run."""
 
-_Things = dict[asyncio.AbstractEventLoop, tuple[T, AsyncGenerator[None, None]]]
+
+@dataclass(frozen=True, slots=True)
+class _Kept(Generic[T]):
+    thing: T
+    closer: AsyncGenerator[None, None]
+    thread: Thread
+    """In which the loop ran."""
+
+
+_Things = dict[asyncio.AbstractEventLoop, _Kept[T]]
 
 _abandoned: list[object] = []
 """What a forked child inherited: kept, for ending it properly would end it for the parent as well."""
@@ -24,8 +35,9 @@ _abandoned: list[object] = []
 class PerLoop(ForkAware, Generic[T]):
     """One thing for each event loop it is used from, made on first use and closed before its loop ends.
 
-    A loop that is closed without ``shutdown_asyncgens()`` tells nobody. What belonged to it is then given to ``cut``,
-    which has to do without a loop, when this is next asked for something, is closed or is no longer needed itself.
+    A loop that is closed without ``shutdown_asyncgens()`` tells nobody, nor does one whose thread ends. What belonged
+    to it is then given to ``cut``, which has to do without a loop, when this is next asked for something, is closed or
+    is no longer needed itself. So is what belongs to loops at rest when this is closed.
     """
 
     def __init__(self, make: Callable[[], T], close: Callable[[T], Awaitable[None]], cut: Cut[T] | None = None) -> None:
@@ -44,8 +56,9 @@ class PerLoop(ForkAware, Generic[T]):
         if found is None:
             _cut_ended(self._things, self._cut)
             thing = self._make()
-            found = self._things[loop] = (thing, _closer(self._things, thing, self._close))
-        return found[0]
+            closer = _closer(self._things, loop, self._close)
+            found = self._things[loop] = _Kept(thing, closer, current_thread())
+        return found.thing
 
     async def close(self) -> None:
         """Close what belongs to the running loop, and ask other running loops to close theirs."""
@@ -53,29 +66,32 @@ class PerLoop(ForkAware, Generic[T]):
         self.close_elsewhere(here)
         found = self._things.get(here)
         if found is not None:
-            await found[1].aclose()
+            await found.closer.aclose()
 
     def close_elsewhere(self, here: asyncio.AbstractEventLoop | None = None) -> None:
-        """Ask the loops that run in other places than ``here`` to close theirs; a loop at rest will when it ends."""
-        _cut_ended(self._things, self._cut)
-        for loop, (_, generator) in list(self._things.items()):
+        """Ask the loops that run in other places than ``here`` to close theirs, and do it for those at rest."""
+        _cut_ended(self._things, self._cut, at_rest=True)
+        for loop, kept in list(self._things.items()):
             if loop is not here and loop.is_running():
-                loop.call_soon_threadsafe(_close_soon, loop, generator)
+                loop.call_soon_threadsafe(_close_soon, loop, kept.closer)
 
     def after_fork_in_child(self) -> None:
         _abandoned.append(self._things.copy())
         self._things.clear()
 
 
-def _closer(things: _Things[T], thing: T, close: Callable[[T], Awaitable[None]]) -> AsyncGenerator[None, None]:
+def _closer(
+    things: _Things[T], loop: asyncio.AbstractEventLoop, close: Callable[[T], Awaitable[None]]
+) -> AsyncGenerator[None, None]:
     # A loop tells of its end only to asynchronous generators: it closes those that were started in it and are still
     # waiting at a ``yield``, as asyncio.run() does before it closes the loop.
     async def until_the_loop_ends() -> AsyncGenerator[None, None]:
         try:
             yield
         finally:
-            things.pop(asyncio.get_running_loop(), None)
-            await close(thing)
+            kept = things.pop(loop, None)
+            if kept is not None:
+                await close(kept.thing)
 
     generator = until_the_loop_ends()
     with suppress(StopIteration):
@@ -83,19 +99,23 @@ def _closer(things: _Things[T], thing: T, close: Callable[[T], Awaitable[None]])
     return generator
 
 
-def _cut_ended(things: _Things[T], cut: Cut[T] | None) -> None:
-    """Drop what belongs to loops that have ended without telling."""
-    for loop in list(things):
-        if loop.is_closed():
-            found = things.pop(loop, None)
-            if found is not None and cut is not None:
-                with suppress(RuntimeError), _transports_end(loop):  # other kinds of loop may refuse all the same
-                    cut(found[0], loop)
+def _cut_ended(things: _Things[T], cut: Cut[T] | None, *, at_rest: bool = False) -> None:
+    """Drop what belongs to loops that have ended without telling, or are at rest."""
+    for loop, kept in list(things.items()):
+        if loop.is_running() or not (loop.is_closed() or at_rest or not kept.thread.is_alive()):
+            continue
+        if things.pop(loop, None) is None:
+            continue  # another thread is at it
+        if cut is not None:
+            with suppress(RuntimeError), _transports_end(loop):  # other kinds of loop may refuse all the same
+                cut(kept.thing, loop)
+        with suppress(RuntimeError, StopIteration):
+            kept.closer.aclose().send(None)  # there is nothing left to close, and nobody has to be told
 
 
 @contextmanager
 def _transports_end(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """Let the transports of a closed loop be aborted: they want to be called by it once more, which it refuses."""
+    """Let the transports of a loop that does not run be aborted: they want to be called by it once more."""
 
     def call(callback: Callable[..., Any], *args: Any, **_: Any) -> None:
         if isinstance(getattr(callback, "__self__", None), asyncio.BaseTransport):
