@@ -6,17 +6,25 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pymongo
 import pytest
 from pymongo import monitoring
 
-from firefly_memory import ConflictError, InvalidEntryError, MongoDBStore, StoreClosedError
+from firefly_memory import (
+    ConflictError,
+    ConversationMemory,
+    ConversationTurn,
+    InvalidEntryError,
+    MongoDBStore,
+    StoreClosedError,
+)
 from firefly_memory.colours import finish
 from firefly_memory.stores.conversations import Appended
 from tests.backends import Place
-from tests.conversing import a_turn, is_gap_free, new_id
+from tests.conversing import NOW, a_turn, is_gap_free, new_id
 from tests.servers import EmbeddedMongoDB
 from tests.worker import ROOT, killed_after, together
 
@@ -107,6 +115,58 @@ def test_a_new_conversation_that_somebody_else_makes_first_has_both_turns(place:
         between.arm(1, lambda: finish(others.append(name, a_turn("other"), None)))
         assert finish(mine.append(name, a_turn("mine"), None)) == Appended(2, 20, 0)
         assert [turn.user_prompt for turn in finish(mine.turns(name, -1, None))] == ["other", "mine"]
+
+
+def test_a_claim_is_for_the_conversation_that_was_looked_at(place: Place) -> None:
+    between, name, given = AtCommand(), new_id(), []
+
+    def summarize(turns: list[ConversationTurn]) -> str:
+        given.append([turn.user_prompt for turn in turns])
+        return "summary"
+
+    with (
+        pymongo.MongoClient[Any](place.mongodb(), event_listeners=[between]) as listened,
+        MongoDBStore(client=listened, database=DATABASE) as store,
+        MongoDBStore(place.mongodb(), database=DATABASE) as other,
+    ):
+        memory = ConversationMemory(store=store, summarizer=summarize, summarize_threshold=300)
+        others = ConversationMemory(store=other)
+        for number in range(3):
+            memory.add_turn(name, f"old {number}", "word " * 200, summarize=False)
+
+        def made_again() -> None:
+            others.clear(name)
+            others.add_turn(name, "new", "short")
+
+        between.arm(2, made_again)  # after the look, before the claim
+        memory.summarize(name)
+        assert given == []
+        assert others.get_window(name).turns == (0,)
+        others.add_turn(name, "next", "word " * 400)
+        memory.summarize(name)
+        assert given == [["new"]], "nobody holds a claim"
+
+
+def test_what_is_evicted_is_no_news_about_another_conversation(place: Place) -> None:
+    after, name, minute = AtCommand(), new_id(), timedelta(minutes=1)
+    with (
+        pymongo.MongoClient[Any](place.mongodb(), event_listeners=[after]) as listened,
+        MongoDBStore(client=listened, database=DATABASE) as store,
+    ):
+        log: Any = store.blocking.conversations
+        for _ in range(5):
+            finish(log.append(name, a_turn("old"), None))
+        assert finish(log.claim(name, "claim", 0, NOW, NOW + minute))
+
+        def made_again() -> None:
+            finish(log.delete(name))
+            for number in range(6):
+                finish(log.append(name, a_turn(f"new {number}"), None))
+
+        after.arm(1, made_again, answered=True)
+        assert finish(log.evict(name, "claim", "summary", 4, 40))
+        assert finish(log.append(name, a_turn("new 6"), None)) == Appended(7, 70, 0)
+        assert len(finish(log.window(name, 1_000))[1]) == 7
 
 
 async def test_an_append_cancelled_at_any_await_is_there_or_not_and_can_be_tried_again(place: Place) -> None:

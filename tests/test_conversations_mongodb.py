@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import traceback
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -220,12 +221,14 @@ def test_what_is_refused_is_not_written(log: Log, client: Client) -> None:
     assert client[DATABASE].memory_conversations.count_documents(turns_of(name)) == 2
 
 
-def test_a_turn_that_is_too_large_is_refused_and_leaves_nothing(log: Log) -> None:
+def test_a_turn_that_is_too_large_is_refused_and_leaves_nothing(log: Log, client: Client) -> None:
     name = new_id()
     for size in (16 * 1024 * 1024 - 100, 17 * 1024 * 1024):  # the server refuses one, PyMongo the other
-        with pytest.raises(InvalidEntryError, match="turn: is larger than the 16 MB"):
-            log("append", name, a_turn("x" * size), None)
+        with pytest.raises(InvalidEntryError, match="turn: is larger than the 16 MB") as caught:
+            log("append", name, a_turn("my secret" + "x" * size), None)
+        assert "my secret" not in "".join(traceback.format_exception(caught.value)), "nor in any log"
         assert log("head", name) is None
+        assert client[DATABASE].memory_conversations.find_one({"_id": name}) is None
     for _ in range(3):
         log("append", name, a_turn("x" * (6 * 1024 * 1024)), None)
     assert len(log("window", name, 1_000)[1]) == 3, "the answer may be larger than a document"

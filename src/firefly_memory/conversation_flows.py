@@ -208,15 +208,12 @@ class ConversationFlows:
             return
         name, claim, now = _stored(conversation_id), new_entry_id(), clock.now()
         try:
-            head = await self._log.head(name)
-            if head is None or head.live_tokens <= self._rules.summarize_threshold:
-                return
-            if head.turns - head.evicted_turns < 2:  # noqa: PLR2004 - the newest turn is never evicted
-                return
-            if not await self._log.claim(name, claim, head.evicted_turns, now, now + LEASE):
-                return  # somebody else is at it
+            head = await self._due(name)
+            if head is None or not await self._log.claim(name, claim, head.evicted_turns, now, now + LEASE):
+                return  # or somebody else is at it
             try:
-                done = await self._evict(name, head, claim)
+                head = await self._due(name)  # it may have been deleted before it was claimed, and made again
+                done = head is not None and await self._evict(name, head, claim)
             except BaseException:
                 await self._log.release(name, claim)
                 raise
@@ -224,6 +221,13 @@ class ConversationFlows:
                 await self._log.release(name, claim)
         except Exception:
             logger.exception("summarizing conversation %r failed; nothing is lost", conversation_id)
+
+    async def _due(self, name: str) -> Head | None:
+        """The head of a conversation that is to be summarized."""
+        head = await self._log.head(name)
+        if head is None or head.live_tokens <= self._rules.summarize_threshold:
+            return None
+        return head if head.turns - head.evicted_turns > 1 else None  # the newest turn is never evicted
 
     async def _evict(self, name: str, head: Head, claim: str) -> bool:
         assert self._summarizer is not None

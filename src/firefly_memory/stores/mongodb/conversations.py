@@ -1,4 +1,4 @@
-"""Conversations in MongoDB, without transactions: every step changes one document.
+"""Conversations in MongoDB, without transactions.
 
 A transaction would hold the conversation for as long as its client takes, and for a minute and a half if that client
 is killed in the middle of it. Here whoever inserts the turn with the next number has appended it; the unique index
@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from pymongo.errors import BulkWriteError, DuplicateKeyError
+from pymongo.errors import BulkWriteError, DocumentTooLarge, DuplicateKeyError, PyMongoError
 
 from firefly_memory.codec import BSON, Form
 from firefly_memory.errors import ConflictError, StoreTimeoutError
@@ -32,6 +32,7 @@ Connected = Callable[[str], Awaitable[Connection]]
 
 _MOST_TAILS = 10_000
 _LONGEST_PAUSE = 0.02  # seconds
+_IN_ONE_BATCH = 100_000  # documents; the server sends no more than 16 MB at once
 _IDS = ("_id", "idempotency_key")  # of a turn, whatever its number
 
 
@@ -109,7 +110,8 @@ class MongoConversationLog:
         tail = self._tails.get(conversation_id)
         if tail is None or not tail.turns:
             return None
-        recent = connection.conversations.find(documents.since(tail, conversation_id, budget))
+        since = documents.since(tail, conversation_id, budget)
+        recent = connection.conversations.find(since, batch_size=_IN_ONE_BATCH)
         return documents.window_since(tail, await connection.all_of(recent), budget)
 
     async def turns(self, conversation_id: str, after: int, limit: int | None) -> Sequence[StoredTurn]:
@@ -136,10 +138,8 @@ class MongoConversationLog:
         evicted = {"summary": summary, "evicted_turns": turns, "evicted_tokens": tokens}
         with translated("evict_turns", self._database.place, "summary"):
             is_done = await self._end_claim("evict_turns", conversation_id, claim, evicted)
-        tail = self._tails.get(conversation_id)
-        if is_done and tail is not None:
-            self._remember(conversation_id, tail._replace(evicted_tokens=tokens))
-        return is_done
+            self._tails.pop(conversation_id, None)  # of another life by now, perhaps
+            return is_done
 
     async def release(self, conversation_id: str, claim: str) -> None:
         with translated("release_claim", self._database.place):
@@ -224,9 +224,13 @@ class MongoConversationLog:
         try:
             result = await connection.settle(connection.conversations.bulk_write(writes))
             is_there = result.matched_count == 1
+        except DocumentTooLarge:  # found by PyMongo, which may have sent those before it
+            await self._undo(connection, new)
+            raise
         except BulkWriteError as exc:
             refusal = {"code": None, **(exc.details.get("writeErrors") or [{}])[0]}
             if refusal["code"] != DUPLICATE or exc.details.get("writeConcernErrors"):
+                await self._undo(connection, new)
                 raise
             refused, taken = refusal["index"], list(refusal["keyPattern"])[-1]
             if refused < len(new):
@@ -237,6 +241,13 @@ class MongoConversationLog:
             await self._take_back(connection, conversation_id, life, placed)
             return [], None
         return self._in_place(conversation_id, placed, tail), taken
+
+    async def _undo(self, connection: Connection, new: Sequence[Document]) -> None:
+        """Take a conversation away that was made for a turn which was refused."""
+        for conversation in new:
+            wanted = {**documents.itself(conversation["_id"]), **documents.unsettled(conversation)}
+            with suppress(PyMongoError):  # the refusal is the error to raise
+                await connection.settle(connection.conversations.delete_one(wanted))
 
     def _in_place(self, conversation_id: str, drafts: Iterable[StoredTurn], tail: Tail) -> list[Appended | None]:
         appended: list[Appended | None] = []
@@ -291,7 +302,7 @@ class MongoConversationLog:
         return found[0] if found else None
 
     async def _found(self, connection: Connection, pipeline: Pipeline, **options: Any) -> list[dict[str, Any]]:
-        return await connection.all_of(connection.conversations.aggregate(pipeline, **options))
+        return await connection.all_of(connection.conversations.aggregate(pipeline, batchSize=_IN_ONE_BATCH, **options))
 
     async def _update(
         self, connection: Connection, conversation_id: str, condition: Document, change: Document

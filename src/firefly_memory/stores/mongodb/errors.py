@@ -45,6 +45,7 @@ def translated(operation: str, place: str, what: str = "entry") -> Iterator[None
         raise
     except (errors.PyMongoError, BSONError, OverflowError) as exc:
         _shorten_history(exc)
+        _forget_documents(exc)
         raise translate(exc, operation, place, what) from exc
 
 
@@ -62,6 +63,14 @@ def _shorten_history(exc: BaseException) -> None:
             return
         exc = earlier
     exc.__cause__ = exc.__context__ = None
+
+
+def _forget_documents(exc: BaseException) -> None:
+    """What was to be written is in some of PyMongo's errors: nobody wants to read prompts, or megabytes, in a log."""
+    if isinstance(exc, errors.BulkWriteError):
+        for refusal in exc.details.get("writeErrors", ()):
+            refusal.pop("op", None)
+        exc.args = (str(exc).partition(", full error:")[0],)
 
 
 def translate(exc: Exception, operation: str, place: str, what: str = "entry") -> FireflyMemoryError:
@@ -91,7 +100,7 @@ def translate(exc: Exception, operation: str, place: str, what: str = "entry") -
 
 def _first_of(exc: errors.BulkWriteError) -> errors.OperationFailure:
     """What has gone wrong: the error itself says no more than that something has."""
-    for found in (*exc.details.get("writeErrors", ()), *exc.details.get("writeConcernErrors", ())):
+    for found in (*exc.details.get("writeConcernErrors", ()), *exc.details.get("writeErrors", ())):
         labels = exc.details.get("errorLabels", [])
         return errors.WriteError(found["errmsg"], found.get("code"), {**found, "errorLabels": labels})
     return exc
