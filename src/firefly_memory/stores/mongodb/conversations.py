@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from pymongo.errors import BulkWriteError, DocumentTooLarge, DuplicateKeyError, PyMongoError
+from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 
 from firefly_memory.codec import BSON, Form
 from firefly_memory.errors import ConflictError, StoreTimeoutError
@@ -224,9 +224,6 @@ class MongoConversationLog:
         try:
             result = await connection.settle(connection.conversations.bulk_write(writes))
             is_there = result.matched_count == 1
-        except DocumentTooLarge:  # found by PyMongo, which may have sent those before it
-            await self._undo(connection, new)
-            raise
         except BulkWriteError as exc:
             refusal = {"code": None, **(exc.details.get("writeErrors") or [{}])[0]}
             if refusal["code"] != DUPLICATE or exc.details.get("writeConcernErrors"):
