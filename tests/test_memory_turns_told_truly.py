@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, RunContext, ToolReturn
+from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from firefly_memory import ConfigurationError, MemoryManager, StaleConversationError, TokenEstimator
+from firefly_memory import (
+    ConfigurationError,
+    MemoryManager,
+    SQLiteStore,
+    StaleConversationError,
+    StepError,
+    TokenEstimator,
+)
 from firefly_memory.agents import FireflyAgent, Memory
 from firefly_memory.pipeline import AgentStep, PipelineContext, PipelineEngine
 from firefly_memory.reasoning import ReActPattern
@@ -191,3 +203,102 @@ async def test_a_tool_sees_the_window_and_the_run(manager: MemoryManager) -> Non
     for prompt in ("one", "two"):
         await agent.run(prompt, conversation_id="c")
     assert seen == [2, 6]
+
+
+# Halves of characters, which no provider can be sent
+
+
+async def test_half_a_character_harms_no_later_run(manager: MemoryManager) -> None:
+    def provider(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        "".join(str(getattr(part, "content", "")) for message in messages for part in message.parts).encode()
+        (info.instructions or "").encode()
+        return ModelResponse(parts=[TextPart("fine")])
+
+    manager.set_fact("half", "\ud83d")
+    agent = Agent(FunctionModel(provider), capabilities=[Memory(manager)])
+    with pytest.raises(UnicodeEncodeError):
+        await agent.run("half: \ud83d, whole: \ud83d\ude00", conversation_id="c")
+    assert (await agent.run("and now?", conversation_id="c")).output == "fine"
+    assert manager.conversation.get_turns("c")[0].user_prompt == "half: \ud83d, whole: \ud83d\ude00"
+    (message, *_) = manager.get_message_history("c")
+    assert message.parts[0].content == "half: \ufffd, whole: \U0001f600"
+
+
+# A store that goes away in the middle of a run
+
+
+async def test_facts_that_cannot_be_reached_end_no_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "memory.db"
+    async with SQLiteStore(path) as store:
+        manager = MemoryManager(store=store)
+        await manager.async_set_fact("known", "before")
+        both: dict[str, Any] = {"remember": {"key": "k", "value": "v"}, "recall": {"key": "known"}}
+        scripted = Scripted({"leave": {}}, both, "the answer")
+        agent = Agent(scripted.model, capabilities=[Memory(manager, tools=True)])
+
+        @agent.tool_plain
+        async def leave() -> str:
+            await manager.async_set_fact("new", "since")  # so that the facts would be read again
+            with closing(sqlite3.connect(path)) as connection:
+                connection.execute("ALTER TABLE memory_entries RENAME TO gone")
+            return "left"
+
+        assert (await agent.run("go", conversation_id="c")).output == "the answer"
+    assert ["before" in told for told in scripted.instructions] == [True] * 3
+    assert scripted.texts[-1].count("'k': the memory cannot be reached") == 1
+    assert scripted.texts[-1].count("'known': the memory cannot be reached") == 1
+    assert "were not read again" in caplog.text
+
+
+async def test_a_tool_that_failed_is_kept_when_the_run_breaks_off(manager: MemoryManager) -> None:
+    agent = Agent(Scripted({"pay": {}, "crash": {}}).model, capabilities=[Memory(manager)])
+
+    @agent.tool_plain
+    def pay() -> str:
+        raise ToolFailed("no money")
+
+    @agent.tool_plain(sequential=True)
+    def crash() -> str:
+        raise ArithmeticError
+
+    with pytest.raises(ArithmeticError):
+        await agent.run("go", conversation_id="c")
+    (turn,) = manager.conversation.get_turns("c")
+    results = [part for message in turn.raw_messages for part in message.parts if isinstance(part, ToolReturnPart)]
+    assert [(part.tool_name, part.content) for part in results] == [("pay", "no money")]
+
+
+# Pipelines and agents
+
+
+async def test_a_pipeline_does_not_go_on_past_an_agent_that_waits() -> None:
+    payer = Agent(Scripted({"pay": {}}).model, name="payer", output_type=[str, DeferredToolRequests])
+
+    @payer.tool_plain(requires_approval=True)
+    def pay() -> str:
+        return "paid"
+
+    writer = Agent(Scripted().model, name="writer")
+    with pytest.raises(StepError, match=r"writer.*answer or approve"):
+        await PipelineEngine([AgentStep(payer), AgentStep(writer)]).run(PipelineContext(inputs="Pay."))
+    ended = await PipelineEngine([AgentStep(payer)]).run(PipelineContext(inputs="Pay."))
+    assert ended.output is not None
+
+
+async def test_a_firefly_agent_can_do_what_its_agent_can(manager: MemoryManager) -> None:
+    scripted = Scripted({"today": {}}, "Monday")
+    assistant = FireflyAgent(name="assistant", model=scripted.model, memory=manager)
+
+    @assistant.tool_plain  # type: ignore[untyped-decorator]
+    def today() -> str:
+        return "Monday"
+
+    @assistant.instructions  # type: ignore[untyped-decorator]
+    def brief() -> str:
+        return "Be brief."
+
+    assert (await assistant.run("which day?", conversation_id="c")).output == "Monday"
+    assert scripted.instructions[0] == "Be brief."
+    assert copy.copy(assistant).name == "assistant"
+    with pytest.raises(AttributeError, match="nothing"):
+        assistant.nothing  # noqa: B018

@@ -261,13 +261,28 @@ def _at_once(summarizer: Summarizer) -> Summarizing:
 
 
 def _awaited(summarizer: Summarizer) -> Summarizing:
+    def in_thread(turns: list[ConversationTurn]) -> Any:
+        try:
+            return summarizer(turns)
+        except StopIteration as exc:  # nothing could be awaited that raises this
+            raise RuntimeError("the summarizer raised StopIteration") from exc
+
     async def summarize(turns: list[ConversationTurn]) -> Any:
+        try:
+            return await summary_of(turns)
+        except asyncio.CancelledError as exc:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise RuntimeError("the summarizer was cancelled") from exc
+
+    async def summary_of(turns: list[ConversationTurn]) -> Any:
         if inspect.iscoroutinefunction(summarizer) or inspect.iscoroutinefunction(type(summarizer).__call__):
             return await _result(summarizer(turns))
         # It may take seconds, in which it must not keep threads that others wait for.
         thread = ThreadPoolExecutor(1, "firefly-memory-summarizer")
         try:
-            return await _result(await asyncio.get_running_loop().run_in_executor(thread, summarizer, turns))
+            return await _result(await asyncio.get_running_loop().run_in_executor(thread, in_thread, turns))
         finally:
             thread.shutdown(wait=False)
 

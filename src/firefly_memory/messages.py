@@ -7,6 +7,7 @@ messages is replayed as the two that its texts make.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -97,6 +98,16 @@ def summary_text(summary: str) -> str:
     return f"Summary of the conversation so far:\n{summary}"
 
 
+def sendable(text: str) -> str:
+    """``text`` as every model can be sent it: halves of characters, which no UTF-8 has, are replaced."""
+    if not _HALF.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+_HALF = re.compile("[\ud800-\udfff]")
+
+
 def _dicts(turn: ConversationTurn) -> list[Any]:
     if turn.is_summary:
         return [{"role": "system", "content": summary_text(turn.assistant_response)}]
@@ -110,15 +121,16 @@ def texts_as_messages(turn: ConversationTurn) -> list[Any]:
 
     # Not the time of reading: the same turn is to be replayed as the same messages.
     when = turn.created_at
+    prompt, response = sendable(turn.user_prompt), sendable(turn.assistant_response)
     if turn.is_summary:
         mark = {"firefly_memory": "summary"}  # so that whoever looks for it in a history finds it
-        part = SystemPromptPart(summary_text(turn.assistant_response), timestamp=when, metadata=mark)
+        part = SystemPromptPart(summary_text(response), timestamp=when, metadata=mark)
         return [ModelRequest(parts=[part], timestamp=when)]
     messages: list[Any] = []
-    if turn.user_prompt:
-        messages.append(ModelRequest(parts=[UserPromptPart(turn.user_prompt, timestamp=when)], timestamp=when))
-    if turn.assistant_response:
-        messages.append(ModelResponse(parts=[TextPart(turn.assistant_response)], timestamp=when))
+    if prompt:
+        messages.append(ModelRequest(parts=[UserPromptPart(prompt, timestamp=when)], timestamp=when))
+    if response:
+        messages.append(ModelResponse(parts=[TextPart(response)], timestamp=when))
     return messages
 
 

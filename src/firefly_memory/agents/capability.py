@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
 from hashlib import sha256
@@ -14,7 +15,7 @@ from typing import Any, Literal, Self, TypeAlias
 from pydantic_ai import Agent, AgentRunResult, FunctionToolset, ModelRetry, RunContext
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.capabilities.abstract import WrapRunHandler, WrapToolExecuteHandler
-from pydantic_ai.exceptions import ToolRetryError
+from pydantic_ai.exceptions import ToolFailed, ToolFailedError, ToolRetryError
 from pydantic_ai.messages import ModelMessage, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import ToolDefinition
@@ -25,9 +26,11 @@ from firefly_memory.agents.shielding import finished
 from firefly_memory.agents.turn_of_run import asked, in_conversation, last_text, prompt_text, response_text
 from firefly_memory.agents.window import load_window
 from firefly_memory.by_url import connect
-from firefly_memory.errors import ConfigurationError, InvalidEntryError
+from firefly_memory.errors import ConfigurationError, FireflyMemoryError, InvalidEntryError
 from firefly_memory.manager import MemoryManager
 from firefly_memory.turns import Window
+
+logger = logging.getLogger("firefly_memory")
 
 HistoryStrategy: TypeAlias = Callable[[list[ModelMessage]], Sequence[ModelMessage] | Awaitable[Sequence[ModelMessage]]]
 """Given what would be sent, the window and the run's own messages, it returns what is sent instead. It may be a
@@ -139,10 +142,8 @@ class Memory(AbstractCapability[Any]):
     def _remember_tool(self) -> Any:
         async def remember(key: str, value: str) -> str:
             """Keep a fact for later, under a short key. A fact that is there under this key is replaced."""
-            try:
+            with self._told_to_the_model("remember", key):
                 await self.manager.async_set_fact(key, value)
-            except InvalidEntryError as exc:
-                raise ModelRetry(str(exc)) from exc
             return "remembered"
 
         return remember
@@ -150,12 +151,21 @@ class Memory(AbstractCapability[Any]):
     def _recall_tool(self) -> Any:
         async def recall(key: str) -> Any:
             """The fact that is kept under a key, or nothing."""
-            try:
+            with self._told_to_the_model("recall", key):
                 return await self.manager.async_get_fact(key)
-            except InvalidEntryError as exc:
-                raise ModelRetry(str(exc)) from exc
 
         return recall
+
+    @contextmanager
+    def _told_to_the_model(self, tool: str, key: str) -> Iterator[None]:
+        """What goes wrong in one of the tools is not the end of the run."""
+        try:
+            yield
+        except InvalidEntryError as exc:
+            raise ModelRetry(str(exc)) from exc
+        except FireflyMemoryError as exc:
+            logger.exception("the tool %s could not reach the facts of %r", tool, self.manager)
+            raise ToolFailed(f"{key!r}: the memory cannot be reached") from exc
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
         """Load, run, store."""
@@ -212,7 +222,10 @@ class Memory(AbstractCapability[Any]):
         try:
             result = await handler(args)
         except ToolRetryError as retry:
-            self._run.keep_retry(call, retry)
+            self._run.keep_refusal(call, retry.tool_retry)
+            raise
+        except ToolFailedError as failure:
+            self._run.keep_refusal(call, failure.tool_failed)
             raise
         self._run.keep_result(call, result)
         return result

@@ -66,6 +66,12 @@ class FireflyAgent(WrapperAgent[AgentDepsT, OutputDataT]):
         )
         super().__init__(self.agent)
 
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else the agent can do: the decorators ``tool``, ``instructions`` and others."""
+        if name.startswith("_") or name == "agent":
+            raise AttributeError(f"{type(self).__name__} has no {name!r}")
+        return getattr(self.agent, name)
+
     @property
     def memory(self) -> MemoryManager | None:
         """The memory that it was made with."""

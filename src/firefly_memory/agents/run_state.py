@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from pydantic_ai import AgentRunResult, DeferredToolRequests, RunContext
-from pydantic_ai.exceptions import ToolRetryError
 from pydantic_ai.messages import (
     INTERRUPTED_TOOL_RETURN_CONTENT,
     ModelMessage,
@@ -25,9 +25,12 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model, ModelRequestContext
 
 from firefly_memory.agents.turn_of_run import own_messages
+from firefly_memory.errors import FireflyMemoryError
 from firefly_memory.manager import MemoryManager
-from firefly_memory.messages import summary_text
+from firefly_memory.messages import sendable, summary_text
 from firefly_memory.turns import Window
+
+logger = logging.getLogger("firefly_memory")
 
 _EARLIER = "earlier"  # the run of messages that have none, so that nobody takes them for this run's
 
@@ -83,11 +86,20 @@ class RunState:
     async def instructions(self, manager: MemoryManager, *, with_context: bool) -> str:
         """What the model is told beside the messages. Facts are read anew when somebody has written some."""
         if with_context and self._context_as_of != manager.working.writes:
-            self._context_as_of = manager.working.writes
-            self._context = await manager.async_get_working_context()
+            await self._read_facts(manager)
         told = "\n\n".join(filter(None, (self._summary, self._context)))
         self._was_told = self._was_told or bool(told)
-        return told
+        return sendable(told)
+
+    async def _read_facts(self, manager: MemoryManager) -> None:
+        is_first, self._context_as_of = self._context_as_of is None, manager.working.writes
+        try:
+            self._context = await manager.async_get_working_context()
+        except FireflyMemoryError:
+            if is_first:
+                raise
+            # Those that the run began with will do: it is not to be lost for them.
+            logger.exception("the facts of %r were not read again", manager)
 
     async def before_request(self, ctx: RunContext[Any], request_context: ModelRequestContext) -> ModelRequestContext:
         """What is sent: with the agent's own system prompt in front."""
@@ -130,9 +142,9 @@ class RunState:
         beside = [UserPromptPart(returned.content)] if returned.content else []
         self._results[call.tool_call_id] = [part, *beside]
 
-    def keep_retry(self, call: ToolCallPart, retry: ToolRetryError) -> None:
-        """A tool has asked for another try."""
-        self._results[call.tool_call_id] = [retry.tool_retry]
+    def keep_refusal(self, call: ToolCallPart, refusal: ModelRequestPart) -> None:
+        """A tool has asked for another try, or has failed and says so."""
+        self._results[call.tool_call_id] = [refusal]
 
     def said(self, result: AgentRunResult[Any], ctx: RunContext[Any]) -> list[ModelMessage]:
         """What is to be stored of a run that has come to its end."""

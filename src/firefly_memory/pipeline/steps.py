@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from pydantic_ai import DeferredToolRequests
 from pydantic_ai.messages import is_multi_modal_content
 
 from firefly_memory.agents.running import with_memory
@@ -157,6 +158,11 @@ async def _asked(prompt: Prompt, context: PipelineContext) -> Any:
         return prompt
     if context.output is None:
         return None
+    if isinstance(context.output, DeferredToolRequests):
+        raise ConfigurationError(
+            "the step before waits for tools that somebody has to answer or approve: a pipeline can end there, or this "
+            "step needs a prompt"
+        )
     return _as_content(context.output) or response_text(context.output)
 
 

@@ -152,7 +152,7 @@ async def writers_at_once_summarize_each_turn_once(subject: Subject) -> None:
 
 @check("C4")
 async def a_summarizer_that_fails_loses_nothing_and_fails_no_turn(subject: Subject) -> None:
-    answers: list[Any] = [RuntimeError("no model"), "", None, "at last"]
+    answers: list[Any] = [RuntimeError("no model"), "", None, StopIteration(), "at last"]
 
     def summarize(_: list[ConversationTurn]) -> Any:
         answer = answers.pop(0) if answers else "more"
@@ -161,12 +161,12 @@ async def a_summarizer_that_fails_loses_nothing_and_fails_no_turn(subject: Subje
         return answer
 
     with subject.quiet():
-        memory, conversation = await filled(subject, 4, summarize_threshold=1, summarizer=summarize)
+        memory, conversation = await filled(subject, 5, summarize_threshold=1, summarizer=summarize)
     assert await memory.get_summary(conversation) is None
-    assert ids(await memory.get_turns(conversation)) == [0, 1, 2, 3]
+    assert ids(await memory.get_turns(conversation)) == [0, 1, 2, 3, 4]
     await memory.add_turn(conversation, "p", "a", [{"role": "user", "content": "one more"}])
     assert await memory.get_summary(conversation) == "at last"
-    assert (await memory.get_window(conversation)).turns == (4,)
+    assert (await memory.get_window(conversation)).turns == (5,)
 
 
 @check("C4")
