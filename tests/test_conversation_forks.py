@@ -120,7 +120,7 @@ def test_a_copy_whose_answer_was_lost_is_made_once(kind: str, place: Place) -> N
 # MongoDB
 
 
-@pytest.mark.parametrize("command", range(1, 6))
+@pytest.mark.parametrize("command", range(1, 7))
 def test_whatever_happens_between_two_commands_a_copy_is_whole(command: int, place: Place) -> None:
     between = AtCommand()
     with (
@@ -130,7 +130,7 @@ def test_whatever_happens_between_two_commands_a_copy_is_whole(command: int, pla
     ):
         memory, others = ConversationMemory(store=store), ConversationMemory(store=other)
         documents = listened["forks"]["memory_conversations"]
-        for act in ("delete", "take"):
+        for act in ("delete", "delete the copy", "take"):
             name, fork = new_id(), new_id()
             for _ in range(3):
                 memory.add_turn(name, "prompt", "answer")
@@ -138,6 +138,8 @@ def test_whatever_happens_between_two_commands_a_copy_is_whole(command: int, pla
             def interfere(act: str = act, name: str = name, fork: str = fork) -> None:
                 if act == "delete":
                     others.clear(name)
+                elif act == "delete the copy":
+                    others.clear(fork)
                 else:
                     others.add_turn(fork, "somebody else's", "answer")
 

@@ -158,18 +158,26 @@ class MongoConversationLog:
 
     async def _copied(self, connection: Connection, there: Document, fork: Document, count: int) -> bool:
         life = {"conversation_id": fork["_id"], "life": fork["life"]}
-        # The turns first, in a life that nobody knows of yet: the other document makes all of them appear at once.
+        copied = {**life, "turn_id": {"$lt": count}}
+        # The turns first: the other document makes all of them appear at once.
         try:
             await connection.all_of(connection.conversations.aggregate(documents.copied_turns(there, fork, count)))
-            copied = await connection.settle(connection.conversations.count_documents(life))
+            if (
+                await self._count(connection, copied) == count
+                and await self._make(connection, fork, self._tries("fork_conversation", fork["_id"]))
+                # Again: who deletes it at this moment takes turns without a conversation for what a dead one has left.
+                and await self._count(connection, copied) == count
+            ):
+                return True
         except Exception:
             with suppress(Exception):  # the first error is the one to raise
                 await connection.settle(connection.conversations.delete_many(life))
             raise
-        if copied == count and await self._make(connection, fork, self._tries("fork_conversation", fork["_id"])):
-            return True
         await connection.settle(connection.conversations.delete_many(life))
         return False
+
+    async def _count(self, connection: Connection, wanted: Document) -> int:
+        return int(await connection.settle(connection.conversations.count_documents(wanted)))
 
     async def _make(self, connection: Connection, new: Document, tries: _Tries) -> bool:
         """Insert the document of a conversation; ``False`` if there is one already."""
