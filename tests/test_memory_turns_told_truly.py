@@ -24,6 +24,7 @@ from firefly_memory import (
     TokenEstimator,
 )
 from firefly_memory.agents import FireflyAgent, Memory
+from firefly_memory.agents.delegation import DelegationRouter
 from firefly_memory.pipeline import AgentStep, PipelineContext, PipelineEngine
 from firefly_memory.reasoning import ReActPattern
 from firefly_memory.stores.cancellation import to_its_end
@@ -302,3 +303,21 @@ async def test_a_firefly_agent_can_do_what_its_agent_can(manager: MemoryManager)
     assert copy.copy(assistant).name == "assistant"
     with pytest.raises(AttributeError, match="nothing"):
         assistant.nothing  # noqa: B018
+
+
+async def test_what_is_no_strategy_or_step_is_refused_with_a_hint(manager: MemoryManager) -> None:
+    agent = FireflyAgent(name="a", model="test")
+    wrong: Any
+    for wrong in ([None], len):
+        with pytest.raises(ConfigurationError, match="strategies must be"):
+            Memory(manager, strategies=wrong)
+    nothing: Any = lambda _: None  # noqa: E731
+    silent = Agent(Scripted().model, capabilities=[Memory(manager, strategies=[nothing])])
+    with pytest.raises(ConfigurationError, match="must return messages"):
+        await silent.run("go", conversation_id="c")
+    wrong = max
+    with pytest.raises(ConfigurationError, match="select"):
+        DelegationRouter([agent], wrong)
+    wrong = agent
+    with pytest.raises(ConfigurationError, match=r"AgentStep\(agent\)"):
+        PipelineEngine([wrong])

@@ -84,6 +84,8 @@ class Memory(AbstractCapability[Any]):
         tokens = self.max_tokens
         if tokens is not None and (isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1):
             raise ConfigurationError(f"max_tokens must be a whole number from 1 up, not {tokens!r}")
+        if not isinstance(self.strategies, Sequence) or not all(map(callable, self.strategies)):
+            raise ConfigurationError(f"strategies must be a list of functions of messages, not {self.strategies!r}")
         if not (self.working_scope in (None, "conversation") or callable(self.working_scope)):
             raise ConfigurationError(
                 f"working_scope must be 'conversation' or a function of the run's context, not {self.working_scope!r}"
@@ -205,7 +207,10 @@ class Memory(AbstractCapability[Any]):
         request_context = await self._run.before_request(ctx, request_context)
         for strategy in self.strategies:
             made = strategy(list(request_context.messages))
-            request_context.messages = list(await made if inspect.isawaitable(made) else made)
+            messages = await made if inspect.isawaitable(made) else made
+            if not isinstance(messages, Sequence):
+                raise ConfigurationError(f"the strategy {strategy!r} must return messages, not {messages!r}")
+            request_context.messages = list(messages)
         return request_context
 
     async def wrap_tool_execute(

@@ -48,6 +48,8 @@ class DelegationRouter:
     ) -> None:
         if not agents:
             raise ConfigurationError("a DelegationRouter needs at least one agent")
+        if not callable(getattr(strategy, "select", None)) and strategy is not None:
+            raise ConfigurationError(f"a strategy has a method select(agents, request); {strategy!r} has none")
         self.agents = tuple(agents)
         self.strategy: Strategy = RoundRobinStrategy() if strategy is None else strategy
         self.memory = memory

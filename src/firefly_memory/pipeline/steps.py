@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from pydantic_ai import DeferredToolRequests
+from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.messages import is_multi_modal_content
 
 from firefly_memory.agents.running import with_memory
@@ -47,7 +48,8 @@ class FunctionStep(PipelineStep):
 
     def __init__(self, function: Function, name: str | None = None) -> None:
         if not (inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)):
-            raise ConfigurationError(f"a step must be a PipelineStep or a coroutine function, not {function!r}")
+            hint = "; AgentStep(agent) makes an agent one" if isinstance(function, AbstractAgent) else ""
+            raise ConfigurationError(f"a step must be a PipelineStep or a coroutine function, not {function!r}{hint}")
         super().__init__(name or str(getattr(function, "__name__", type(function).__name__)))
         self.function = function
 
