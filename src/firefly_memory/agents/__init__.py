@@ -9,8 +9,14 @@ try:
 except ImportError as exc:
     raise MissingDependencyError("firefly_memory.agents", "pydantic-ai-slim", "agents") from exc
 
-from firefly_memory.agents.capability import Memory
-from firefly_memory.agents.conversation_stores import MongoConversationStore, SQLConversationStore
-from firefly_memory.agents.firefly_agent import FireflyAgent
+try:
+    from firefly_memory.agents.capability import Memory
+    from firefly_memory.agents.conversation_stores import MongoConversationStore, SQLConversationStore
+    from firefly_memory.agents.firefly_agent import FireflyAgent
+except ImportError as exc:
+    if not str(exc.name).startswith("pydantic_ai"):
+        raise
+    # It is there, in another version.
+    raise MissingDependencyError("firefly_memory.agents", "pydantic-ai-slim>=2.66,<3", "agents") from exc
 
 __all__ = ["FireflyAgent", "Memory", "MongoConversationStore", "SQLConversationStore"]
