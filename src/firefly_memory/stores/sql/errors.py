@@ -155,7 +155,7 @@ def translate(exc: Exception, operation: str, place: Place) -> FireflyMemoryErro
     if code is not None:
         return _from_postgresql(code, exc, operation, place)
     if isinstance(exc, TimeoutError):
-        return StoreTimeoutError(operation, "the server did not answer in time", retryable=True)
+        return StoreTimeoutError(operation, f"{place.name} did not answer in time", retryable=True)
     if isinstance(exc, (OSError, errors.SQLAlchemyError)) or _is_from_driver(exc):
         return _without_sqlstate(exc, operation, place)
     return None
@@ -214,7 +214,7 @@ def _without_sqlstate(error: Exception, operation: str, place: Place) -> Firefly
             if code is None:
                 return ConfigurationError(f"the PostgreSQL URL cannot be used: {_one_line(error)}")
             return _from_postgresql(code, error, operation, place)
-    return DatabaseConnectionError(operation, _one_line(error), retryable=True)
+    return DatabaseConnectionError(operation, f"{place.name}: {_one_line(error)}", retryable=True)
 
 
 def _is_from_driver(error: Exception) -> bool:
