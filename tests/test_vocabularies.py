@@ -263,10 +263,11 @@ def test_a_forked_child_counts_with_the_vocabulary_of_its_parent(run: Run, tmp_p
         estimator.estimate(text)
         vocabularies.PATIENCE = 0
         child = os.fork()
+        if child:
+            os.waitpid(child, 0)  # or the two might print at the same moment
         print(kind_of(estimator.estimate(text)), flush=True)
         if child == 0:
             os._exit(0)
-        os.waitpid(child, 0)
         """
     )
     assert ended == Ended(["count", "count"], [])
