@@ -204,8 +204,8 @@ class MongoConversationLog:
             self._tails.pop(conversation_id, None)
             of_id = {"conversation_id": conversation_id}
             lives = await connection.settle(connection.conversations.distinct("life", of_id))
-            # A life has its conversation before it has turns: if it is not this one now, it never will be again. (But for
-            # a fork that is being made: it counts its turns again.)
+            # A life has its conversation before it has turns: if it is not this one now, it never will be again. A fork
+            # that is being made has turns first, and counts them again.
             there = await connection.settle(connection.conversations.find_one(itself))
             over = [life for life in lives if there is None or life != there["life"]]
             if over:
