@@ -21,6 +21,7 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelResponse,
     SystemPromptPart,
+    TextContent,
     TextPart,
     ThinkingPart,
     ToolCallPart,
@@ -284,6 +285,22 @@ EXACT: list[list[ModelMessage]] = [
     [ModelRequest(parts=[ToolReturnPart("t", ["~exact", _image(), ()], tool_call_id="1", metadata={"raw": b"\xfe"})])],
     [ModelRequest(parts=[UserPromptPart("x")], metadata={"raw": b"\xfe", "pair": (1, 2)})],
     [ModelResponse(parts=[FilePart(_image()), TextPart('"~exact":')])],
+    [ModelRequest(parts=[UserPromptPart([TextContent("x", metadata={"a": b"\xff", "b": (1, _image())})])])],
+    [ModelRequest(parts=[UserPromptPart(("x", TextContent("y", metadata=b"\xff"), TextContent("z", metadata=(1,))))])],
+    [ModelRequest(parts=[UserPromptPart([ImageUrl("https://example.com/a.png", vendor_metadata={"a": [b"\xff"]})])])],
+    [
+        ModelRequest(
+            parts=[
+                UserPromptPart([BinaryContent(b"1", media_type="image/png", vendor_metadata={"a": b"\xff"})]),
+                ToolReturnPart(
+                    "t",
+                    "x",
+                    tool_call_id="1",
+                    metadata=[BinaryContent(b"2", media_type="text/plain", vendor_metadata={"a": (b"\xff",)})],
+                ),
+            ]
+        )
+    ],
     [ModelRequest(parts=[ToolReturnPart("t", "x", tool_call_id="1", metadata={"thumbnail": _image(), "i": _PIXEL})])],
     [ModelRequest(parts=[UserPromptPart("x")], metadata={"file": BinaryContent(b"%PDF?>~", media_type="text/plain")})],
     [ModelResponse(parts=[ThinkingPart("hm", signature="s"), ToolCallPart("t", {"a": "~exact"}, tool_call_id="1")])],

@@ -15,10 +15,11 @@ from types import NoneType
 from typing import Any
 
 Place = list[Any]
-"""A kind, and the way to a value: attributes, indexes, keys."""
+"""A kind, and the way to a value: first an attribute, then indexes, keys, and attributes in lists of one."""
 
 _KEY = "~exact"
 _ATTRIBUTES = ("content", "metadata")
+_INNER_ATTRIBUTES = ("metadata", "vendor_metadata")
 _PLAIN = (str, int, float, NoneType)
 _OF_FILES = ("media_type", "vendor_metadata", "identifier")
 
@@ -67,8 +68,6 @@ def _places(message: Any) -> list[Place]:
 def _look_into(value: Any, way: Place, found: list[Place], *, typed: bool) -> None:
     """Add what is inside first: a tuple is made of what is restored. In what is ``typed`` the adapter knows a file when
     it sees one."""
-    from pydantic_ai.messages import BinaryContent, BinaryImage
-
     if isinstance(value, (list, tuple)):
         for number, item in enumerate(value):
             if not isinstance(item, _PLAIN):
@@ -81,8 +80,20 @@ def _look_into(value: Any, way: Place, found: list[Place], *, typed: bool) -> No
                 _look_into(item, [*way, key], found, typed=typed)
     elif isinstance(value, bytes):
         found.append(["bytes", *way])
-    elif isinstance(value, BinaryContent) and (not typed or (type(value) is BinaryContent and value.is_image)):
+    elif type(value).__module__ == "pydantic_ai.messages":
+        _look_into_content(value, way, found, typed=typed)
+
+
+def _look_into_content(value: Any, way: Place, found: list[Place], *, typed: bool) -> None:
+    """Of a file itself first: what is inside is restored in what the file becomes."""
+    from pydantic_ai.messages import BinaryContent, BinaryImage
+
+    if isinstance(value, BinaryContent) and (not typed or (type(value) is BinaryContent and value.is_image)):
         found.append(["image" if isinstance(value, BinaryImage) else "binary", *way])
+    for name in _INNER_ATTRIBUTES:
+        inside = getattr(value, name, None)
+        if not isinstance(inside, _PLAIN):
+            _look_into(inside, [*way, [name]], found, typed=False)
 
 
 def _restore(message: Any, way: Place, kind: str) -> None:
@@ -93,13 +104,22 @@ def _restore(message: Any, way: Place, kind: str) -> None:
         holder = message.parts[number]
     if name not in _ATTRIBUTES:
         raise ValueError(f"a note of {name!r}")
-    if not rest:
-        setattr(holder, name, _restored(getattr(holder, name), kind))
-        return
-    inside = getattr(holder, name)
-    for step in rest[:-1]:
-        inside = inside[step]
-    inside[rest[-1]] = _restored(inside[rest[-1]], kind)
+    inside, step = holder, [name]
+    for next_step in rest:
+        inside, step = _at(inside, step), next_step
+    restored = _restored(_at(inside, step), kind)
+    if isinstance(step, list):
+        setattr(inside, step[0], restored)
+    else:
+        inside[step] = restored
+
+
+def _at(inside: Any, step: Any) -> Any:
+    if not isinstance(step, list):
+        return inside[step]
+    if step[0] not in (*_ATTRIBUTES, *_INNER_ATTRIBUTES):
+        raise ValueError(f"a note of {step[0]!r}")
+    return getattr(inside, step[0])
 
 
 def _restored(value: Any, kind: str) -> Any:
