@@ -13,7 +13,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
-from firefly_memory import MemoryManager
+from firefly_memory import MemoryManager, TokenEstimator
 
 
 class Scripted:
@@ -61,3 +61,17 @@ class Scripted:
 def stored(manager: MemoryManager, conversation_id: str = "c") -> list[tuple[str, str]]:
     """The texts of a conversation's turns."""
     return [(turn.user_prompt, turn.assistant_response) for turn in manager.conversation.get_turns(conversation_id)]
+
+
+def hesitant() -> TokenEstimator:
+    """An estimator that warns the first time, where warnings are errors."""
+    warned: list[bool] = []
+
+    class Hesitant(TokenEstimator):
+        def estimate_turn(self, *_: Any) -> int:
+            if not warned:
+                warned.append(True)
+                raise UserWarning("tokens are estimated")
+            return 1
+
+    return Hesitant()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -57,16 +58,23 @@ class AtCommand(monitoring.CommandListener):
             self._act()
 
 
+@contextmanager
+def rivals(place: Place, listener: AtCommand) -> Iterator[tuple[Any, MongoDBStore, MongoDBStore]]:
+    """A client that is listened to, a store on it, and another one."""
+    with (
+        pymongo.MongoClient[Any](place.mongodb(), event_listeners=[listener]) as listened,
+        MongoDBStore(client=listened, database=DATABASE) as store,
+        MongoDBStore(place.mongodb(), database=DATABASE) as other,
+    ):
+        yield listened, store, other
+
+
 @pytest.mark.parametrize("made_again", [False, True])
 def test_a_conversation_deleted_at_the_moment_of_an_append_has_the_turn_afterwards(
     made_again: bool, place: Place
 ) -> None:
     name, between = new_id(), AtCommand()
-    with (
-        pymongo.MongoClient[Any](place.mongodb(), event_listeners=[between]) as listened,
-        MongoDBStore(client=listened, database=DATABASE) as store,
-        MongoDBStore(place.mongodb(), database=DATABASE) as other,
-    ):
+    with rivals(place, between) as (listened, store, other):
         mine, others = store.blocking.conversations, other.blocking.conversations
 
         def delete() -> None:
@@ -105,11 +113,7 @@ def test_of_turns_that_are_appended_together_none_stays_in_a_conversation_that_w
 
 def test_a_new_conversation_that_somebody_else_makes_first_has_both_turns(place: Place) -> None:
     name, between = new_id(), AtCommand()
-    with (
-        pymongo.MongoClient[Any](place.mongodb(), event_listeners=[between]) as listened,
-        MongoDBStore(client=listened, database=DATABASE) as store,
-        MongoDBStore(place.mongodb(), database=DATABASE) as other,
-    ):
+    with rivals(place, between) as (_, store, other):
         mine, others = store.blocking.conversations, other.blocking.conversations
         assert finish(mine.window(name, 10)) is None
         between.arm(1, lambda: finish(others.append(name, a_turn("other"), None)))
@@ -124,11 +128,7 @@ def test_a_claim_is_for_the_conversation_that_was_looked_at(place: Place) -> Non
         given.append([turn.user_prompt for turn in turns])
         return "summary"
 
-    with (
-        pymongo.MongoClient[Any](place.mongodb(), event_listeners=[between]) as listened,
-        MongoDBStore(client=listened, database=DATABASE) as store,
-        MongoDBStore(place.mongodb(), database=DATABASE) as other,
-    ):
+    with rivals(place, between) as (_, store, other):
         memory = ConversationMemory(store=store, summarizer=summarize, summarize_threshold=300)
         others = ConversationMemory(store=other)
         for number in range(3):

@@ -13,9 +13,11 @@ import pytest
 from bson import ObjectId
 from pydantic_ai.conversation import Conversation
 from pydantic_ai.conversation_store import ConversationEntry, ConversationRecord
-from pymongo import MongoClient
+from pymongo import AsyncMongoClient, MongoClient, monitoring
 from sqlalchemy import create_engine
 
+from firefly_memory import MongoDBStore
+from firefly_memory.agents import MongoConversationStore
 from firefly_memory.stores.sql.postgresql.statements import PostgreSQLStatements
 from firefly_memory.stores.sql.sqlite.statements import SQLiteStatements
 from firefly_memory.stores.sql.statements import Statements
@@ -145,6 +147,54 @@ async def test_sqlite_reads_by_index(place: Place) -> None:
                 assert not [step for step in plan if step.startswith("SCAN memory") and index not in step], plan
                 assert statement == "released" or not [step for step in plan if "TEMP B-TREE" in step], plan
             connection.close()
+
+
+async def test_mongodb_reads_a_history_with_forks_in_one_command(place: Place) -> None:
+    commands = Commands()
+    with somewhere("mongodb", place) as where:
+        url, _, name = where.partition("#")
+        client: AsyncMongoClient[Any]
+        async with (
+            AsyncMongoClient(url, event_listeners=[commands]) as client,
+            MongoDBStore(client=client, database=name) as store,
+        ):
+            conversations = MongoConversationStore(store)
+            line: list[ConversationEntry] = []
+            for fork, kept_before in enumerate((0, 30, 45, 50, 90)):
+                del line[kept_before:]
+                new: list[ConversationEntry] = []
+                for number in range(50):
+                    above = new[-1] if new else line[-1] if line else None
+                    large = "x" * 9_000_000 if kept_before + number in (29, 44) else f"{fork}.{number}"
+                    new.append(ConversationEntry(parent_id=above.id if above else None, message=message(large)))
+                line += new
+                record = ConversationRecord(conversation_id=f"fork {fork}", head_id=line[-1].id)
+                await conversations.write_record(record, new_entries=new, expected_revision=None)
+            ids = [entry.id for entry in line]
+            for limit in (None, 1, 2, 49, 50, 51, 91, 95, 140, 1_000):
+                commands.seen.clear()
+                found = await conversations.read_history(ids[-1], limit=limit)
+                assert [entry.id for entry in found] == ids[-(limit or len(ids)) :]
+                assert [each for each in commands.seen if each != "getMore"] == ["aggregate"]
+            commands.seen.clear()
+            await client[name].command("profile", 2)
+            assert len(await conversations.read_history(ids[-1], limit=60)) == 60
+            with MongoClient[dict[str, Any]](url) as looking:
+                # An end of each of the five chains is looked up, and the entries.
+                assert _examined(looking[name]) <= 60 + 1 + 2 * 5
+            await client[name].command("profile", 0)
+
+
+class Commands(monitoring.CommandListener):
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def started(self, event: monitoring.CommandStartedEvent) -> None:
+        self.seen.append(event.command_name)
+
+    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None: ...
+
+    def failed(self, event: monitoring.CommandFailedEvent) -> None: ...
 
 
 async def test_mongodb_examines_what_it_returns(place: Place) -> None:

@@ -46,12 +46,6 @@ def doctor(*arguments: str, cwd: Path, **variables: str) -> Report:
 
 
 @pytest.fixture
-def admin(place: Place) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(place.postgresql(), autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
 def named(admin: psycopg.Connection[Any]) -> Iterator[str]:
     """The name of a new schema, of a role and of a database, for whoever makes them."""
     name = f"doctor_{uuid4().hex[:8]}"

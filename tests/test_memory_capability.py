@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -213,3 +214,34 @@ def test_firefly_agent_blocks_too(manager: MemoryManager) -> None:
         asyncio.set_event_loop(None)
         loop.close()
     assert stored(manager) == [("one", "answer 1")]
+
+
+def test_an_agent_remembers_elsewhere_as_it_does_at_home(manager: MemoryManager) -> None:
+    options: dict[str, Any] = {"tools": True, "max_tokens": 7, "on_conflict": "reject"}
+    agent = FireflyAgent(name="a", model="test", memory=Memory(manager, **options))
+    elsewhere = MemoryManager()
+    assert agent.remembering(elsewhere) == Memory(elsewhere, **options)
+    plain = FireflyAgent(name="a", model="test", memory_tools=True, on_conflict="reject")
+    assert plain.remembering(elsewhere) == Memory(elsewhere, tools=True, on_conflict="reject")
+    for twice in ({"memory_tools": True}, {"on_conflict": "reject"}):
+        with pytest.raises(ConfigurationError, match="options of the Memory"):
+            FireflyAgent(name="a", model="test", memory=Memory(manager), **twice)
+
+
+async def test_a_firefly_agent_can_do_what_its_agent_can(manager: MemoryManager) -> None:
+    scripted = Scripted({"today": {}}, "Monday")
+    assistant = FireflyAgent(name="assistant", model=scripted.model, memory=manager)
+
+    @assistant.tool_plain  # type: ignore[untyped-decorator]
+    def today() -> str:
+        return "Monday"
+
+    @assistant.instructions  # type: ignore[untyped-decorator]
+    def brief() -> str:
+        return "Be brief."
+
+    assert (await assistant.run("which day?", conversation_id="c")).output == "Monday"
+    assert scripted.instructions[0] == "Be brief."
+    assert copy(assistant).name == "assistant"
+    with pytest.raises(AttributeError, match="nothing"):
+        assistant.nothing  # noqa: B018

@@ -25,10 +25,9 @@ from firefly_memory import (
     EntryStore,
     InvalidEntryError,
     MemoryManager,
-    TokenEstimator,
 )
 from firefly_memory.agents import Memory
-from tests.scripted import Scripted, stored
+from tests.scripted import Scripted, hesitant, stored
 
 
 async def test_runs_that_say_nothing_harm_nobody(manager: MemoryManager) -> None:
@@ -78,15 +77,7 @@ async def test_any_output_is_the_callers_and_has_a_text(
 
 
 async def test_a_warning_that_is_an_error_costs_no_turn(store: EntryStore, caplog: pytest.LogCaptureFixture) -> None:
-    class Hesitant(TokenEstimator):
-        def estimate_turn(self, *arguments: Any) -> int:
-            if not warned:
-                warned.append(True)
-                raise UserWarning("tokens are estimated")
-            return 1
-
-    warned: list[bool] = []
-    manager = MemoryManager(store=store, estimator=Hesitant())
+    manager = MemoryManager(store=store, estimator=hesitant())
     await Agent(Scripted().model, capabilities=[Memory(manager)]).run("one", conversation_id="c")
     assert stored(manager) == [("one", "answer 1")]
     assert "tokens are estimated" in caplog.text

@@ -23,6 +23,8 @@ from firefly_memory import (
     SQLiteStore,
 )
 from firefly_memory.agents import FireflyAgent, Memory
+from firefly_memory.agents.delegation import DelegationRouter
+from firefly_memory.pipeline import PipelineEngine
 from tests.scripted import Scripted, stored
 
 
@@ -174,3 +176,21 @@ async def test_nothing_is_logged_about_a_run_that_went_well(
     await Agent(Scripted().model, capabilities=[Memory(manager)]).run("one", conversation_id="c")
     assert caplog.record_tuples == []
     assert isinstance(manager.conversation.get_turns("c")[0].raw_messages[-1].parts[0], TextPart)
+
+
+async def test_what_is_no_strategy_or_step_is_refused_with_a_hint(manager: MemoryManager) -> None:
+    agent = FireflyAgent(name="a", model="test")
+    wrong: Any
+    for wrong in ([None], len):
+        with pytest.raises(ConfigurationError, match="strategies must be"):
+            Memory(manager, strategies=wrong)
+    nothing: Any = lambda _: None  # noqa: E731
+    silent = Agent(Scripted().model, capabilities=[Memory(manager, strategies=[nothing])])
+    with pytest.raises(ConfigurationError, match="must return messages"):
+        await silent.run("go", conversation_id="c")
+    wrong = max
+    with pytest.raises(ConfigurationError, match="select"):
+        DelegationRouter([agent], wrong)
+    wrong = agent
+    with pytest.raises(ConfigurationError, match=r"AgentStep\(agent\)"):
+        PipelineEngine([wrong])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -20,15 +19,11 @@ from firefly_memory import (
     MemoryManager,
     SQLiteStore,
     StaleConversationError,
-    StepError,
-    TokenEstimator,
 )
-from firefly_memory.agents import FireflyAgent, Memory
-from firefly_memory.agents.delegation import DelegationRouter
-from firefly_memory.pipeline import AgentStep, PipelineContext, PipelineEngine
+from firefly_memory.agents import Memory
 from firefly_memory.reasoning import ReActPattern
 from firefly_memory.stores.cancellation import to_its_end
-from tests.scripted import Scripted, stored
+from tests.scripted import Scripted, hesitant, stored
 
 
 @pytest.fixture
@@ -117,29 +112,8 @@ async def test_a_scope_that_is_no_name_is_refused(manager: MemoryManager, scope:
         await agent.run("go")
 
 
-def test_an_agent_remembers_elsewhere_as_it_does_at_home(manager: MemoryManager) -> None:
-    options: dict[str, Any] = {"tools": True, "max_tokens": 7, "on_conflict": "reject"}
-    agent = FireflyAgent(name="a", model="test", memory=Memory(manager, **options))
-    elsewhere = MemoryManager()
-    assert agent.remembering(elsewhere) == Memory(elsewhere, **options)
-    plain = FireflyAgent(name="a", model="test", memory_tools=True, on_conflict="reject")
-    assert plain.remembering(elsewhere) == Memory(elsewhere, tools=True, on_conflict="reject")
-    for twice in ({"memory_tools": True}, {"on_conflict": "reject"}):
-        with pytest.raises(ConfigurationError, match="options of the Memory"):
-            FireflyAgent(name="a", model="test", memory=Memory(manager), **twice)
-
-
 async def test_the_texts_are_stored_when_a_warning_comes_second() -> None:
-    warned: list[bool] = []
-
-    class Warns(TokenEstimator):
-        def estimate_turn(self, *turn: Any) -> int:
-            if not warned:
-                warned.append(True)
-                raise UserWarning("tokens are estimated")
-            return 1
-
-    manager = MemoryManager(estimator=Warns())
+    manager = MemoryManager(estimator=hesitant())
     agent = Agent(Scripted({"look": {}}, "fine").model, capabilities=[Memory(manager)])
 
     @agent.tool_plain
@@ -180,16 +154,6 @@ async def test_whoever_is_cancelled_while_something_fails_is_cancelled() -> None
     with pytest.raises(asyncio.CancelledError) as caught:
         await task
     assert isinstance(caught.value.__cause__, StaleConversationError)
-
-
-async def test_a_step_after_one_without_an_output_asks_for_nothing() -> None:
-    async def nothing(context: PipelineContext) -> None: ...
-
-    scripted = Scripted("x")
-    await PipelineEngine([nothing, AgentStep(FireflyAgent(name="a", model=scripted.model, instructions="Say x."))]).run(
-        PipelineContext()
-    )
-    assert scripted.texts == [[]]
 
 
 async def test_a_tool_sees_the_window_and_the_run(manager: MemoryManager) -> None:
@@ -267,57 +231,3 @@ async def test_a_tool_that_failed_is_kept_when_the_run_breaks_off(manager: Memor
     (turn,) = manager.conversation.get_turns("c")
     results = [part for message in turn.raw_messages for part in message.parts if isinstance(part, ToolReturnPart)]
     assert [(part.tool_name, part.content) for part in results] == [("pay", "no money")]
-
-
-# Pipelines and agents
-
-
-async def test_a_pipeline_does_not_go_on_past_an_agent_that_waits() -> None:
-    payer = Agent(Scripted({"pay": {}}).model, name="payer", output_type=[str, DeferredToolRequests])
-
-    @payer.tool_plain(requires_approval=True)
-    def pay() -> str:
-        return "paid"
-
-    writer = Agent(Scripted().model, name="writer")
-    with pytest.raises(StepError, match=r"writer.*answer or approve"):
-        await PipelineEngine([AgentStep(payer), AgentStep(writer)]).run(PipelineContext(inputs="Pay."))
-    ended = await PipelineEngine([AgentStep(payer)]).run(PipelineContext(inputs="Pay."))
-    assert ended.output is not None
-
-
-async def test_a_firefly_agent_can_do_what_its_agent_can(manager: MemoryManager) -> None:
-    scripted = Scripted({"today": {}}, "Monday")
-    assistant = FireflyAgent(name="assistant", model=scripted.model, memory=manager)
-
-    @assistant.tool_plain  # type: ignore[untyped-decorator]
-    def today() -> str:
-        return "Monday"
-
-    @assistant.instructions  # type: ignore[untyped-decorator]
-    def brief() -> str:
-        return "Be brief."
-
-    assert (await assistant.run("which day?", conversation_id="c")).output == "Monday"
-    assert scripted.instructions[0] == "Be brief."
-    assert copy.copy(assistant).name == "assistant"
-    with pytest.raises(AttributeError, match="nothing"):
-        assistant.nothing  # noqa: B018
-
-
-async def test_what_is_no_strategy_or_step_is_refused_with_a_hint(manager: MemoryManager) -> None:
-    agent = FireflyAgent(name="a", model="test")
-    wrong: Any
-    for wrong in ([None], len):
-        with pytest.raises(ConfigurationError, match="strategies must be"):
-            Memory(manager, strategies=wrong)
-    nothing: Any = lambda _: None  # noqa: E731
-    silent = Agent(Scripted().model, capabilities=[Memory(manager, strategies=[nothing])])
-    with pytest.raises(ConfigurationError, match="must return messages"):
-        await silent.run("go", conversation_id="c")
-    wrong = max
-    with pytest.raises(ConfigurationError, match="select"):
-        DelegationRouter([agent], wrong)
-    wrong = agent
-    with pytest.raises(ConfigurationError, match=r"AgentStep\(agent\)"):
-        PipelineEngine([wrong])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, BinaryContent
+from pydantic_ai import Agent, BinaryContent, DeferredToolRequests
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
@@ -346,3 +346,27 @@ async def test_options_of_a_run_reach_every_agent() -> None:
     steps = [AgentStep(agent, "one"), AgentStep(agent, "two", name="b", model=other.model)]
     await PipelineEngine(steps).run(context=PipelineContext(options={"deps": "Ada"}))
     assert other.instructions == ["for Ada"]
+
+
+async def test_a_step_after_one_without_an_output_asks_for_nothing() -> None:
+    async def nothing(context: PipelineContext) -> None: ...
+
+    scripted = Scripted("x")
+    await PipelineEngine([nothing, AgentStep(FireflyAgent(name="a", model=scripted.model, instructions="Say x."))]).run(
+        PipelineContext()
+    )
+    assert scripted.texts == [[]]
+
+
+async def test_a_pipeline_does_not_go_on_past_an_agent_that_waits() -> None:
+    payer = Agent(Scripted({"pay": {}}).model, name="payer", output_type=[str, DeferredToolRequests])
+
+    @payer.tool_plain(requires_approval=True)
+    def pay() -> str:
+        return "paid"
+
+    writer = Agent(Scripted().model, name="writer")
+    with pytest.raises(StepError, match=r"writer.*answer or approve"):
+        await PipelineEngine([AgentStep(payer), AgentStep(writer)]).run(PipelineContext(inputs="Pay."))
+    ended = await PipelineEngine([AgentStep(payer)]).run(PipelineContext(inputs="Pay."))
+    assert ended.output is not None

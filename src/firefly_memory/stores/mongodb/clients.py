@@ -44,6 +44,9 @@ _COLLECTION_OPTIONS: dict[str, Any] = {
 # An append builds on what it read, so that must not be rolled back by an election.
 _CONVERSATION_OPTIONS: dict[str, Any] = {**_COLLECTION_OPTIONS, "read_concern": ReadConcern("majority")}
 
+IN_ONE_BATCH = 100_000
+"""Documents, where all are wanted; the server sends no more than 16 MB at once."""
+
 Settle = Callable[[Any], Awaitable[Any]]
 
 

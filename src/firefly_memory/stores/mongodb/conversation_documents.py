@@ -119,7 +119,7 @@ def new_turns(conversation_id: str, drafts: Iterable[StoredTurn], tail: Tail) ->
     return documents
 
 
-def look(conversation_id: str, life: Any) -> tuple[Document, Document]:
+def settling(conversation_id: str, life: Any) -> tuple[Document, Document]:
     """An update that matches a conversation only in that life, and settles it; mostly it changes nothing."""
     return {**itself(conversation_id), "life": life}, {"$set": settled({})}
 
@@ -129,7 +129,7 @@ def appending(conversation_id: str, new: Iterable[Document], life: ObjectId) -> 
     # No command inserts and looks, but one updates: documents that are not there yet, and one that may stay as it is.
     nobody = {"conversation_id": conversation_id, "turn_id": {"$lt": 0}}
     inserts = [ReplaceOne({"_id": document["_id"], **nobody}, document, upsert=True) for document in new]
-    return [*inserts, UpdateOne(*look(conversation_id, life))]
+    return [*inserts, UpdateOne(*settling(conversation_id, life))]
 
 
 def fork_of(there: Mapping[str, Any], source: Head, fork_id: str, turns: int, now: datetime) -> Document:

@@ -22,7 +22,7 @@ from firefly_memory.errors import ConflictError, StoreTimeoutError
 from firefly_memory.names import original_name
 from firefly_memory.stores.conversations import Appended, Head, StoredTurn
 from firefly_memory.stores.mongodb import conversation_documents as documents
-from firefly_memory.stores.mongodb.clients import Connection, MongoDatabase
+from firefly_memory.stores.mongodb.clients import IN_ONE_BATCH, Connection, MongoDatabase
 from firefly_memory.stores.mongodb.conversation_documents import NOWHERE, Pipeline, Tail
 from firefly_memory.stores.mongodb.documents import Document
 from firefly_memory.stores.mongodb.errors import DUPLICATE, translated
@@ -32,7 +32,6 @@ Connected = Callable[[str], Awaitable[Connection]]
 
 _MOST_TAILS = 10_000
 _LONGEST_PAUSE = 0.02  # seconds
-_IN_ONE_BATCH = 100_000  # documents; the server sends no more than 16 MB at once
 _IDS = ("_id", "idempotency_key")  # of a turn, whatever its number
 
 
@@ -111,7 +110,7 @@ class MongoConversationLog:
         if tail is None or not tail.turns:
             return None
         since = documents.since(tail, conversation_id, budget)
-        recent = connection.conversations.find(since, batch_size=_IN_ONE_BATCH)
+        recent = connection.conversations.find(since, batch_size=IN_ONE_BATCH)
         return documents.window_since(tail, await connection.all_of(recent), budget)
 
     async def turns(self, conversation_id: str, after: int, limit: int | None) -> Sequence[StoredTurn]:
@@ -299,8 +298,8 @@ class MongoConversationLog:
 
     async def _settled(self, connection: Connection, conversation_id: str, life: Any) -> Document | None:
         """The conversation's own document, if it is in that life: it is settled now."""
-        look = documents.look(conversation_id, life)
-        there: Document | None = await connection.settle(connection.conversations.find_one_and_update(*look))
+        settling = documents.settling(conversation_id, life)
+        there: Document | None = await connection.settle(connection.conversations.find_one_and_update(*settling))
         return there
 
     async def _conversation(self, connection: Connection, conversation_id: str) -> dict[str, Any] | None:
@@ -308,7 +307,7 @@ class MongoConversationLog:
         return found[0] if found else None
 
     async def _found(self, connection: Connection, pipeline: Pipeline, **options: Any) -> list[dict[str, Any]]:
-        return await connection.all_of(connection.conversations.aggregate(pipeline, batchSize=_IN_ONE_BATCH, **options))
+        return await connection.all_of(connection.conversations.aggregate(pipeline, batchSize=IN_ONE_BATCH, **options))
 
     async def _update(
         self, connection: Connection, conversation_id: str, condition: Document, change: Document

@@ -2,8 +2,8 @@
 
 A dialogue is one document in ``memory_dialogues``, and one in ``memory_dialogue_entries`` for each entry. Entries that
 one dialogue wrote, each after the one before, are a *chain*: they have its id and their ``place`` in it, so that the
-last so many of them are one range of an index. Whoever goes on from any other entry begins a chain. A history is read
-chain by chain, from its end up to where it left another one: a query for each fork in the window, most often one.
+last so many of them are one range of an index. Whoever goes on from any other entry begins a chain; all of its entries
+name that one, which is ``above``. So a history is some ranges, one for each fork in it, that one query finds.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ class Chain(NamedTuple):
     chain: ObjectId
     end: str
     place: int
+    above: str | None = None
+    """The entry of another chain that the first of this one comes after."""
 
 
 def dialogue_document(dialogue: Dialogue, chain: Chain | None) -> Document:
@@ -74,6 +76,7 @@ def entry_documents(
             chain.chain if chain is not None and goes_on else ObjectId(),
             entry.entry_id,
             chain.place + 1 if chain is not None and goes_on else 0,
+            chain.above if chain is not None and goes_on else entry.parent_id,
         )
         documents.append(
             {
@@ -84,6 +87,7 @@ def entry_documents(
                 "holders": holders.get(entry.entry_id, 0),
                 "chain": chain.chain,
                 "place": chain.place,
+                "above": chain.above,
             }
         )
     return documents, chain
@@ -97,23 +101,46 @@ def entry_of(document: Document) -> DialogueEntry:
 
 
 def history(entry_id: str, limit: int | None) -> list[Document]:
-    """An entry and those before it in its chain, so many or all, in one query: nobody has to know its place first."""
+    """An entry and those before it, so many or all, in one query: the ends of the chains, then what is before each."""
     this: list[Document] = [{"$match": {"_id": entry_id}}]
     if limit == 1:
         return this
+    ends = {
+        "from": DIALOGUE_ENTRIES,
+        "startWith": "$_id",
+        "connectFromField": "above",
+        "connectToField": "_id",
+        "as": "end",
+        "depthField": "depth",
+        # No window has more chains than entries.
+        **({} if limit is None else {"maxDepth": limit - 1}),
+    }
+    of_end = {"chain": "$end.chain", "last": "$end.place", "depth": "$end.depth"}
+    nearer = {"$sum": {"$add": ["$last", 1]}, "window": {"documents": ["unbounded", -1]}}
     of_chain: list[Document] = [{"$eq": ["$chain", "$$chain"]}, {"$lte": ["$place", "$$last"]}]
     if limit is not None:
-        of_chain.append({"$gt": ["$place", {"$subtract": ["$$last", limit]}]})
+        of_chain.append({"$gt": ["$place", {"$subtract": ["$$last", "$$room"]}]})
     before = {
         "from": DIALOGUE_ENTRIES,
-        "let": {"chain": "$chain", "last": "$place"},
+        "let": {"chain": "$chain", "last": "$last", "room": "$room"},
         "pipeline": [{"$match": {"$expr": {"$and": of_chain}}}],
         "as": "entry",
     }
+    room: list[Document] = []
+    if limit is not None:
+        room = [
+            {"$setWindowFields": {"sortBy": {"depth": 1}, "output": {"nearer": nearer}}},
+            {"$set": {"room": {"$subtract": [limit, {"$ifNull": ["$nearer", 0]}]}}},
+            {"$match": {"room": {"$gt": 0}}},
+        ]
     return [
         *this,
-        {"$project": {"chain": 1, "place": 1}},
+        {"$unset": "message"},
         # At once, so that there never is one document of all of them: it might be larger than documents can be.
+        {"$graphLookup": ends},
+        {"$unwind": "$end"},
+        {"$replaceWith": of_end},
+        *room,
         {"$lookup": before},
         {"$unwind": "$entry"},
         {"$replaceWith": "$entry"},

@@ -15,7 +15,7 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, holders_gained, released
 from firefly_memory.stores.mongodb import dialogue_documents as documents
-from firefly_memory.stores.mongodb.clients import Connection, MongoDatabase
+from firefly_memory.stores.mongodb.clients import IN_ONE_BATCH, Connection, MongoDatabase
 from firefly_memory.stores.mongodb.documents import Document
 from firefly_memory.stores.mongodb.errors import DUPLICATE, translated
 
@@ -72,7 +72,9 @@ class MongoDialogueLog:
             entry_id: str | None = head_id
             while entry_id is not None and (limit is None or len(line) < limit):
                 wanted = documents.history(entry_id, None if limit is None else limit - len(line))
-                of_chain = await connection.all_of(connection.dialogue_entries.aggregate(wanted))
+                of_chain = await connection.all_of(
+                    connection.dialogue_entries.aggregate(wanted, batchSize=IN_ONE_BATCH)
+                )
                 found = {document["_id"]: document for document in of_chain}
                 if not found:
                     break
