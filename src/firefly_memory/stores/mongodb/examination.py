@@ -16,11 +16,8 @@ from firefly_memory.stores.mongodb.clients import Connection
 from firefly_memory.stores.mongodb.errors import translated
 from firefly_memory.stores.mongodb.store import MongoDBStore
 
-_NEEDED = (4, 2)
-"""The first that has $replaceWith."""
-
-_FAST = (5, 0)
-"""From here on $lookup reads turns by their index."""
+_NEEDED = (5, 0)
+"""The first that has $setWindowFields, and reads turns by their index in a $lookup."""
 
 _ACTIONS = {"find", "insert", "update", "remove", "listIndexes"}
 _UP = {1, 2}  # a primary and a secondary
@@ -51,9 +48,6 @@ def _version(connection: Connection) -> Finding:
     numbers = tuple(int(part) for part in version.split(".")[:2])
     if numbers < _NEEDED:
         return problem("server", f"MongoDB {version}", "use MongoDB 5.0 or newer")
-    if numbers < _FAST:
-        found = f"MongoDB {version}, which reads the turns of conversations without their index"
-        return warning("server", found, "use MongoDB 5.0 or newer")
     return ok("server", f"MongoDB {version}")
 
 
