@@ -20,6 +20,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from firefly_memory import MongoDBStore, PostgreSQLStore, SQLiteStore
 from firefly_memory.agents import MongoConversationStore, SQLConversationStore
 from firefly_memory.names import stored_text
+from firefly_memory.stores.sql.operation import reads
 from firefly_memory.stores.sql.operations import SQLSession
 from tests.backends import Place
 
@@ -94,6 +95,7 @@ async def kept(conversations: Stored) -> Kept:
     return entries
 
 
+@reads
 def _every_entry(session: SQLSession) -> Any:
     e = session.statements.dialogues.entries.c
     return session.fetch(session.statements.compiled(select(e.entry_id, e.parent_id, e.holders)), {})

@@ -23,6 +23,7 @@ from firefly_memory import (
 from firefly_memory.colours import finish
 from firefly_memory.stores.mongodb import conversation_documents
 from firefly_memory.stores.sql import conversation_operations
+from firefly_memory.stores.sql.operation import REPEAT, operation, reads
 from tests.backends import Place
 from tests.conversing import NOW, a_turn, is_gap_free, new_id
 from tests.five_methods import FolderStore
@@ -88,6 +89,7 @@ def test_a_conversation_deleted_in_the_middle_leaves_no_part_of_a_copy(
         memory, others = ConversationMemory(store=store), ConversationMemory(store=other)
         memory.add_turn(name, "prompt", "answer")
 
+        @reads
         def deleted_meanwhile(session: Any, conversation_id: str) -> Any:
             if conversation_id == fork:
                 others.clear(name)
@@ -109,7 +111,7 @@ def test_a_copy_whose_answer_was_lost_is_made_once(kind: str, place: Place) -> N
         name, fork, taken = new_id(), new_id(), new_id()
         memory.add_turn(name, "prompt", "answer")
         memory.new_conversation(taken)
-        again = conversation_operations.fork_again
+        again = operation(on_lost_reply=REPEAT)(conversation_operations.fork_unless_forked)
         assert finish(log.fork(name, fork, None, NOW))
         assert finish(log._run(again, name, fork, None, NOW)), "it was this one"
         assert not finish(log._run(again, name, taken, None, NOW)), "that is somebody else's"

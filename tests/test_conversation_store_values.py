@@ -31,6 +31,7 @@ from firefly_memory import (
     InMemoryStore,
     InvalidEntryError,
     MongoDBStore,
+    OutcomeUnknownError,
     PostgreSQLStore,
     SchemaMismatchError,
     SQLiteStore,
@@ -38,7 +39,8 @@ from firefly_memory import (
 )
 from firefly_memory.agents import MongoConversationStore, SQLConversationStore
 from firefly_memory.agents.conversation_stores import _dialogue, _stored_entry
-from firefly_memory.stores.sql.dialogue_operations import write_dialogue_again
+from firefly_memory.stores.sql.dialogue_operations import write_unless_written
+from firefly_memory.stores.sql.operation import REPEAT, operation
 from tests.backends import Place
 from tests.databases import execute
 from tests.dialogues import KINDS, Stored, kept, message, messages, opened, somewhere
@@ -207,14 +209,17 @@ async def test_a_write_whose_answer_was_lost_is_recognised(kind: str, place: Pla
             assert isinstance(conversations, SQLConversationStore)
             entry = ConversationEntry(parent_id=None, message=message(1))
             record = ConversationRecord(conversation_id="a", head_id=entry.id)
-            again = conversations.store.database.suspending.run
-            for written, expected in (
-                (record, True),
-                (record, True),
-                (dataclasses.replace(record, revision="x"), False),
-            ):
-                row, entries = _dialogue(written), [_stored_entry(entry)]
-                assert await again(write_dialogue_again, row, entries, None) is expected
+            run = conversations.store.database.suspending.run
+            settle = operation(on_lost_reply=REPEAT)(write_unless_written)
+            entries = [_stored_entry(entry)]
+            assert await run(settle, _dialogue(record), entries, None), "it was not done yet"
+            assert await run(settle, _dialogue(record), entries, None), "it was this one"
+            other = dataclasses.replace(record, revision="x")
+            assert not await run(
+                settle, _dialogue(other), [_stored_entry(ConversationEntry(parent_id=None, message=message(2)))], None
+            )
+            with pytest.raises(OutcomeUnknownError, match="read before you write again"):
+                await run(settle, _dialogue(other), entries, None)
             assert await conversations.read_record("a") == record
             assert await kept(conversations) == {entry.id: (None, 1)}
 

@@ -28,7 +28,9 @@ class Place:
         self.answer = asyncio.Event()
         if at_once:
             self.answer.set()
-        self.commit = GroupCommit(Saves(self.save_one, self.save_group, lambda record: LookupError(record.entry_id)))
+        self.commit = GroupCommit(
+            Saves(self.save_one, self.save_one, self.save_group, lambda record: LookupError(record.entry_id))
+        )
 
     async def save_one(self, record: Record, now: datetime) -> None:
         self.calls.append([record.entry_id])

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from firefly_memory import MemoryEntry, SQLiteStore, StoreTimeoutError
+from firefly_memory.stores.sql.operation import reads
 from firefly_memory.stores.sql.session import Session
 from firefly_memory.stores.sql.sqlite.database import SQLiteDatabase
 
@@ -119,6 +120,7 @@ async def test_a_cancelled_save_that_waited_writes_nothing_later(tmp_path: Path)
 def test_calls_that_find_every_connection_taken_wait_for_the_time_out(tmp_path: Path) -> None:
     started, go_on = threading.Event(), threading.Event()
 
+    @reads
     def keep_the_connection(session: Session[Any]) -> None:
         started.set()
         go_on.wait()

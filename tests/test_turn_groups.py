@@ -12,6 +12,7 @@ import pytest
 from firefly_memory import ConversationMemory, EntryStore, PostgreSQLStore, SQLiteStore
 from firefly_memory.stores import group_commit
 from firefly_memory.stores.sql import conversation_operations
+from firefly_memory.stores.sql.operation import operation
 from tests.backends import Place
 from tests.conversing import a_turn, is_gap_free, new_id
 
@@ -40,8 +41,8 @@ def groups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             sizes.append(1 if len(arguments) > 1 else len(arguments[0]))
             return real(session, *arguments)
 
-        counting.__name__ = name
-        monkeypatch.setattr(conversation_operations, name, counting)
+        counted = operation(name=real.name, on_lost_reply=real.on_lost_reply)(counting)
+        monkeypatch.setattr(conversation_operations, name, counted)
     return sizes
 
 

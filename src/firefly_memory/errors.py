@@ -145,6 +145,28 @@ class StoreTimeoutError(DatabaseStoreError, TimeoutError):
     """The store did not answer, or no connection or lock was free, within the time-out."""
 
 
+class OutcomeUnknownError(DatabaseStoreError):
+    """A write was sent and its answer was lost: it may or may not have been done.
+
+    Read what is stored before you write again. ``retryable`` says whether the same call may be repeated without a look:
+    it leaves the same data if it was done already, unless others have written meanwhile.
+    """
+
+    def __init__(self, operation: str, reason: str, *, retryable: bool = False) -> None:
+        super().__init__(operation, reason, retryable=retryable)
+
+    def __str__(self) -> str:
+        return f"{self.operation} may or may not have been done, read before you write again: {self.reason}"
+
+
+class ReplyLostError(OutcomeUnknownError, DatabaseConnectionError):
+    """The connection was lost after a write was sent and before its answer came."""
+
+
+class ReplyOverdueError(OutcomeUnknownError, StoreTimeoutError):
+    """The answer to a write did not come within the time-out."""
+
+
 class StoreClosedError(DatabaseStoreError):
     """The store was used after ``close()``."""
 

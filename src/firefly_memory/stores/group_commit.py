@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from firefly_memory.errors import OutcomeUnknownError
+
 LARGEST_GROUP = 128
 LARGEST_GROUP_SIZE = 4_000_000
 """Of the sizes together, unless a single one is larger."""
@@ -40,7 +42,11 @@ class Writes(ABC, Generic[Item, Result]):
 
     @abstractmethod
     async def again(self, item: Item) -> Result:
-        """:meth:`one` after an attempt whose end is not known: it may have been written."""
+        """:meth:`one` after an attempt that was cancelled: it may have been written."""
+
+    @abstractmethod
+    async def settle(self, item: Item) -> Result:
+        """:meth:`one` after an attempt whose answer was lost: it may have been written, and changed by others since."""
 
     @abstractmethod
     async def several(self, items: Sequence[Item]) -> Sequence[Result | Exception]:
@@ -55,8 +61,10 @@ class _Waiting(Generic[Item, Result]):
     done: asyncio.Future[Result]
     begun: bool = False
     """Whether it is on its way to the database, or has been there."""
-    tried: bool = False
-    """Whether an attempt ended without telling how."""
+    cancelled: bool = False
+    """Whether an attempt was cancelled, which may have written it."""
+    loss: OutcomeUnknownError | None = None
+    """Of an attempt whose answer was lost."""
     given_up: bool = False
 
 
@@ -134,7 +142,7 @@ class GroupCommit(Generic[Item, Result]):
     def _hand_over(self, lane: object, group: list[_Waiting[Item, Result]]) -> None:
         """Let another task write what this one was cancelled with. Callers who were cancelled too want nothing more."""
         for waiting in group:
-            waiting.tried = True
+            waiting.cancelled = True
             if waiting.given_up:
                 waiting.done.cancel()
         self._queue = [waiting for waiting in (*group, *self._queue) if not waiting.done.done()]
@@ -153,11 +161,11 @@ class GroupCommit(Generic[Item, Result]):
                 continue
             room -= waiting.size
             full = len(group) == LARGEST_GROUP or room < 0 or alone
-            if group and (full or waiting.tried or waiting.key in group):
+            if group and (full or waiting.cancelled or waiting.key in group):
                 later.append(waiting)
             else:
                 group[waiting.key] = waiting
-                waiting.begun, alone = True, waiting.tried
+                waiting.begun, alone = True, waiting.cancelled
         self._queue = later
         return list(group.values())
 
@@ -168,9 +176,9 @@ class GroupCommit(Generic[Item, Result]):
         try:
             results = await self._writes.several([waiting.item for waiting in group])
             outcomes = list(zip(group, results, strict=True))
-        except Exception:  # noqa: BLE001 - each caller gets its own error from its own try
+        except Exception as exc:  # noqa: BLE001 - each caller gets its own error from its own try
             for waiting in group:
-                waiting.tried = True
+                waiting.loss = exc if isinstance(exc, OutcomeUnknownError) else None
             await asyncio.gather(*[self._commit_one(waiting) for waiting in group])
             return
         for waiting, result in outcomes:
@@ -182,12 +190,21 @@ class GroupCommit(Generic[Item, Result]):
                 waiting.done.set_result(result)
 
     async def _commit_one(self, waiting: _Waiting[Item, Result]) -> None:
-        write = self._writes.again if waiting.tried else self._writes.one
         try:
-            result = await write(waiting.item)
+            result = await self._write(waiting)
         except Exception as exc:  # noqa: BLE001 - handed to the caller it belongs to
             if not waiting.done.done():
                 waiting.done.set_exception(exc)
         else:
             if not waiting.done.done():
                 waiting.done.set_result(result)
+
+    async def _write(self, waiting: _Waiting[Item, Result]) -> Result:
+        if waiting.loss is not None:
+            try:
+                return await self._writes.settle(waiting.item)
+            except OutcomeUnknownError as error:
+                raise error from waiting.loss
+        if waiting.cancelled:
+            return await self._writes.again(waiting.item)
+        return await self._writes.one(waiting.item)

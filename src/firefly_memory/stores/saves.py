@@ -13,16 +13,18 @@ Save = tuple[Record, datetime]
 
 
 class Saves(Writes[Save, None]):
-    """The writes of records: ``save_group`` returns those it refused, and
+    """The writes of records: ``settle`` is a save after a lost answer, ``save_group`` returns those it refused, and
     ``refusal`` makes the error for one."""
 
     def __init__(
         self,
         save: Callable[[Record, datetime], Awaitable[None]],
+        settle: Callable[[Record, datetime], Awaitable[None]],
         save_group: Callable[[list[Record], datetime], Awaitable[list[Record]]],
         refusal: Callable[[Record], Exception],
     ) -> None:
         self._save = save
+        self._settle = settle
         self._save_group = save_group
         self._refusal = refusal
 
@@ -38,6 +40,9 @@ class Saves(Writes[Save, None]):
 
     async def again(self, item: Save) -> None:
         await self._save(*item)  # saving twice is saving once
+
+    async def settle(self, item: Save) -> None:
+        await self._settle(*item)
 
     async def several(self, items: Sequence[Save]) -> list[Exception | None]:
         refused = await self._save_group([record for record, _ in items], max(now for _, now in items))

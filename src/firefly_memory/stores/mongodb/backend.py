@@ -320,7 +320,7 @@ class GroupingMongoBackend(MongoBackend):
     ) -> None:
         super().__init__(database, connect, close)
         self.conversations = GroupingMongoConversationLog(database, self._connected)
-        saves = Saves(super().save, self.save_group, _not_the_owner)
+        saves = Saves(super().save, super().save, self.save_group, _not_the_owner)
         self._groups: PerLoop[GroupCommit[Save, None]] = PerLoop(lambda: GroupCommit(saves), _nothing)
 
     async def save(self, record: Record, now: datetime) -> None:

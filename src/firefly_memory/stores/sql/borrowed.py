@@ -17,9 +17,9 @@ from firefly_memory.errors import ConfigurationError, StoreClosedError, StoreTim
 from firefly_memory.forks import ForkAware
 from firefly_memory.options import seconds
 from firefly_memory.stores.loops import PerLoop
-from firefly_memory.stores.sql.errors import Place, translated
+from firefly_memory.stores.sql.errors import Doubt, Place, is_an_answer, translated
 from firefly_memory.stores.sql.migrate import checked_schema_name, ensure_schema
-from firefly_memory.stores.sql.pool import Operation
+from firefly_memory.stores.sql.operation import Operation
 from firefly_memory.stores.sql.runners import CallRunner, Runner, here, in_greenlet, in_thread, refused
 from firefly_memory.stores.sql.session import BoundSession
 from firefly_memory.stores.sql.statements import Statements
@@ -137,10 +137,19 @@ class BorrowedDatabase(ForkAware):
         self._start_afresh()  # somebody may have held it
 
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        self._prepare(operation.__name__, None)
-        name = operation.__name__
-        with self._alone(name), translated(name, self.place), self._transactional.begin() as connection:
-            return operation(BoundSession(self._statements, connection), *args, **kwargs)
+        name, doubt = operation.name, Doubt(operation.retryable)
+        self._prepare(name, None)
+        with self._alone(name), translated(name, self.place, doubt), self._transactional.connect() as connection:
+            session = BoundSession(self._statements, connection)
+            to_commit = False
+            try:
+                with connection.begin():
+                    result = operation(session, *args, **kwargs)
+                    to_commit = session.may_have_written
+            except Exception as exc:
+                doubt.exists = to_commit and not is_an_answer(exc)
+                raise
+            return result
 
     def initialize(self, migrate: bool | None) -> None:
         self._prepare("initialize", migrate)
@@ -220,9 +229,9 @@ class BoundDatabase:
             self.suspending = CallRunner(self, in_greenlet)
 
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        self.check_open(operation.__name__)
+        self.check_open(operation.name)
         assert self._connection is not None
-        with translated(operation.__name__, self._place):
+        with translated(operation.name, self._place):
             return operation(BoundSession(self._statements, self._connection), *args, **kwargs)
 
     def initialize(self, migrate: bool | None) -> None:

@@ -7,12 +7,26 @@ from datetime import datetime
 
 from firefly_memory.stores.conversations import Appended, Draft, Head, StoredTurn
 from firefly_memory.stores.sql.errors import is_duplicate
+from firefly_memory.stores.sql.operation import REPEAT, UndecidedError, operation, reads
 from firefly_memory.stores.sql.operations import SQLSession
-from firefly_memory.stores.sql.pool import repeated_as
 
 _HEAD = len(Head._fields)
+_ATTEMPTS = 1000  # each that fails is another writer's success
 
 
+def create_unless_created(session: SQLSession, conversation_id: str, now: datetime) -> bool:
+    """:func:`create_conversation` after a lost answer. Looks last: the first attempt may still be under way when the
+    second one begins."""
+    return create_conversation(session, conversation_id, now) or _was_made(session, conversation_id, now)
+
+
+def _was_made(session: SQLSession, conversation_id: str, now: datetime) -> bool:
+    """Whether this very caller made the conversation: at this moment, to the microsecond."""
+    there = conversation_head(session, conversation_id)
+    return there is not None and session.statements.read_instant(there.created_at) == now
+
+
+@operation(on_lost_reply=create_unless_created)
 def create_conversation(session: SQLSession, conversation_id: str, now: datetime) -> bool:
     statements = session.statements
     with session.writing():
@@ -20,18 +34,40 @@ def create_conversation(session: SQLSession, conversation_id: str, now: datetime
         return session.execute(statements.conversations.create, values) == 1
 
 
-def append_again(session: SQLSession, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
-    """:func:`append_turn` after a lost connection: it may have been the answer that was lost."""
+def append_unless_appended(
+    session: SQLSession, conversation_id: str, draft: StoredTurn, expected: int | None
+) -> Appended | None:
+    """:func:`append_turn` after a lost answer. The first attempt may still be under way, so the second one is made on
+    the condition that no turn has come since it was looked for."""
+    for _ in range(_ATTEMPTS):
+        head = conversation_head(session, conversation_id)
+        turns = 0 if head is None else head.turns
+        appended = _appended(session, conversation_id, draft)
+        if appended is not None:
+            return appended
+        if expected not in (None, turns) or _is_known(session, conversation_id, draft.idempotency_key):
+            return None
+        appended = append_turn(session, conversation_id, draft, turns)
+        if appended is not None:
+            return appended
+    raise UndecidedError
+
+
+def _is_known(session: SQLSession, conversation_id: str, idempotency_key: str | None) -> bool:
+    return idempotency_key is not None and find_turn(session, conversation_id, idempotency_key) is not None
+
+
+def _appended(session: SQLSession, conversation_id: str, draft: StoredTurn) -> Appended | None:
     values = {"conversation_id": conversation_id, "append_id": draft.append_id}
     appended = session.fetch(session.statements.conversations.appended, values)
     head = conversation_head(session, conversation_id) if appended else None
     if head is None:
-        return append_turn(session, conversation_id, draft, expected)
+        return None
     turns, tokens = appended[0]  # others may have appended since
     return Appended(turns, tokens, head.evicted_tokens)
 
 
-@repeated_as(append_again)
+@operation(on_lost_reply=append_unless_appended, retryable=False)
 def append_turn(session: SQLSession, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
     try:
         return session.statements.write_turn(session, (conversation_id, draft), expected)
@@ -41,21 +77,28 @@ def append_turn(session: SQLSession, conversation_id: str, draft: StoredTurn, ex
         return None  # somebody else appended it under its idempotency key at the same moment
 
 
-def append_group_again(session: SQLSession, drafts: Sequence[Draft]) -> list[Appended | None]:
-    return [append_again(session, *draft, None) for draft in drafts]
+settle_append = operation(name="append_turn", on_lost_reply=REPEAT, retryable=False)(append_unless_appended)
+"""For a turn of which an earlier attempt may have been written."""
 
 
-@repeated_as(append_group_again)
+def append_group_unless_appended(session: SQLSession, drafts: Sequence[Draft]) -> list[Appended | None]:
+    """:func:`append_group` after a lost answer."""
+    return [append_unless_appended(session, *draft, None) for draft in drafts]
+
+
+@operation(on_lost_reply=append_group_unless_appended, retryable=False)
 def append_group(session: SQLSession, drafts: Sequence[Draft]) -> list[Appended | None]:
     """Append turns of different callers, which have no conditions. Durable when it returns."""
     return [*session.statements.write_turns(session, drafts)]
 
 
+@reads
 def conversation_head(session: SQLSession, conversation_id: str) -> Head | None:
     rows = session.fetch(session.statements.conversations.head, {"conversation_id": conversation_id})
     return Head(*rows[0]) if rows else None
 
 
+@reads
 def conversation_window(session: SQLSession, conversation_id: str, budget: int) -> tuple[Head, list[StoredTurn]] | None:
     values = {"conversation_id": conversation_id, "budget": budget}
     rows = session.fetch(session.statements.conversations.window, values)
@@ -65,6 +108,7 @@ def conversation_window(session: SQLSession, conversation_id: str, budget: int) 
     return Head(*rows[-1][:_HEAD]), turns
 
 
+@reads
 def turns_after(session: SQLSession, conversation_id: str, after: int, limit: int | None) -> list[StoredTurn]:
     statements = session.statements.conversations
     values = {"conversation_id": conversation_id, "after": after, "limit": limit}
@@ -72,12 +116,14 @@ def turns_after(session: SQLSession, conversation_id: str, after: int, limit: in
     return [StoredTurn(*row) for row in rows]
 
 
+@reads
 def find_turn(session: SQLSession, conversation_id: str, idempotency_key: str) -> StoredTurn | None:
     values = {"conversation_id": conversation_id, "idempotency_key": idempotency_key}
     rows = session.fetch(session.statements.conversations.find, values)
     return StoredTurn(*rows[0]) if rows else None
 
 
+@operation(on_lost_reply=REPEAT)  # by the claim's own id
 def claim_summary(
     session: SQLSession, conversation_id: str, claim: str, evicted: int, now: datetime, until: datetime
 ) -> bool:
@@ -94,6 +140,21 @@ def claim_summary(
         return session.execute(statements.conversations.claim, values) == 1
 
 
+def evict_unless_evicted(
+    session: SQLSession, conversation_id: str, claim: str, summary: str, turns: int, tokens: int
+) -> bool:
+    """:func:`evict_turns` after a lost answer. Looks last, as :func:`create_unless_created` does."""
+    if evict_turns(session, conversation_id, claim, summary, turns, tokens):
+        return True
+    there = conversation_head(session, conversation_id)
+    if there is None or there.evicted_turns < turns:
+        return False
+    if (there.evicted_turns, there.summary) == (turns, summary):
+        return True
+    raise UndecidedError  # somebody has summarized further since
+
+
+@operation(on_lost_reply=evict_unless_evicted, retryable=False)
 def evict_turns(session: SQLSession, conversation_id: str, claim: str, summary: str, turns: int, tokens: int) -> bool:
     values = {
         "conversation_id": conversation_id,
@@ -106,20 +167,21 @@ def evict_turns(session: SQLSession, conversation_id: str, claim: str, summary: 
         return session.execute(session.statements.conversations.evict, values) == 1
 
 
+@operation(on_lost_reply=REPEAT)  # by the claim's own id
 def release_claim(session: SQLSession, conversation_id: str, claim: str) -> None:
     with session.writing():
         session.execute(session.statements.conversations.release, {"conversation_id": conversation_id, "held": claim})
 
 
-def fork_again(session: SQLSession, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
-    """:func:`fork_conversation` after a lost connection: it may have been the answer that was lost."""
-    there = conversation_head(session, fork_id)
-    if there is not None and session.statements.read_instant(there.created_at) == now:
-        return True
-    return fork_conversation(session, conversation_id, fork_id, turns, now)
+def fork_unless_forked(
+    session: SQLSession, conversation_id: str, fork_id: str, turns: int | None, now: datetime
+) -> bool:
+    """:func:`fork_conversation` after a lost answer. Looks last, as :func:`create_unless_created` does."""
+    forked = fork_conversation(session, conversation_id, fork_id, turns, now)
+    return forked or _was_made(session, fork_id, now)
 
 
-@repeated_as(fork_again)
+@operation(on_lost_reply=fork_unless_forked, retryable=False)
 def fork_conversation(
     session: SQLSession, conversation_id: str, fork_id: str, turns: int | None, now: datetime
 ) -> bool:
@@ -148,6 +210,13 @@ class _DeletedMeanwhileError(Exception):
     """The conversation that was being copied; what was copied of it is taken back."""
 
 
+def delete_conversation_unless_deleted(session: SQLSession, conversation_id: str) -> None:
+    """:func:`delete_conversation` after a lost answer. If there is one, others may have made it since."""
+    if conversation_head(session, conversation_id) is not None:
+        raise UndecidedError
+
+
+@operation(on_lost_reply=delete_conversation_unless_deleted)
 def delete_conversation(session: SQLSession, conversation_id: str) -> None:
     statements = session.statements.conversations
     values = {"conversation_id": conversation_id}
@@ -157,6 +226,7 @@ def delete_conversation(session: SQLSession, conversation_id: str) -> None:
         session.execute(statements.delete_turns, values)
 
 
+@reads
 def conversation_page(session: SQLSession, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
     statements = session.statements
     if after is None:

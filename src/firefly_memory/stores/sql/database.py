@@ -16,7 +16,8 @@ from firefly_memory.options import seconds
 from firefly_memory.stores.loops import abandon
 from firefly_memory.stores.sql.errors import Place
 from firefly_memory.stores.sql.migrate import ensure_schema
-from firefly_memory.stores.sql.pool import Operation, Pool
+from firefly_memory.stores.sql.operation import Operation
+from firefly_memory.stores.sql.pool import Pool
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -63,7 +64,7 @@ class Database(ForkAware, ABC):
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         pool = self._pool
         if pool is None or not self.schema_is_current:
-            pool = self._prepared(operation.__name__, None)
+            pool = self._prepared(operation.name, None)
         return pool.run(operation, *args, **kwargs)
 
     def initialize(self, migrate: bool | None) -> None:

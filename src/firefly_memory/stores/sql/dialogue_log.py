@@ -9,7 +9,7 @@ from firefly_memory.errors import DatabaseStoreError
 from firefly_memory.stores.dialogues import Dialogue, DialogueEntry
 from firefly_memory.stores.sql import dialogue_operations as operations
 from firefly_memory.stores.sql.errors import sqlstate
-from firefly_memory.stores.sql.pool import Operation
+from firefly_memory.stores.sql.operation import Operation
 from firefly_memory.stores.sql.runners import Runner
 
 P = ParamSpec("P")

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, holders_gained, released
 from firefly_memory.stores.sql.errors import is_duplicate
+from firefly_memory.stores.sql.operation import UndecidedError, operation, reads
 from firefly_memory.stores.sql.operations import SQLSession
-from firefly_memory.stores.sql.pool import never_repeated, repeated_as
 
 _EVERYTHING = 2**31 - 1
 _STEPS = 5_000  # entries that one statement of a deletion goes up
@@ -21,12 +21,14 @@ class _HeadIsGoneError(Exception):
     """Takes back what a write has done so far."""
 
 
+@reads
 def read_dialogue(session: SQLSession, conversation_id: str) -> Dialogue | None:
     statements = session.statements.dialogues
     rows = session.fetch(statements.record, {"this_id": conversation_id})
     return statements.dialogue(rows[0]) if rows else None
 
 
+@reads
 def read_dialogues(session: SQLSession, scope: str | None, limit: int | None) -> list[Dialogue]:
     statements = session.statements.dialogues
     values = {"scope": scope, "limit": _EVERYTHING if limit is None else limit}
@@ -34,37 +36,46 @@ def read_dialogues(session: SQLSession, scope: str | None, limit: int | None) ->
     return [statements.dialogue(row) for row in rows]
 
 
+@reads
 def read_dialogue_page(session: SQLSession, limit: int, after: str) -> list[Dialogue]:
     statements = session.statements.dialogues
     return [statements.dialogue(row) for row in session.fetch(statements.page, {"limit": limit, "after": after})]
 
 
+@reads
 def read_history(session: SQLSession, head_id: str, limit: int | None) -> list[DialogueEntry]:
     values = {"head_id": head_id, "limit": _EVERYTHING if limit is None else limit}
     return [DialogueEntry(*row) for row in session.fetch(session.statements.dialogues.history, values)]
 
 
+@reads
 def read_entries(session: SQLSession, entry_ids: Sequence[str]) -> list[DialogueEntry]:
     values = {"entry_ids": session.statements.texts(entry_ids)}
     return [DialogueEntry(*row) for row in session.fetch(session.statements.dialogues.these, values)]
 
 
+@reads
 def shared_entries(session: SQLSession, entry_ids: Sequence[str]) -> list[str]:
     values = {"entry_ids": session.statements.texts(entry_ids)}
     return [row[0] for row in session.fetch(session.statements.dialogues.shared, values)]
 
 
-def write_dialogue_again(
+def write_unless_written(
     session: SQLSession, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None
 ) -> bool:
-    """:func:`write_dialogue` after a lost connection: it may have been the answer that was lost."""
+    """:func:`write_dialogue` after a lost answer. Looks last: the first attempt may still be under way when the second
+    one begins, which is then refused."""
+    if write_dialogue(session, dialogue, entries, expected):
+        return True
     there = read_dialogue(session, dialogue.conversation_id)
     if there is not None and there.revision == dialogue.revision:
         return True
-    return write_dialogue(session, dialogue, entries, expected)
+    if entries and not read_entries(session, [entry.entry_id for entry in entries]):
+        return False
+    raise UndecidedError  # it may have been written, and written by others since
 
 
-@repeated_as(write_dialogue_again)
+@operation(on_lost_reply=write_unless_written, retryable=False)
 def write_dialogue(
     session: SQLSession, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None
 ) -> bool:
@@ -103,7 +114,14 @@ def _written(session: SQLSession, dialogue: Dialogue, entries: Sequence[Dialogue
     return True
 
 
-@never_repeated
+def delete_unless_deleted(session: SQLSession, conversation_id: str, expected: str) -> bool:
+    """:func:`delete_dialogue` after a lost answer."""
+    if delete_dialogue(session, conversation_id, expected) or read_dialogue(session, conversation_id) is None:
+        return True
+    raise UndecidedError  # it was deleted and made again, or changed before it could be deleted
+
+
+@operation(on_lost_reply=delete_unless_deleted, retryable=False)
 def delete_dialogue(session: SQLSession, conversation_id: str, expected: str) -> bool:
     statements = session.statements.dialogues
     with session.transaction():

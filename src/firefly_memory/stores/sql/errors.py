@@ -6,6 +6,7 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,10 +19,16 @@ from firefly_memory.errors import (
     DatabaseStoreError,
     FireflyMemoryError,
     InvalidEntryError,
+    OutcomeUnknownError,
+    ReplyLostError,
+    ReplyOverdueError,
     SchemaMismatchError,
     StoreTimeoutError,
 )
 from firefly_memory.schema import HEAD, POSTGRESQL_SCHEMA
+
+_ENDED = {"57P01", "57P05"}
+"""Of connections that an administrator, or a time-out for those at rest, ends. Not 57P02: a crash comes at any time."""
 
 UNDEFINED_TABLE = {"42P01", "3F000"}
 
@@ -79,8 +86,28 @@ class Place(NamedTuple):
         return SchemaMismatchError(operation, found, HEAD, self.command("upgrade"), otherwise)
 
 
+@dataclass(slots=True)
+class Doubt:
+    """Whether an attempt may have written something and its answer was lost."""
+
+    retryable: bool
+    """Of the error that says so."""
+    exists: bool = False
+
+    def about(self, error: FireflyMemoryError) -> FireflyMemoryError:
+        """``error``, or that the outcome is not known."""
+        if not self.exists or not isinstance(error, DatabaseStoreError) or isinstance(error, SchemaMismatchError):
+            return error
+        kind: type[OutcomeUnknownError] = OutcomeUnknownError
+        if isinstance(error, DatabaseConnectionError):
+            kind = ReplyLostError
+        elif isinstance(error, StoreTimeoutError):
+            kind = ReplyOverdueError
+        return kind(error.operation, error.reason, retryable=self.retryable)
+
+
 @contextmanager
-def translated(operation: str, place: Place) -> Iterator[None]:
+def translated(operation: str, place: Place, doubt: Doubt | None = None) -> Iterator[None]:
     """Turn whatever a driver or SQLAlchemy raises in the block into an error of ours, with its cause."""
     try:
         yield
@@ -91,7 +118,7 @@ def translated(operation: str, place: Place) -> Iterator[None]:
         error = translate(cause, operation, place)
         if error is None:
             raise
-        raise error from cause
+        raise (error if doubt is None else doubt.about(error)) from cause
 
 
 def driver_error(exc: Exception) -> Exception:
@@ -116,6 +143,12 @@ def is_lost(exc: Exception) -> bool:
     not fit the tables any more."""
     code = sqlstate(exc) or ""
     return code[:2] == "08" or code[:3] == "57P" or _is_outdated(exc)
+
+
+def was_undone(exc: BaseException) -> bool:
+    """Whether PostgreSQL ended the connection and said why: it does so at rest, or after it has undone what was under
+    way. After a commit it closes the connection without a word."""
+    return isinstance(exc, Exception) and (sqlstate(exc) in _ENDED or _is_outdated(exc))
 
 
 def _is_outdated(exc: Exception) -> bool:

@@ -11,7 +11,7 @@ from firefly_memory.stores.group_commit import GroupCommit, Writes
 from firefly_memory.stores.records import Record
 from firefly_memory.stores.saves import Save, Saves
 from firefly_memory.stores.sql import conversation_operations, operations
-from firefly_memory.stores.sql.pool import Operation
+from firefly_memory.stores.sql.operation import Operation
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,10 +28,13 @@ class Groups:
         async def save_one(record: Record, now: datetime) -> None:
             await runner.run(operations.save, record, now)
 
+        async def settle(record: Record, now: datetime) -> None:
+            await runner.run(operations.settle_save, record, now)
+
         async def save_group(records: list[Record], now: datetime) -> list[Record]:
             return await runner.run(operations.save_group, records, now)
 
-        self.saves: GroupCommit[Save, None] = GroupCommit(Saves(save_one, save_group, operations.not_the_owner))
+        self.saves: GroupCommit[Save, None] = GroupCommit(Saves(save_one, settle, save_group, operations.not_the_owner))
         self.appends: GroupCommit[Draft, Appended | None] = GroupCommit(_Appends(runner))
 
 
@@ -52,7 +55,9 @@ class _Appends(Writes[Draft, Appended | None]):
         return await self._run(conversation_operations.append_turn, *item, None)
 
     async def again(self, item: Draft) -> Appended | None:
-        return await self._run(conversation_operations.append_again, *item, None)
+        return await self._run(conversation_operations.settle_append, *item, None)
+
+    settle = again
 
     async def several(self, items: Sequence[Draft]) -> Sequence[Appended | Exception | None]:
         return await self._run(conversation_operations.append_group, items)

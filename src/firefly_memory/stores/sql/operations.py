@@ -10,13 +10,29 @@ from firefly_memory.errors import EntryOwnershipError
 from firefly_memory.names import original_name
 from firefly_memory.protocols import ABSENT
 from firefly_memory.stores.records import Position, Purged, Record, Row
-from firefly_memory.stores.sql.pool import never_repeated
+from firefly_memory.stores.shelf import is_live
+from firefly_memory.stores.sql.operation import REPEAT, REPORT, UndecidedError, operation, reads
 from firefly_memory.stores.sql.session import Session
 from firefly_memory.stores.sql.statements import Statements
 
 SQLSession = Session[Statements]
 
 
+def save_unless_saved(session: SQLSession, record: Record, now: datetime) -> None:
+    """:func:`save` after a lost answer. If the entry is not as it was saved, it may have been saved and changed by
+    others since: saving again would undo that."""
+    if not _are_saved(session, [record], now):
+        raise UndecidedError
+
+
+def _are_saved(session: SQLSession, records: Sequence[Record], now: datetime) -> bool:
+    """Whether each that is not expired, which nobody would see, is there as it is given."""
+    statements = session.statements
+    values = [statements.values(record) for record in records if is_live(record, now)]
+    return all(session.fetch(statements.is_saved, each) for each in values)
+
+
+@operation(on_lost_reply=save_unless_saved)
 def save(session: SQLSession, record: Record, now: datetime) -> None:
     statements = session.statements
     with session.writing():
@@ -24,6 +40,11 @@ def save(session: SQLSession, record: Record, now: datetime) -> None:
             raise not_the_owner(record)
 
 
+settle_save = operation(name="save", on_lost_reply=REPEAT)(save_unless_saved)
+"""For saves of a group whose answer was lost: each looks for itself."""
+
+
+@operation(on_lost_reply=REPORT, retryable=False)
 def save_if(session: SQLSession, record: Record, expected: Any, now: datetime) -> bool:
     statements = session.statements
     values = {**statements.values(record), "now": statements.instant(now)}
@@ -35,6 +56,13 @@ def save_if(session: SQLSession, record: Record, expected: Any, now: datetime) -
         return session.execute(statement, values) == 1
 
 
+def save_many_unless_saved(session: SQLSession, records: Sequence[Record], now: datetime) -> None:
+    """:func:`save_many` after a lost answer."""
+    if not _are_saved(session, records, now):
+        raise UndecidedError
+
+
+@operation(on_lost_reply=save_many_unless_saved)
 def save_many(session: SQLSession, records: Sequence[Record], now: datetime) -> None:
     with session.transaction():
         refused = session.statements.write_all(session, records, now)
@@ -42,11 +70,13 @@ def save_many(session: SQLSession, records: Sequence[Record], now: datetime) -> 
             raise not_the_owner(refused[0])
 
 
+@operation(name="save", on_lost_reply=REPORT)
 def save_group(session: SQLSession, records: Sequence[Record], now: datetime) -> list[Record]:
     """Save records of different callers; returns those that were refused. Durable when it returns."""
     return session.statements.write_group(session, records, now)
 
 
+@reads
 def load(
     session: SQLSession, namespace: str, limit: int | None, after: Position | None, now: datetime
 ) -> Sequence[Row]:
@@ -59,12 +89,22 @@ def load(
     return session.fetch(statement, values)
 
 
+@reads
 def load_by_key(session: SQLSession, namespace: str, key: str, now: datetime) -> Row | None:
     statements = session.statements
     rows = session.fetch(statements.newest, {"namespace": namespace, "key": key, "now": statements.instant(now)})
     return rows[0] if rows else None
 
 
+def delete_unless_deleted(session: SQLSession, namespace: str, entry_id: str, now: datetime) -> None:
+    """:func:`delete` after a lost answer. If the entry is there, others may have saved it since."""
+    statements = session.statements
+    values = {"namespace": namespace, "entry_id": entry_id, "now": statements.instant(now)}
+    if session.fetch(statements.is_there, values):
+        raise UndecidedError
+
+
+@operation(on_lost_reply=delete_unless_deleted)
 def delete(session: SQLSession, namespace: str, entry_id: str, now: datetime) -> None:
     statements = session.statements
     values = {"namespace": namespace, "entry_id": entry_id, "now": statements.instant(now)}
@@ -72,7 +112,7 @@ def delete(session: SQLSession, namespace: str, entry_id: str, now: datetime) ->
         session.execute(statements.delete, values)
 
 
-@never_repeated
+@operation(on_lost_reply=REPORT)
 def delete_many(session: SQLSession, namespace: str, entry_ids: Sequence[str], now: datetime) -> int:
     statements = session.statements
     values = {"namespace": namespace, "entry_ids": statements.texts(entry_ids), "now": statements.instant(now)}
@@ -80,24 +120,33 @@ def delete_many(session: SQLSession, namespace: str, entry_ids: Sequence[str], n
         return session.execute(statements.delete_many, values)
 
 
+def clear_unless_cleared(session: SQLSession, namespace: str) -> None:
+    """:func:`clear` after a lost answer. What is there, others may have saved since."""
+    if session.fetch(session.statements.is_used, {"namespace": namespace}):
+        raise UndecidedError
+
+
+@operation(on_lost_reply=clear_unless_cleared)
 def clear(session: SQLSession, namespace: str) -> None:
     with session.writing():
         session.execute(session.statements.clear, {"namespace": namespace})
 
 
+@reads
 def count(session: SQLSession, namespace: str, now: datetime) -> int:
     statements = session.statements
     rows = session.fetch(statements.count, {"namespace": namespace, "now": statements.instant(now)})
     return int(rows[0][0])
 
 
+@reads
 def namespaces(session: SQLSession, prefix: str, limit: int, after: str, now: datetime) -> list[str]:
     statements = session.statements
     values = {"prefix": prefix, "limit": limit, "after": after, "now": statements.instant(now)}
     return [row[0] for row in session.fetch(statements.namespaces, values)]
 
 
-@never_repeated
+@operation(on_lost_reply=REPORT)
 def cleanup_expired(session: SQLSession, limit: int, now: datetime) -> Purged:
     with session.writing():
         return session.statements.purge(session, limit, now)

@@ -4,80 +4,80 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+from time import monotonic
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from sqlalchemy import Engine
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
-from firefly_memory.stores.sql.errors import Place, driver_error, is_an_answer, is_lost, translated
-from firefly_memory.stores.sql.session import DriverSession, Session
+from firefly_memory.errors import OutcomeUnknownError
+from firefly_memory.stores.sql.errors import Doubt, Place, driver_error, is_an_answer, is_lost, translated, was_undone
+from firefly_memory.stores.sql.operation import REPEAT, Operation, UndecidedError
+from firefly_memory.stores.sql.session import DriverSession
 from firefly_memory.stores.sql.statements import Statements
 
 P = ParamSpec("P")
 T = TypeVar("T")
 S = TypeVar("S", bound=Statements)
 
-Operation = Callable[Concatenate[Session[Any], P], T]
+_LAST_USED = "firefly_memory.last_used"
 
-_USED = "firefly_memory.used"
+_NOT_THERE = "what was written is not there now"
 
-_AGAIN: dict[Any, Any] = {}
-_NEVER_REPEATED: set[Any] = set()
-
-
-def repeated_as(again: Operation[P, T]) -> Callable[[Operation[P, T]], Operation[P, T]]:
-    """For an operation that must not be done twice: ``again`` finds out whether it was done, and does it if not."""
-
-    def register(operation: Operation[P, T]) -> Operation[P, T]:
-        _AGAIN[operation] = again
-        again.__name__ = operation.__name__  # errors have it
-        return operation
-
-    return register
-
-
-def never_repeated(operation: Operation[P, T]) -> Operation[P, T]:
-    """For an operation whose answer would be another one the second time, such as how many rows were deleted: the
-    connection is tried out first, which costs a round trip, and what is lost after that is the caller's to know."""
-    _NEVER_REPEATED.add(operation)
-    return operation
+_QUIET = 30.0
+"""Seconds of rest after which a connection is tried out: something on the way may have dropped it without a word."""
 
 
 class Pool(Generic[S]):
     """Runs operations on connections of one engine. For an asynchronous engine, inside ``greenlet_spawn``."""
 
     def __init__(
-        self, engine: Engine, statements: S, place: Place, gate: AbstractContextManager[None] | None = None
+        self,
+        engine: Engine,
+        statements: S,
+        place: Place,
+        gate: AbstractContextManager[None] | None = None,
+        is_quiet: Callable[[Any], bool] | None = None,
     ) -> None:
+        """``is_quiet`` says of a driver's connection, without asking the server, that nothing has come from it since it
+        was used; ``None`` where connections cannot be lost."""
         self.engine = engine
         self.statements = statements
         self._place = place
         self._gate = gate
+        self._is_quiet = is_quiet
         self._disposed = False
 
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run ``operation``. A connection that died while it lay in the pool, say because the server restarted, is only
-        noticed by trying, and the operation is tried again on a fresh one. So it must be safe to run twice, or say
-        what to do instead (:func:`repeated_as`, :func:`never_repeated`)."""
-        with translated(operation.__name__, self._place):
+        """Run ``operation``. If a connection turns out to be lost that had worked before, it runs again on another one,
+        in the way that it says itself: see :mod:`~firefly_memory.stores.sql.operation`."""
+        work: Callable[..., T] = operation
+        doubt = Doubt(operation.retryable)
+        loss: Exception | None = None
+        with translated(operation.name, self._place, doubt):
             while True:
-                connection = self.engine.raw_connection()
-                again = self._gate is None and _USED in connection.info
-                connection.info[_USED] = True
+                connection = self._borrow(operation)
+                is_new = _LAST_USED not in connection.info
+                session = DriverSession(self.statements, connection, self._gate)
                 try:
-                    if again and operation in _NEVER_REPEATED:
-                        self._try_out(connection)
-                        again = False
-                    return operation(DriverSession(self.statements, connection, self._gate), *args, **kwargs)
+                    return work(session, *args, **kwargs)
+                except UndecidedError:
+                    if loss is None:
+                        raise OutcomeUnknownError(operation.name, _NOT_THERE, retryable=operation.retryable) from None
+                    raise loss from None
                 except BaseException as exc:
-                    if self._gate is not None or is_an_answer(exc):
+                    if self._is_quiet is None or is_an_answer(exc):
                         raise
-                    lost = isinstance(exc, Exception) and self._is_lost(exc, connection)
-                    connection.invalidate(exc)
-                    if not (again and lost):
+                    lost = self._is_lost(exc, connection)
+                    session.is_usable = False
+                    doubt.exists |= session.may_have_written and not was_undone(exc)
+                    settle = operation.after_lost_reply if doubt.exists else operation
+                    if not isinstance(exc, Exception) or not lost or is_new or settle is None:
                         raise
-                    operation = _AGAIN.get(operation, operation)
+                    work, loss = settle, exc
                 finally:
+                    if not session.is_usable:
+                        connection.invalidate()
                     self._give_back(connection)
 
     def dispose(self) -> None:
@@ -98,16 +98,38 @@ class Pool(Generic[S]):
                 for connection in opened:
                     self._give_back(connection)
 
+    def _borrow(self, operation: Operation[Any, Any]) -> PoolProxiedConnection:
+        """A connection; where it matters whether it is lost before anything is sent, one that does not look lost."""
+        while True:
+            connection = self.engine.raw_connection()
+            last_used = connection.info.get(_LAST_USED)
+            if self._is_quiet is None or last_used is None or operation.on_lost_reply is REPEAT:
+                return connection
+            try:
+                if monotonic() - last_used > _QUIET or not self._is_quiet(connection.dbapi_connection):
+                    self._try_out(connection)
+            except BaseException as exc:
+                connection.invalidate()
+                self._give_back(connection)
+                if not isinstance(exc, Exception) or isinstance(driver_error(exc), TimeoutError):
+                    raise
+            else:
+                return connection
+
     def _give_back(self, connection: PoolProxiedConnection) -> None:
         if self._disposed:
             connection.invalidate()  # nobody would close it later
+        elif connection.is_valid:
+            connection.info[_LAST_USED] = monotonic()
         connection.close()
 
     def _try_out(self, connection: PoolProxiedConnection) -> None:
         assert connection.dbapi_connection is not None
         self.engine.dialect.do_ping(connection.dbapi_connection)
 
-    def _is_lost(self, exc: Exception, connection: PoolProxiedConnection) -> bool:
+    def _is_lost(self, exc: BaseException, connection: PoolProxiedConnection) -> bool:
+        if not isinstance(exc, Exception):
+            return False
         if isinstance(driver_error(exc), TimeoutError):
             return False  # it was closed because the server did not answer, and would not answer the next one
         return is_lost(exc) or self.engine.dialect.is_disconnect(exc, connection.dbapi_connection, None)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from firefly_memory.stores.loops import PerLoop
 from firefly_memory.stores.records import Record
 from firefly_memory.stores.sql import conversation_operations, operations
 from firefly_memory.stores.sql.groups import Groups
-from firefly_memory.stores.sql.pool import Operation
+from firefly_memory.stores.sql.operation import Operation
 
 P = ParamSpec("P")
 T = TypeVar("T")

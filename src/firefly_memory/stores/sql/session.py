@@ -24,6 +24,8 @@ class Session(ABC, Generic[S]):
 
     def __init__(self, statements: S) -> None:
         self.statements = statements
+        self.may_have_written = False
+        """Whether the database may have done a write that was sent: of a transaction, once its end was sent."""
 
     @abstractmethod
     def execute(self, statement: Statement, values: Values) -> int:
@@ -61,6 +63,8 @@ class DriverSession(Session[S]):
         self, statements: S, connection: PoolProxiedConnection, gate: AbstractContextManager[None] | None
     ) -> None:
         super().__init__(statements)
+        self.is_usable = True
+        """Whether the connection may be used again: not if a transaction could not be ended."""
         self._connection = connection
         self._gate: AbstractContextManager[Any] = nullcontext() if gate is None else gate
 
@@ -82,6 +86,7 @@ class DriverSession(Session[S]):
     @contextmanager
     def writing(self) -> Iterator[None]:
         with self._gate:
+            self.may_have_written = True
             yield
 
     attempt = writing
@@ -92,12 +97,13 @@ class DriverSession(Session[S]):
             self._command(self.statements.begin)
             try:
                 yield
+                self.may_have_written = True
                 self._command("COMMIT")
             except BaseException:
                 try:
                     self._command("ROLLBACK")
                 except Exception:  # noqa: BLE001 - the first error is the one to report
-                    self._connection.invalidate()
+                    self.is_usable = False
                 raise
 
     def _command(self, sql: str) -> None:
@@ -144,6 +150,10 @@ class BoundSession(Session[S]):
     attempt = transaction
 
     def _begin(self) -> None:
+        self.may_have_written = True
+        self._begin_transaction()
+
+    def _begin_transaction(self) -> None:
         """Python's SQLite driver begins late: not for statements it does not know, nor for a savepoint, which would
         then commit when it is released."""
         connection = self._connection

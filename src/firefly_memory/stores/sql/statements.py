@@ -245,10 +245,33 @@ class Statements(ABC):
         )
 
     @cached_property
-    def delete(self) -> Statement:
+    def is_saved(self) -> Statement:
+        """A row if the entry is just as these values would make it, but for the time it was made."""
         c = self._columns
-        one = c.entry_id == bindparam("entry_id", type_=Text)
-        return self.compiled(delete(self._entries).where(one, self._in_namespace, self._live))
+        row = self._new_row()
+
+        def is_same(column: Column[Any]) -> ColumnElement[bool]:
+            given = row[column.name]
+            if column.name in _DOCUMENTS:
+                return self.document_out(column) == self.document_out(given)  # as text: 1 and 1.0 differ
+            return column.is_not_distinct_from(given) if column.nullable else column == given
+
+        same = [is_same(column) for column in c if column.name != "created_at"]
+        return self.compiled(select(literal_column("1")).where(*same))
+
+    @cached_property
+    def is_there(self) -> Statement:
+        """A row if the live entry is there."""
+        return self.compiled(select(literal_column("1")).where(self._one, self._in_namespace, self._live))
+
+    @cached_property
+    def is_used(self) -> Statement:
+        """A row if the namespace has an entry, live or not."""
+        return self.compiled(select(literal_column("1")).where(self._in_namespace).limit(literal_column("1")))
+
+    @cached_property
+    def delete(self) -> Statement:
+        return self.compiled(delete(self._entries).where(self._one, self._in_namespace, self._live))
 
     @cached_property
     def delete_many(self) -> Statement:
@@ -322,6 +345,10 @@ class Statements(ABC):
     def _live(self) -> ColumnElement[bool]:
         expires_at = self._columns.expires_at
         return or_(expires_at.is_(None), expires_at > self._now)
+
+    @property
+    def _one(self) -> ColumnElement[bool]:
+        return self._columns.entry_id == bindparam("entry_id", type_=Text)
 
     @property
     def _in_namespace(self) -> ColumnElement[bool]:

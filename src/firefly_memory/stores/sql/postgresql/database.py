@@ -20,13 +20,15 @@ from firefly_memory.stores.sql.database import Database
 from firefly_memory.stores.sql.errors import Place
 from firefly_memory.stores.sql.groups import Groups
 from firefly_memory.stores.sql.migrate import checked_schema_name, has_schema, upgrade_schema
-from firefly_memory.stores.sql.pool import Operation, Pool
+from firefly_memory.stores.sql.operation import Operation
+from firefly_memory.stores.sql.pool import Pool
 from firefly_memory.stores.sql.postgresql.engines import (
     blocking_engine,
     connections_of,
     end_without_loop,
     suspending_engine,
 )
+from firefly_memory.stores.sql.postgresql.quiet import is_quiet
 from firefly_memory.stores.sql.postgresql.statements import PostgreSQLStatements
 from firefly_memory.stores.sql.postgresql.urls import PostgreSQLUrl
 from firefly_memory.stores.sql.runners import CallRunner, here
@@ -87,7 +89,8 @@ class PostgreSQLDatabase(Database):
 
     def _pool_on(self, make_engine: Callable[..., Engine]) -> Pool[Any]:
         engine = make_engine(self._url, pool_size=self.pool_size, timeout=self.timeout, prepared=self._prepares)
-        return Pool(engine, PostgreSQLStatements(engine.dialect, self.place.schema_name), self.place)
+        statements = PostgreSQLStatements(engine.dialect, self.place.schema_name)
+        return Pool(engine, statements, self.place, is_quiet=is_quiet)
 
 
 class _Lane:
@@ -123,7 +126,7 @@ class _LoopRunner:
         )
 
     async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        lane = await self._lane(operation.__name__)
+        lane = await self._lane(operation.name)
         return await lane.run(operation, *args, **kwargs)
 
     async def save(self, record: Record, now: datetime) -> None:

@@ -153,7 +153,8 @@ class PostgreSQLStatements(Statements):
 
     def write_group(self, session: Session[Any], records: Sequence[Record], now: datetime) -> list[Record]:
         values = self._arrays(records, now) | {"patience": GROUP_PATIENCE}
-        return self._refused(records, session.fetch(self.upsert_group, values))
+        with session.writing():
+            return self._refused(records, session.fetch(self.upsert_group, values))
 
     def write_turn(self, session: Session[Any], draft: Draft, expected: int | None) -> Appended | None:
         values = {**self.conversations.values(*draft), "expected": expected}
@@ -164,7 +165,8 @@ class PostgreSQLStatements(Statements):
     def write_turns(self, session: Session[Any], drafts: Sequence[Draft]) -> list[Appended]:
         rows = [self.conversations.values(*draft) for draft in drafts]
         values = {name: [row[name] for row in rows] for name in GIVEN} | {"patience": GROUP_PATIENCE}
-        return [Appended(*row) for row in session.fetch(self.append_group, values)]
+        with session.writing():
+            return [Appended(*row) for row in session.fetch(self.append_group, values)]
 
     def _arrays(self, records: Sequence[Record], now: datetime) -> dict[str, Any]:
         # By id, so that two processes that write the same rows lock them in the same order.

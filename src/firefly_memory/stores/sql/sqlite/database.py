@@ -26,7 +26,8 @@ from firefly_memory.stores.file_system import translated as file_errors_translat
 from firefly_memory.stores.loops import abandon
 from firefly_memory.stores.sql.database import ENGINE_OPTIONS, Database
 from firefly_memory.stores.sql.errors import Place, translated
-from firefly_memory.stores.sql.pool import Operation, Pool
+from firefly_memory.stores.sql.operation import Operation
+from firefly_memory.stores.sql.pool import Pool
 from firefly_memory.stores.sql.runners import CallRunner, GroupingRunner, here
 from firefly_memory.stores.sql.sqlite.statements import SQLiteStatements
 
@@ -97,7 +98,7 @@ class SQLiteDatabase(Database):
         return Pool(engine, SQLiteStatements(engine.dialect, None), self.place, gate=self._turn)
 
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._patiently(operation.__name__, partial(super().run, operation, *args, **kwargs))
+        return self._patiently(operation.name, partial(super().run, operation, *args, **kwargs))
 
     def initialize(self, migrate: bool | None) -> None:
         self._patiently("initialize", partial(super().initialize, migrate))

@@ -1,0 +1,137 @@
+"""A proxy in front of a real server that loses what the server answers, cuts connections, or holds them up."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+_RESET = struct.pack("ii", 1, 0)  # SO_LINGER: what was not sent is dropped, and the other side gets a reset
+
+
+@dataclass(frozen=True)
+class Weather:
+    """What happens at random to pieces of traffic: each number is a probability."""
+
+    lost_reply: float = 0.0
+    """The server answers, its answer is dropped and the connection reset."""
+    cut: float = 0.0
+    """A request does not reach the server, and the connection is reset."""
+    stall: float = 0.0
+    """A request is held up for a moment."""
+    seed: int = 0
+
+
+CALM = Weather()
+
+
+class Proxy:
+    """Forwards to ``port``. :meth:`lose_reply` arms it for one loss; ``weather`` is for losses at random."""
+
+    def __init__(self, port: int, weather: Weather = CALM) -> None:
+        self._target = port
+        self._weather = weather
+        self._random = random.Random(weather.seed)
+        self._given = 0
+        self._armed: int | None = None
+        self._then: Callable[[], object] | None = None
+        self.lost = 0
+        """How many answers were lost so far."""
+        self.port = 0
+
+    def url(self, url: str) -> str:
+        """The server's ``url``, by way of the proxy."""
+        return re.sub(rf":{self._target}\b", f":{self.port}", url)
+
+    def lose_reply(self, after: int | None = 0, then: Callable[[], object] | None = None) -> None:
+        """Lose an answer of the server, after so many that arrive, and call ``then`` before anybody notices."""
+        self.lost, self._given, self._armed, self._then = 0, 0, after, then
+
+    def calm_down(self) -> int:
+        """Lose nothing any more; returns how many answers the server has given since :meth:`lose_reply`."""
+        self._armed = None
+        return self._given
+
+    @contextmanager
+    def running(self) -> Iterator[Proxy]:
+        loop = asyncio.new_event_loop()
+        server = loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0))
+        self.port = server.sockets[0].getsockname()[1]
+        thread = threading.Thread(target=loop.run_forever)
+        thread.start()
+        try:
+            yield self
+        finally:
+            asyncio.run_coroutine_threadsafe(self._end(server), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+    async def _end(self, server: asyncio.Server) -> None:
+        server.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        try:
+            server, to_server = await asyncio.open_connection("127.0.0.1", self._target)
+        except OSError:
+            to_client.transport.abort()
+            return
+        ways = [
+            asyncio.ensure_future(self._requests(client, to_server)),
+            asyncio.ensure_future(self._answers(server, to_client)),
+        ]
+        with suppress(asyncio.CancelledError):  # at the end
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        for way in ways:
+            way.cancel()
+        await asyncio.gather(*ways, return_exceptions=True)
+        for writer in (to_client, to_server):
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    async def _requests(self, client: asyncio.StreamReader, to_server: asyncio.StreamWriter) -> None:
+        while data := await client.read(65536):
+            if self._random.random() < self._weather.cut:
+                _reset(to_server)
+                return
+            if self._random.random() < self._weather.stall:
+                await asyncio.sleep(self._random.uniform(0.01, 0.2))
+            to_server.write(data)
+            await to_server.drain()
+
+    async def _answers(self, server: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        while data := await server.read(65536):
+            self._given += 1
+            if self._loses_this():
+                self.lost += 1
+                if self._then is not None:
+                    then, self._then = self._then, None
+                    await asyncio.get_running_loop().run_in_executor(None, then)
+                _reset(to_client)
+                return
+            to_client.write(data)
+            await to_client.drain()
+
+    def _loses_this(self) -> bool:
+        if self._armed is not None:
+            self._armed = self._armed - 1 if self._armed else None
+            return self._armed is None
+        return self._random.random() < self._weather.lost_reply
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    connection: socket.socket = writer.get_extra_info("socket")
+    with suppress(OSError):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    writer.transport.abort()
