@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import subprocess
 import sys
 from contextlib import suppress
@@ -11,6 +13,7 @@ from pathlib import Path
 from pydantic_ai.conversation import Conversation
 from pydantic_ai.conversation_store import ConversationConflict
 from pydantic_ai.exceptions import UserError
+from pymongo import monitoring
 
 from tests.dialogues import Stored, message, messages, opened, texts
 
@@ -58,6 +61,27 @@ async def save_until_killed(conversations: Stored, _: str) -> None:
         conversation.messages += messages(3, len(conversation.messages))
         await conversations.save(conversation)
         print(len(conversation.messages), flush=True)
+
+
+async def delete_until_killed(_: Stored, conversation_id: str, commits: str) -> None:
+    """Kill this process when so many transactions of a deletion are committed."""
+    monitoring.register(_KilledAtCommit(int(commits)))
+    async with opened(*sys.argv[1:3]) as conversations:
+        await conversations.delete(conversation_id)
+
+
+class _KilledAtCommit(monitoring.CommandListener):
+    def __init__(self, commits: int) -> None:
+        self._to_come = commits
+
+    def started(self, event: monitoring.CommandStartedEvent) -> None: ...
+
+    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
+        self._to_come -= event.command_name == "commitTransaction"
+        if self._to_come == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def failed(self, event: monitoring.CommandFailedEvent) -> None: ...
 
 
 async def main() -> None:

@@ -185,6 +185,50 @@ async def test_mongodb_reads_a_history_with_forks_in_one_command(place: Place) -
             await client[name].command("profile", 0)
 
 
+async def test_mongodb_reads_a_history_of_many_forks_in_a_few_commands(place: Place) -> None:
+    commands = Commands()
+    with somewhere("mongodb", place) as where:
+        url, _, name = where.partition("#")
+        client: AsyncMongoClient[Any]
+        async with (
+            AsyncMongoClient(url, event_listeners=[commands]) as client,
+            MongoDBStore(client=client, database=name) as store,
+        ):
+            conversations = MongoConversationStore(store)
+            ids = await _one_fork_after_the_other(conversations, ["short"] * 110)
+            for limit, most in ((None, 4), (5, 1), (20, 2), (110, 4)):
+                commands.seen.clear()
+                found = await conversations.read_history(ids[-1], limit=limit)
+                assert [entry.id for entry in found] == ids[-(limit or len(ids)) :]
+                assert len([each for each in commands.seen if each == "aggregate"]) == most
+            await client[name].command("profile", 2)
+            assert len(await conversations.read_history(ids[-1], limit=20)) == 20
+            with MongoClient[dict[str, Any]](url) as looking:
+                assert _examined(looking[name]) <= 2 * 20 + 2
+            await client[name].command("profile", 0)
+
+
+async def test_mongodb_reads_a_history_whose_forks_are_larger_than_a_stage_of_its_queries_may_be(place: Place) -> None:
+    with somewhere("mongodb", place) as where:
+        async with opened("mongodb", where) as conversations:
+            large = "x" * 12_000_000
+            await _one_fork_after_the_other(conversations, [f"{number}{large}" for number in range(9)])
+            assert [text[0] for text in texts(await conversations.load("fork 8"))] == [*"012345678"]
+            fork = await conversations.fork("fork 8", at=8, new_conversation_id="again")
+            await conversations.branch("again", at=7, expected_revision=fork.revision)
+            assert [text[0] for text in texts(await conversations.load("again", limit=2))] == ["5", "6"]
+
+
+async def _one_fork_after_the_other(conversations: Stored, prompts: list[str]) -> list[str]:
+    """Each message begins a chain of its own; their ids."""
+    line: list[ConversationEntry] = []
+    for number, prompt in enumerate(prompts):
+        line.append(ConversationEntry(parent_id=line[-1].id if line else None, message=message(prompt)))
+        record = ConversationRecord(conversation_id=f"fork {number}", head_id=line[-1].id)
+        await conversations.write_record(record, new_entries=line[-1:], expected_revision=None)
+    return [entry.id for entry in line]
+
+
 class Commands(monitoring.CommandListener):
     def __init__(self) -> None:
         self.seen: list[str] = []

@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from firefly_memory import PostgreSQLStore
 from firefly_memory.agents import SQLConversationStore
+from firefly_memory.stores.mongodb import dialogue_deletion
 from tests.backends import Place
 from tests.databases import execute
 from tests.dialogue_worker import start
@@ -34,6 +35,13 @@ def kind(request: pytest.FixtureRequest) -> str:
 def where(kind: str, place: Place) -> Iterator[str]:
     with somewhere(kind, place) as found:
         yield found
+
+
+@pytest.fixture(autouse=True)
+def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few messages are many for one step of a deletion in MongoDB, so that others meet it half-way."""
+    monkeypatch.setattr(dialogue_deletion, "MOST_AT_ONCE", 3)
+    monkeypatch.setattr(dialogue_deletion, "_FIRST_AT_ONCE", 1)
 
 
 @asynccontextmanager

@@ -121,9 +121,11 @@ class MongoConversationStore(_StoredConversations):
     """The conversations of pydantic-ai in a :class:`MongoDBStore`, of a URL, an ``AsyncMongoClient`` or a Motor client.
 
     They are in two collections beside the store's own; the store is the caller's to open and close. On a replica set or
-    sharded cluster everything is as in :class:`SQLConversationStore`. A standalone server has no transactions: what is
-    loaded is always whole there too, but ``delete`` keeps the entries, and a write that lost to another one, or broke
-    off, may leave entries that nobody sees.
+    sharded cluster everything is as in :class:`SQLConversationStore`, but that ``delete`` is several transactions: the
+    conversation goes with the first one. If it breaks off, entries may be left that no conversation reaches; the next
+    ``delete`` of any conversation, and ``cleanup_expired()`` of the store, go on with them. A standalone server has no
+    transactions: what is loaded is always whole there too, but ``delete`` keeps the entries, and a write that lost to
+    another one, or broke off, may leave entries that nobody sees.
     """
 
     store: MongoDBStore

@@ -224,7 +224,8 @@ class MongoBackend:
                 ids = [document["_id"] for document in await connection.settle(some.to_list(None))]
                 doomed = {"_id": {"$in": ids}, **doomed}
             deleted = (await connection.settle(connection.entries.delete_many(doomed))).deleted_count
-            return Purged(int(deleted), more=count > limit)
+            more = count > limit or await self.dialogues.go_on_deleting()
+            return Purged(int(deleted), more=more)
 
     async def _connected(self, operation: str, migrate: bool | None = None) -> Connection:
         database = self._database
@@ -280,9 +281,12 @@ class MongoBackend:
                 return await self._in_transaction(connection, delete)
             return await delete(None)
 
-    async def _in_transaction(self, connection: Connection, work: Callable[[Any], Awaitable[T]]) -> T:
-        """All that ``work`` does with the session, or nothing; tried again while the server says that may help."""
-        deadline = time.monotonic() + self._database.timeout
+    async def _in_transaction(
+        self, connection: Connection, work: Callable[[Any], Awaitable[T]], *, once: bool = False
+    ) -> T:
+        """All that ``work`` does with the session, or nothing; tried again while the server says that may help, if not
+        ``once``."""
+        deadline = time.monotonic() + (0 if once else self._database.timeout)
         session = await _settled(connection.client.start_session())
         try:
             while True:

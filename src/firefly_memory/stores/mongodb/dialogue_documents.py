@@ -3,7 +3,7 @@
 A dialogue is one document in ``memory_dialogues``, and one in ``memory_dialogue_entries`` for each entry. Entries that
 one dialogue wrote, each after the one before, are a *chain*: they have its id and their ``place`` in it, so that the
 last so many of them are one range of an index. Whoever goes on from any other entry begins a chain; all of its entries
-name that one, which is ``above``. So a history is some ranges, one for each fork in it, that one query finds.
+name that one, which is ``above``. So a history is some ranges, one for each fork in it.
 """
 
 from __future__ import annotations
@@ -100,57 +100,74 @@ def entry_of(document: Document) -> DialogueEntry:
         raise _damaged("entry", document, exc) from exc
 
 
-def history(entry_id: str, limit: int | None) -> list[Document]:
-    """An entry and those before it, so many or all, in one query: the ends of the chains, then what is before each."""
+def history(entry_id: str, limit: int | None, forks: int) -> list[Document]:
+    """A query for an entry and those before it: so many or all, in its own chain and the next ``forks`` above it.
+
+    The ends of the chains come first, without their messages: no stage holds more than one message.
+    """
     this: list[Document] = [{"$match": {"_id": entry_id}}]
     if limit == 1:
         return this
-    ends = {
-        "from": DIALOGUE_ENTRIES,
-        "startWith": "$_id",
-        "connectFromField": "above",
-        "connectToField": "_id",
-        "as": "end",
-        "depthField": "depth",
-        # No window has more chains than entries.
-        **({} if limit is None else {"maxDepth": limit - 1}),
-    }
-    of_end = {"chain": "$end.chain", "last": "$end.place", "depth": "$end.depth"}
-    nearer = {"$sum": {"$add": ["$last", 1]}, "window": {"documents": ["unbounded", -1]}}
-    of_chain: list[Document] = [{"$eq": ["$chain", "$$chain"]}, {"$lte": ["$place", "$$last"]}]
-    if limit is not None:
-        of_chain.append({"$gt": ["$place", {"$subtract": ["$$last", "$$room"]}]})
-    before = {
-        "from": DIALOGUE_ENTRIES,
-        "let": {"chain": "$chain", "last": "$last", "room": "$room"},
-        "pipeline": [{"$match": {"$expr": {"$and": of_chain}}}],
-        "as": "entry",
-    }
-    room: list[Document] = []
-    if limit is not None:
-        room = [
-            {"$setWindowFields": {"sortBy": {"depth": 1}, "output": {"nearer": nearer}}},
-            {"$set": {"room": {"$subtract": [limit, {"$ifNull": ["$nearer", 0]}]}}},
-            {"$match": {"room": {"$gt": 0}}},
-        ]
+    first = {"chain": "$chain", "last": "$place", "above": "$above", "room": _EVERYTHING if limit is None else limit}
     return [
         *this,
-        {"$unset": "message"},
+        {"$replaceWith": {"ends": [first]}},
+        *_NEXT_END * forks,
+        {"$unwind": "$ends"},
+        {"$replaceWith": "$ends"},
+        {"$lookup": _UP_FROM_END},
         # At once, so that there never is one document of all of them: it might be larger than documents can be.
-        {"$graphLookup": ends},
-        {"$unwind": "$end"},
-        {"$replaceWith": of_end},
-        *room,
-        {"$lookup": before},
         {"$unwind": "$entry"},
         {"$replaceWith": "$entry"},
     ]
 
 
+_EVERYTHING = 2**53
+
+_NEXT_END: list[Document] = [
+    {"$set": {"end": {"$last": "$ends"}}},
+    {"$set": {"room": {"$subtract": ["$end.room", {"$add": ["$end.last", 1]}]}}},
+    {"$set": {"above": {"$cond": [{"$gt": ["$room", 0]}, "$end.above", None]}}},
+    {
+        "$lookup": {
+            "from": DIALOGUE_ENTRIES,
+            "localField": "above",
+            "foreignField": "_id",
+            "let": {"room": "$room"},
+            "pipeline": [{"$project": {"_id": 0, "chain": 1, "last": "$place", "above": 1, "room": "$$room"}}],
+            "as": "next",
+        }
+    },
+    {"$set": {"ends": {"$concatArrays": ["$ends", "$next"]}}},
+]
+"""Goes on from the end of the last chain to that of the chain above it, if there is one and it is wanted."""
+
+_UP_FROM_END = {
+    "from": DIALOGUE_ENTRIES,
+    "let": {"chain": "$chain", "last": "$last", "room": "$room"},
+    "pipeline": [
+        {
+            "$match": {
+                "$expr": {
+                    "$and": [
+                        {"$eq": ["$chain", "$$chain"]},
+                        {"$lte": ["$place", "$$last"]},
+                        {"$gt": ["$place", {"$subtract": ["$$last", "$$room"]}]},
+                    ]
+                }
+            }
+        }
+    ],
+    "as": "entry",
+}
+
+
 def up_from(document: Document, steps: int) -> dict[str, Any]:
-    """The entry of ``document`` and those before it in its chain, so many."""
-    last = document["place"]
-    return {"chain": document["chain"], "place": {"$lte": last, "$gt": last - steps}}
+    """The entry of ``document`` and those before it in its chain, so many; itself, if it is damaged."""
+    chain, last = document.get("chain"), document.get("place")
+    if not isinstance(chain, ObjectId) or not isinstance(last, int):
+        return {"_id": document["_id"]}
+    return {"chain": chain, "place": {"$lte": last, "$gt": last - steps}}
 
 
 _DAMAGE = (KeyError, TypeError)

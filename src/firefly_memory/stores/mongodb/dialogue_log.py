@@ -9,28 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
-from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, holders_gained, released
+from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, holders_gained
 from firefly_memory.stores.mongodb import dialogue_documents as documents
 from firefly_memory.stores.mongodb.clients import IN_ONE_BATCH, Connection, MongoDatabase
+from firefly_memory.stores.mongodb.dialogue_deletion import DialogueDeletion, InTransaction
 from firefly_memory.stores.mongodb.documents import Document
 from firefly_memory.stores.mongodb.errors import DUPLICATE, translated
 
-T = TypeVar("T")
-
-_FIRST_STEPS, _MOST_STEPS = 50, 5_000  # entries that a deletion looks at in one go
-_SHAPE = {"parent_id": 1, "holders": 1}
+_FEW_FORKS, _MOST_FORKS = 4, 64  # that one query of a history goes up: each takes time, found or not
 
 
 class _ConflictError(Exception):
     """Takes back what a write has done so far."""
-
-
-class _InTransaction(Protocol):
-    async def __call__(self, connection: Connection, work: Callable[[Any], Awaitable[T]]) -> T: ...
 
 
 class MongoDialogueLog:
@@ -40,7 +34,7 @@ class MongoDialogueLog:
         self,
         database: MongoDatabase,
         connected: Callable[[str], Awaitable[Connection]],
-        in_transaction: _InTransaction,
+        in_transaction: InTransaction,
     ) -> None:
         self._database = database
         self._connected = connected
@@ -70,18 +64,18 @@ class MongoDialogueLog:
             connection = await self._connected("read_history")
             line: list[DialogueEntry] = []
             entry_id: str | None = head_id
+            forks = _FEW_FORKS
             while entry_id is not None and (limit is None or len(line) < limit):
-                wanted = documents.history(entry_id, None if limit is None else limit - len(line))
-                of_chain = await connection.all_of(
-                    connection.dialogue_entries.aggregate(wanted, batchSize=IN_ONE_BATCH)
-                )
-                found = {document["_id"]: document for document in of_chain}
+                wanted = documents.history(entry_id, None if limit is None else limit - len(line), forks)
+                cursor = connection.dialogue_entries.aggregate(wanted, batchSize=IN_ONE_BATCH)
+                found = {document["_id"]: document for document in await connection.all_of(cursor)}
                 if not found:
                     break
                 # By their links: on a standalone server a write that broke off may have left others at these places.
                 while entry_id in found and len(line) != limit:
                     line.append(documents.entry_of(found[entry_id]))
                     entry_id = line[-1].parent_id
+                forks = min(forks * 4, _MOST_FORKS)
             return line
 
     async def entries(self, entry_ids: Sequence[str]) -> Sequence[DialogueEntry]:
@@ -110,20 +104,18 @@ class MongoDialogueLog:
     async def delete(self, conversation_id: str, expected: str) -> bool:
         with translated("delete_record", self._database.place):
             connection = await self._connected("delete_record")
+            if self._database.has_transactions:
+                return await DialogueDeletion(connection, self._in_transaction).delete(conversation_id, expected)
             this = {"_id": conversation_id, "revision": expected}
+            return bool((await connection.settle(connection.dialogues.delete_one(this))).deleted_count)
 
-            async def delete(session: Any) -> bool:
-                there = await connection.settle(connection.dialogues.find_one_and_delete(this, session=session))
-                if there is None or session is None:
-                    return there is not None
-                for entry_id in documents.dialogue_of(there).ends:
-                    await _hold(connection, session, entry_id, -1)
-                steps = _FIRST_STEPS
-                while await _release(connection, session, steps):
-                    steps = min(steps * 10, _MOST_STEPS)
-                return True
-
-            return await (self._in_transaction(connection, delete) if self._database.has_transactions else delete(None))
+    async def go_on_deleting(self) -> bool:
+        """Delete some of the entries that are left of a deletion that broke off; whether there may be more."""
+        with translated("cleanup_expired", self._database.place):
+            connection = await self._connected("cleanup_expired")
+            if not self._database.has_transactions:
+                return False
+            return await DialogueDeletion(connection, self._in_transaction).go_on()
 
     async def _write(
         self,
@@ -175,19 +167,3 @@ async def _hold(connection: Connection, session: Any, entry_id: str, more: int) 
     change = {"$inc": {"holders": more}}
     updated = connection.dialogue_entries.update_one({"_id": entry_id}, change, session=session)
     return bool((await connection.settle(updated)).matched_count)
-
-
-async def _release(connection: Connection, session: Any, steps: int) -> bool:
-    """Delete entries that nobody holds; whether there were any."""
-    entries = connection.dialogue_entries
-    ends = await connection.all_of(entries.find({"holders": 0}, {"chain": 1, "place": 1}, session=session))
-    found: dict[str, tuple[str | None, int]] = {}
-    for end in ends:
-        above = entries.find(documents.up_from(end, steps), _SHAPE, session=session)
-        found |= {each["_id"]: (each["parent_id"], each["holders"]) for each in await connection.all_of(above)}
-    gone, lost = released(found)
-    if gone:
-        await connection.settle(entries.delete_many({"_id": {"$in": gone}}, session=session))
-    for entry_id, holders in lost.items():
-        await _hold(connection, session, entry_id, -holders)
-    return bool(gone)

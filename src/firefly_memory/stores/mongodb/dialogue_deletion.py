@@ -1,0 +1,125 @@
+"""The deletion of a dialogue: it goes at once, and what only it held goes after it, some entries at a time.
+
+Every transaction leaves counts of holders that are right. An entry that nobody holds waits to be deleted; whatever is
+before it is there, so that a history is whole or its end is missing, and a fork that gets hold of such an entry keeps
+it. Of a deletion that broke off such entries are left: the next deletions, and ``cleanup_expired``, go on with them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from pymongo import UpdateOne
+from pymongo.errors import PyMongoError
+
+from firefly_memory.stores.dialogues import released
+from firefly_memory.stores.mongodb import dialogue_documents as documents
+from firefly_memory.stores.mongodb.clients import Connection
+from firefly_memory.stores.mongodb.documents import Document
+
+T = TypeVar("T")
+
+MOST_AT_ONCE = 2_000
+"""Entries that one transaction looks at, and deletes."""
+
+_FIRST_AT_ONCE = 50
+_QUICK, _SLOW = 0.05, 0.5  # seconds for a transaction: then the next one takes more, or less
+_MOST_ENDS = 50  # of histories that one transaction goes up from
+_BATCHES_FOR_OTHERS = 10  # that a deletion does of what others have left
+
+_SHAPE = {"parent_id": 1, "holders": 1}
+
+
+class InTransaction(Protocol):
+    async def __call__(
+        self, connection: Connection, work: Callable[[Any], Awaitable[T]], *, once: bool = False
+    ) -> T: ...
+
+
+class _Batch(NamedTuple):
+    looked: bool
+    """Whether there were entries that nobody held."""
+    above: list[str]
+    """Entries that lost holders: perhaps the last."""
+
+
+class DialogueDeletion:
+    """Deletions on one connection, to a server that has transactions."""
+
+    def __init__(self, connection: Connection, in_transaction: InTransaction) -> None:
+        self._connection = connection
+        self._in_transaction = in_transaction
+        self._at_once = _FIRST_AT_ONCE
+
+    async def delete(self, conversation_id: str, expected: str) -> bool:
+        """Delete the dialogue of that revision, and the entries that nobody holds any more."""
+        ends = await self._in_transaction(
+            self._connection, lambda session: self._let_go(session, conversation_id, expected)
+        )
+        if ends is None:
+            return False
+        await self._release(ends)
+        with suppress(PyMongoError):  # what others have left fails nobody's deletion
+            for _ in range(_BATCHES_FOR_OTHERS):
+                if not await self.go_on():
+                    break
+        return True
+
+    async def go_on(self) -> bool:
+        """Delete some entries that nobody holds; whether there may be more. Nothing is done if others are at it."""
+        try:
+            return (await self._batch({}, once=True)).looked
+        except PyMongoError as exc:
+            if exc.has_error_label("TransientTransactionError"):
+                return False
+            raise
+
+    async def _let_go(self, session: Any, conversation_id: str, expected: str) -> list[str] | None:
+        connection = self._connection
+        this = {"_id": conversation_id, "revision": expected}
+        there = await connection.settle(connection.dialogues.find_one_and_delete(this, session=session))
+        if there is None:
+            return None
+        ends = sorted(documents.dialogue_of(there).ends)
+        fewer = {"$inc": {"holders": -1}}
+        await connection.settle(connection.dialogue_entries.update_many({"_id": {"$in": ends}}, fewer, session=session))
+        return ends
+
+    async def _release(self, ends: list[str]) -> None:
+        """Delete those of these entries that nobody holds, and those before them that only they held."""
+        while ends:
+            these, ends = ends[: self._ends_at_once], ends[self._ends_at_once :]
+            ends += (await self._batch({"_id": {"$in": these}})).above
+
+    @property
+    def _ends_at_once(self) -> int:
+        return min(_MOST_ENDS, self._at_once)
+
+    async def _batch(self, wanted: Document, *, once: bool = False) -> _Batch:
+        begun = time.monotonic()
+        batch = await self._in_transaction(self._connection, lambda session: self._delete(session, wanted), once=once)
+        took = time.monotonic() - begun
+        if took < _QUICK:
+            self._at_once = min(self._at_once * 4, MOST_AT_ONCE)
+        elif took > _SLOW:
+            self._at_once = max(self._at_once // 4, 1)
+        return batch
+
+    async def _delete(self, session: Any, wanted: Document) -> _Batch:
+        connection, entries = self._connection, self._connection.dialogue_entries
+        unheld = entries.find({**wanted, "holders": 0}, {"chain": 1, "place": 1}, session=session)
+        ends = await connection.all_of(unheld.limit(self._ends_at_once))
+        if not ends:
+            return _Batch(looked=False, above=[])
+        ranges = [documents.up_from(end, self._at_once // len(ends)) for end in ends]
+        counted = {"$or": ranges, "holders": {"$type": "number"}}
+        before = await connection.all_of(entries.find(counted, _SHAPE, session=session))
+        gone, lost = released({each["_id"]: (each.get("parent_id"), each["holders"]) for each in before})
+        await connection.settle(entries.delete_many({"_id": {"$in": gone}}, session=session))
+        if lost:
+            fewer = [UpdateOne({"_id": each}, {"$inc": {"holders": -holders}}) for each, holders in lost.items()]
+            await connection.settle(entries.bulk_write(fewer, session=session))
+        return _Batch(looked=True, above=list(lost))

@@ -1,0 +1,151 @@
+"""A long conversation of pydantic-ai is deleted from MongoDB in steps, and nobody sees it half deleted."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from pydantic_ai.conversation import Conversation
+from pydantic_ai.conversation_store import ConversationConflict, ConversationRecord
+from pymongo import AsyncMongoClient, MongoClient, monitoring
+
+from firefly_memory import MongoDBStore
+from firefly_memory.agents import MongoConversationStore
+from firefly_memory.stores.mongodb import dialogue_deletion
+from firefly_memory.stores.mongodb.dialogue_deletion import MOST_AT_ONCE
+from tests.backends import Place
+from tests.dialogue_worker import start
+from tests.dialogues import Stored, kept, messages, opened, somewhere, texts
+
+LONG = 600
+
+
+@pytest.fixture
+def where(place: Place) -> Iterator[str]:
+    with somewhere("mongodb", place) as found:
+        yield found
+
+
+class Deletes(monitoring.CommandListener):
+    """How many entries each transaction deletes."""
+
+    def __init__(self) -> None:
+        self.of_transaction: dict[int, int] = {}
+
+    def started(self, event: monitoring.CommandStartedEvent) -> None:
+        if event.command_name == "delete":
+            number = event.command["txnNumber"]
+            ids = event.command["deletes"][0]["q"]["_id"]["$in"]
+            self.of_transaction[number] = self.of_transaction.get(number, 0) + len(ids)
+
+    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None: ...
+
+    def failed(self, event: monitoring.CommandFailedEvent) -> None: ...
+
+
+async def test_a_long_conversation_is_deleted_in_bounded_transactions(where: str) -> None:
+    url, _, name = where.partition("#")
+    deletes, count = Deletes(), 3 * MOST_AT_ONCE
+    client: AsyncMongoClient[Any]
+    async with (
+        AsyncMongoClient(url, event_listeners=[deletes]) as client,
+        MongoDBStore(client=client, database=name) as store,
+    ):
+        conversations = MongoConversationStore(store)
+        await conversations.save(Conversation(conversation_id="long", messages=messages(count)))
+        await conversations.delete("long")
+        assert await kept(conversations) == {}
+    assert sum(deletes.of_transaction.values()) == count
+    assert max(deletes.of_transaction.values()) <= MOST_AT_ONCE
+
+
+async def _broken_off(where: str, conversations: Stored) -> list[str]:
+    """The ids of a conversation whose deletion was killed half-way, with a fork of its first ten messages."""
+    line = await conversations.save(Conversation(conversation_id="long", messages=messages(LONG)))
+    await conversations.fork("long", at=10, new_conversation_id="fork")
+    worker = start("mongodb", where, "delete_until_killed", "long", 3)
+    await asyncio.to_thread(worker.communicate, "go\n")
+    assert worker.returncode == -signal.SIGKILL
+    return [entry.id for entry in line]
+
+
+async def test_a_deletion_that_is_killed_leaves_no_half_of_a_conversation(where: str) -> None:
+    async with opened("mongodb", where) as conversations:
+        ids = await _broken_off(where, conversations)
+        left = await kept(conversations)
+        assert 10 < len(left) < LONG
+        assert await conversations.load("long") is None
+        assert [each.conversation_id for each in await conversations.list_conversations()] == ["fork"]
+        with pytest.raises(KeyError):
+            await conversations.read_history(ids[-1], limit=LONG - len(left) + 1)
+        for end in (len(left), 11):
+            assert [entry.id for entry in await conversations.read_history(ids[end - 1])] == ids[:end]
+        assert texts(await conversations.load("fork")) == [str(number) for number in range(10)]
+
+
+@pytest.mark.parametrize("how", ["another deletion", "cleanup_expired"])
+async def test_what_a_killed_deletion_has_left_goes_with(how: str, where: str) -> None:
+    async with opened("mongodb", where) as conversations:
+        ids = await _broken_off(where, conversations)
+        if how == "cleanup_expired":
+            assert await conversations.store.cleanup_expired() == 0
+        else:
+            await conversations.save(Conversation(conversation_id="short", messages=messages(1)))
+            await conversations.delete("short")
+        assert set(await kept(conversations)) == set(ids[:10])
+        assert texts(await conversations.load("fork")) == [str(number) for number in range(10)]
+
+
+async def test_a_fork_keeps_what_a_killed_deletion_has_left(where: str) -> None:
+    async with opened("mongodb", where) as conversations:
+        ids = await _broken_off(where, conversations)
+        late = ConversationRecord(conversation_id="late", head_id=ids[99])
+        await conversations.write_record(late, expected_revision=None)
+        gone = ConversationRecord(conversation_id="gone", head_id=ids[-1])
+        with pytest.raises(ConversationConflict):
+            await conversations.write_record(gone, expected_revision=None)
+        await conversations.store.cleanup_expired()
+        assert set(await kept(conversations)) == set(ids[:100])
+        assert texts(await conversations.load("late")) == [str(number) for number in range(100)]
+
+
+async def test_a_reader_sees_a_conversation_whole_or_not_at_all(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dialogue_deletion, "MOST_AT_ONCE", 4)
+    async with opened("mongodb", where) as one, opened("mongodb", where) as other:
+        line = await one.save(Conversation(conversation_id="a", messages=messages(60)))
+        deletion = asyncio.create_task(one.delete("a"))
+        half_way = 0
+        while not deletion.done():
+            with suppress(KeyError):
+                assert len(await other.read_history(line[-1].id)) == 60
+            with suppress(KeyError):
+                half_way += await other.read_history(line[5].id, limit=6) != []
+        await deletion
+        assert half_way, "it was read before all of it was gone"
+
+
+async def test_a_conversation_of_many_branches_is_deleted_whole(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dialogue_deletion, "MOST_AT_ONCE", 4)
+    monkeypatch.setattr(dialogue_deletion, "_FIRST_AT_ONCE", 2)
+    async with opened("mongodb", where) as conversations:
+        line = await conversations.save(Conversation(conversation_id="a", messages=messages(30)))
+        branches = [entry.id for entry in line[::2]]
+        tangled = ConversationRecord(conversation_id="b", head_id=line[20].id, branches=branches)
+        await conversations.write_record(tangled, expected_revision=None)
+        await asyncio.gather(conversations.delete("a"), conversations.delete("b"))
+        assert await kept(conversations) == {}
+
+
+async def test_a_damaged_entry_that_is_left_stops_no_deletion(where: str) -> None:
+    url, _, name = where.partition("#")
+    async with opened("mongodb", where) as conversations:
+        await conversations.save(Conversation(conversation_id="a", messages=messages(5)))
+        with MongoClient[dict[str, Any]](url) as client:
+            damaged = [{"_id": "no chain", "holders": 0}, {"_id": "odd", "holders": 0, "chain": 1, "place": "x"}]
+            client[name].memory_dialogue_entries.insert_many(damaged)
+        await conversations.delete("a")
+        assert await kept(conversations) == {}
