@@ -265,6 +265,18 @@ def test_a_replica_set_has_no_problem_once_the_indexes_are_there(place: Place, m
     assert report.of("ok").keys() == {"server", "clock", "topology", "majority", "rights", "indexes"}
 
 
+def test_an_index_of_mongodb_that_drifted_is_found(place: Place, mongodb_name: str) -> None:
+    client: pymongo.MongoClient[Any]
+    with MongoDBStore(place.mongodb(), database=mongodb_name), pymongo.MongoClient(place.mongodb()) as client:
+        client[mongodb_name].entries.drop_index("expires_at_1")
+        client[mongodb_name].entries.create_index("expires_at", expireAfterSeconds=0)
+    report = doctor("--url", place.mongodb(), "--database", mongodb_name, cwd=place.directory)
+    assert report.code == Exit.DRIFT
+    said = report.of("problem")["indexes"]
+    assert 'index expires_at_1 of entries is {"expires_at": 1} with expireAfterSeconds 0; it should be' in said
+    assert f'db.getSiblingDB("{mongodb_name}").runCommand' in said
+
+
 def test_a_user_of_mongodb_without_rights(place: Place, mongodb_name: str) -> None:
     client: pymongo.MongoClient[Any]
     with MongoDBStore(place.mongodb(), database=mongodb_name), pymongo.MongoClient(place.mongodb()) as client:

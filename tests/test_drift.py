@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pymongo
 import pytest
+from pymongo.database import Database
 
+from firefly_memory import MongoDBStore
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
 from firefly_memory.schema import REVISIONS
@@ -23,6 +26,7 @@ from tests.servers import EmbeddedPostgreSQL
 
 E = "firefly_memory.memory_entries"
 T = "firefly_memory.memory_turns"
+Documents = Database[dict[str, Any]]
 
 
 @pytest.fixture
@@ -189,6 +193,70 @@ def test_a_check_needs_no_right_but_to_read(postgresql: str, db: Command) -> Non
         assert db("check", "--url", postgresql.replace("postgres@", "looks_only@"))["code"] == Exit.DONE
     finally:
         execute(postgresql, "DROP OWNED BY looks_only; DROP ROLE looks_only;")
+
+
+# MongoDB
+
+
+@pytest.fixture
+def mongodb(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[Documents]:
+    """The database that commands work on, with the indexes of this version."""
+    name = "firefly_memory"
+    with pymongo.MongoClient[dict[str, Any]](place.mongodb()) as client:
+        client.drop_database(name)
+        with MongoDBStore(place.mongodb()):
+            yield client[name]
+        client.drop_database(name)
+
+
+@pytest.mark.parametrize(
+    ("collection", "index", "instead", "found"),
+    [
+        ("entries", "namespace_1_key_1", {"key": {"namespace": 1, "key": 1}}, '{"namespace": 1, "key": 1}'),
+        (
+            "entries",
+            "expires_at_1",
+            {"key": {"expires_at": 1}, "expireAfterSeconds": 60},
+            '{"expires_at": 1} with expireAfterSeconds 60',
+        ),
+        ("entries", "namespace_1", {"key": {"scope": 1}}, '{"scope": 1}'),
+        ("entries", "entry_id_1", {"key": {"entry_id": 1}}, '{"entry_id": 1}'),
+        ("entries", "namespace_1__id_1", {"key": {"_id": 1, "namespace": 1}}, '{"_id": 1, "namespace": 1}'),
+        ("memory_conversations", "place_1", {"key": {"place": 1}}, '{"place": 1}'),
+        (
+            "memory_dialogue_entries",
+            "holders_1",
+            {"key": {"holders": 1}, "name": "by_hand"},
+            '{"holders": 1}, under the name by_hand',
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_each_difference_on_mongodb(
+    collection: str, index: str, instead: dict[str, Any], found: str, mongodb: Documents, place: Place, db: Command
+) -> None:
+    mongodb[collection].drop_index(index)
+    mongodb.command("createIndexes", collection, indexes=[{"name": index, **instead}])
+    mongodb[collection].create_index("of_the_team", sparse=True)
+    answer = db("check", "--url", place.mongodb())
+    assert answer["code"] == Exit.DRIFT
+    (difference,) = answer["differences"]
+    assert (difference["what"], difference["found"]) == (f"index {index} of {collection}", found)
+    for command in difference["mend"].splitlines():
+        written = command.partition('db.getSiblingDB("firefly_memory").runCommand(')[2].removesuffix(")")
+        mongodb.command(json.loads(written))
+    assert db("check", "--url", place.mongodb()) == {"code": Exit.DONE, "differences": []}
+    assert "of_the_team_1" in mongodb[collection].index_information()
+
+
+def test_an_index_of_mongodb_that_is_missing_is_behind_or_drift(mongodb: Documents, place: Place, db: Command) -> None:
+    mongodb.entries.drop_index("namespace_1")
+    behind = db("check", "--url", place.mongodb())
+    assert (behind["code"], [each["found"] for each in behind["differences"]]) == (Exit.BEHIND, ["missing"])
+    mongodb.entries.drop_index("entry_id_1")
+    mongodb.entries.create_index("entry_id")
+    drifted = db("check", "--url", place.mongodb())
+    assert (drifted["code"], len(drifted["differences"])) == (Exit.DRIFT, 2)
 
 
 # Offline scripts

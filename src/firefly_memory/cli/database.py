@@ -14,6 +14,7 @@ from firefly_memory.cli.output import show
 from firefly_memory.cli.target import add_url, target_url
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.settings import PREFIX, read_settings
+from firefly_memory.stores.findings import MISSING, Difference
 
 if TYPE_CHECKING:
     from firefly_memory.stores.sql.administration import Administration, Status
@@ -155,13 +156,10 @@ def _check(arguments: argparse.Namespace) -> int:
         return _check_indexes(arguments)
     with _administration(arguments) as database:
         status, found = database.differences()
-    lines = [_in_words(status)]
-    for each in found:
-        lines += [str(each), *(f"  {line}" for line in each.mend.splitlines())]
+    lines = [_in_words(status), *_differences_in_words(found)]
     if status.state.value == "current" and not found:
         lines.append("every table, column, default, check and index is as it should be")
-    details = [{"what": each.what, "found": each.found, "expected": each.expected, "mend": each.mend} for each in found]
-    show(arguments, {**_as_json(status), "differences": details}, lines)
+    show(arguments, {**_as_json(status), "differences": _differences_as_json(found)}, lines)
     return Exit.DRIFT if found else _code(status)
 
 
@@ -216,17 +214,28 @@ def _make_indexes(arguments: argparse.Namespace) -> int:
 
 
 def _check_indexes(arguments: argparse.Namespace) -> int:
-    from firefly_memory.by_url import connect
-    from firefly_memory.errors import SchemaMismatchError
+    from firefly_memory.stores.mongodb.examination import index_differences
+    from firefly_memory.stores.mongodb.store import MongoDBStore
 
+    store = MongoDBStore(target_url(arguments), timeout=arguments.timeout, migrate=False)
     try:
-        with connect(target_url(arguments), timeout=arguments.timeout, migrate=False):
-            pass
-    except SchemaMismatchError as error:
-        show(arguments, {"indexes": str(error)}, [str(error)])
-        return Exit.BEHIND
-    show(arguments, {"indexes": "there"}, ["every index is there"])
-    return Exit.DONE
+        found = index_differences(store)
+    finally:
+        store.close_sync()
+    is_behind = bool(found) and all(each.found == MISSING for each in found)
+    lines = _differences_in_words(found) or ["every index is as it should be"]
+    if is_behind:
+        lines.append("run `firefly-memory db upgrade` to make them")
+    show(arguments, {"differences": _differences_as_json(found)}, lines)
+    return Exit.BEHIND if is_behind else Exit.DRIFT if found else Exit.DONE
+
+
+def _differences_in_words(found: list[Difference]) -> list[str]:
+    return [line for each in found for line in (str(each), *(f"  {line}" for line in each.mend.splitlines()))]
+
+
+def _differences_as_json(found: list[Difference]) -> list[dict[str, str]]:
+    return [{"what": each.what, "found": each.found, "expected": each.expected, "mend": each.mend} for each in found]
 
 
 def _as_json(status: Status) -> dict[str, Any]:

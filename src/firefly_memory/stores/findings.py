@@ -6,6 +6,22 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One object of a database that is not as it should be."""
+
+    what: str
+    found: str
+    expected: str
+    mend: str
+    """The statements that mend it."""
+
+    def __str__(self) -> str:
+        return f"{self.what} is {self.found}; it should be {self.expected}"
+
 
 class Level(StrEnum):
     """How bad it is."""

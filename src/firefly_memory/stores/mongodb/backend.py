@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
-from pymongo import DESCENDING, IndexModel, UpdateOne
+from pymongo import DESCENDING, UpdateOne
 from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 
 from firefly_memory.codec import BSON, Form
@@ -23,12 +23,10 @@ from firefly_memory.names import original_name
 from firefly_memory.protocols import ABSENT, Capability
 from firefly_memory.stores.group_commit import GroupCommit
 from firefly_memory.stores.loops import PerLoop
-from firefly_memory.stores.mongodb import documents
+from firefly_memory.stores.mongodb import documents, indexes
 from firefly_memory.stores.mongodb.clients import DURABLE, Connection, MongoDatabase
-from firefly_memory.stores.mongodb.conversation_documents import CONVERSATION_INDEXES
 from firefly_memory.stores.mongodb.conversation_groups import GroupingMongoConversationLog
 from firefly_memory.stores.mongodb.conversations import MongoConversationLog
-from firefly_memory.stores.mongodb.dialogue_documents import DIALOGUE_ENTRY_INDEXES, DIALOGUE_INDEXES
 from firefly_memory.stores.mongodb.dialogue_log import MongoDialogueLog
 from firefly_memory.stores.mongodb.documents import Document
 from firefly_memory.stores.mongodb.errors import DUPLICATE, translated
@@ -239,26 +237,15 @@ class MongoBackend:
         return connection
 
     async def _ensure_indexes(self, connection: Connection, migrate: bool) -> None:
-        needed = [
-            (connection.entries, documents.INDEXES),
-            (connection.conversations, CONVERSATION_INDEXES),
-            (connection.dialogues, DIALOGUE_INDEXES),
-            (connection.dialogue_entries, DIALOGUE_ENTRY_INDEXES),
-        ]
-        missing = [
-            (collection, index)
-            for collection, indexes in needed
-            for index in await _missing(connection, collection, indexes)
-        ]
+        missing = await indexes.missing(connection)
         if missing and not migrate:
             names = ", ".join(f"{collection.name}.{index.document['name']}" for collection, index in missing)
             raise SchemaMismatchError(
                 "initialize", None, f"the indexes {names}", "initialize(migrate=True) as a user that may create them"
             )
-        for collection, _ in needed:
-            indexes = [index for where, index in missing if where is collection]
-            if indexes:
-                await connection.settle(collection.create_indexes(indexes))
+        for each in {collection.name: collection for collection, _ in missing}.values():
+            new = [index for collection, index in missing if collection is each]
+            await connection.settle(each.create_indexes(new))
 
     async def _make_way(self, connection: Connection, records: list[Record], now: datetime) -> None:
         """After a duplicate: drop expired entries of these ids, or say that another namespace owns one."""
@@ -329,16 +316,6 @@ class GroupingMongoBackend(MongoBackend):
 
     async def save(self, record: Record, now: datetime) -> None:
         await self._groups.get().write((record, now))
-
-
-async def _missing(connection: Connection, collection: Any, indexes: Iterable[IndexModel]) -> list[IndexModel]:
-    information = await connection.settle(collection.index_information())
-    there = {(tuple(index["key"]), index.get("unique", False)) for index in information.values()}
-    return [
-        index
-        for index in indexes
-        if (tuple(index.document["key"].items()), index.document.get("unique", False)) not in there
-    ]
 
 
 def _own(record: Record, now: datetime) -> Document:

@@ -25,13 +25,15 @@ _FRAMES = 50  # of each
 
 _TOO_LARGE = {10334, 17419, 17420}  # BSONObjectTooLarge and what updates report instead
 
+_CHECK = "`firefly-memory db check` names it, and the commands that mend it"
+
 # Server error code: what it means, and whether the same call may succeed later.
 _CODES: dict[int, tuple[type[DatabaseStoreError], str, bool]] = {
     13: (DatabaseStoreError, "the user lacks a privilege", False),
     18: (DatabaseConnectionError, "the server refused the login; check user, password and authSource", False),
     50: (StoreTimeoutError, "the operation took longer than allowed", True),
-    85: (DatabaseStoreError, "an index with other options is in the way", False),
-    86: (DatabaseStoreError, "an index of the same name but other keys is in the way", False),
+    85: (DatabaseStoreError, f"an index with other options is in the way; {_CHECK}", False),
+    86: (DatabaseStoreError, f"an index of the same name but other keys is in the way; {_CHECK}", False),
     14031: (DatabaseStoreError, "the server is out of disk space", True),
 }
 

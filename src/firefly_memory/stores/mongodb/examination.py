@@ -10,10 +10,11 @@ from typing import Any
 from pymongo.errors import OperationFailure
 
 from firefly_memory import clock
-from firefly_memory.errors import SchemaMismatchError
-from firefly_memory.stores.findings import Finding, clock_skew, ok, problem, warning
+from firefly_memory.colours import finish
+from firefly_memory.stores.findings import MISSING, Difference, Finding, clock_skew, ok, problem, warning
 from firefly_memory.stores.mongodb.clients import Connection
 from firefly_memory.stores.mongodb.errors import translated
+from firefly_memory.stores.mongodb.indexes import differences
 from firefly_memory.stores.mongodb.store import MongoDBStore
 
 _NEEDED = (5, 0)
@@ -38,7 +39,7 @@ def examine(url: str, database: str, collection: str, *, timeout: float) -> Iter
             yield from _topology(connection, hello)
             rights = _rights(connection)
             yield rights
-            yield _indexes(store)
+            yield from _indexes(connection)
     finally:
         store.close_sync()
 
@@ -100,9 +101,18 @@ def _covers(resource: dict[str, Any], collection: Any) -> bool:
     return resource.get("db") in ("", collection.database.name) and resource.get("collection") in ("", collection.name)
 
 
-def _indexes(store: MongoDBStore) -> Finding:
-    try:
-        store.initialize_sync()
-    except SchemaMismatchError as error:
-        return problem("indexes", f"missing: {error.expected}", f"run: {_DOCUMENTS}")
-    return ok("indexes", "every index is there")
+def _indexes(connection: Connection) -> Iterator[Finding]:
+    drift = finish(differences(connection))
+    if drift and all(each.found == MISSING for each in drift):
+        found = f"missing: {', '.join(each.what.removeprefix('index ') for each in drift)}"
+        yield problem("indexes", found, f"run: {_DOCUMENTS}")
+        return
+    yield from (problem("indexes", str(each), each.mend) for each in drift)
+    if not drift:
+        yield ok("indexes", "every index is as it should be")
+
+
+def index_differences(store: MongoDBStore) -> list[Difference]:
+    """Every index that is missing or other than this version needs it; nothing is changed."""
+    with translated("check", store.database.place):
+        return finish(differences(store.database.blocking()))

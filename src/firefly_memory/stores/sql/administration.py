@@ -12,8 +12,9 @@ from sqlalchemy import Connection, Engine
 
 from firefly_memory import schema
 from firefly_memory.errors import ConfigurationError, DatabaseConnectionError
+from firefly_memory.stores.findings import Difference
 from firefly_memory.stores.sql import migrate
-from firefly_memory.stores.sql.catalogue import Difference, differences
+from firefly_memory.stores.sql.catalogue import differences
 from firefly_memory.stores.sql.errors import Place
 
 BASE, HEAD = "base", "head"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from alembic.ddl.base import AddColumn, ColumnDefault, ColumnNullable, ColumnType
@@ -17,22 +16,7 @@ from sqlalchemy.dialects.postgresql import pg_catalog
 from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable, DropConstraint, DropIndex, ExecutableDDLElement
 
 from firefly_memory import schema
-
-MISSING = "missing"
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One object that is not as it should be."""
-
-    what: str
-    found: str
-    expected: str
-    mend: str
-    """The statements that mend it."""
-
-    def __str__(self) -> str:
-        return f"{self.what} is {self.found}; it should be {self.expected}"
+from firefly_memory.stores.findings import MISSING, Difference
 
 
 def differences(connection: Connection, schema_name: str | None) -> list[Difference]:
