@@ -4,8 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable
+from typing import Any
 
-from firefly_memory import ConversationMemory, ConversationTurn, EntryStore, WorkingMemory
+from firefly_memory import (
+    ABSENT,
+    ConversationMemory,
+    ConversationTurn,
+    DatabaseConnectionError,
+    EntryStore,
+    OutcomeUnknownError,
+    StoreTimeoutError,
+    WorkingMemory,
+)
+from firefly_memory.colours import finish
+from firefly_memory.testing import Colour
+from firefly_memory.testing.checks import Memory
 
 
 def append_turns(store: EntryStore, conversation: str, name: str, count: str) -> None:
@@ -43,6 +57,35 @@ def append_and_summarize(store: EntryStore, conversation: str, name: str, count:
     for number in range(int(count)):
         memory.add_turn(conversation, "prompt", f"{name}-{number}")
     print(json.dumps(calls))
+
+
+def work_in_bad_weather(store: EntryStore, scope: str, name: str, count: str, colour: str) -> None:
+    """Increments, takes locks and appends turns over a connection that breaks; prints what each call came to."""
+    facts = Memory(WorkingMemory(store=store, scope_id=scope), Colour(colour))
+    talks = Memory(ConversationMemory(store=store), Colour(colour))
+    results: dict[str, list[object]] = {"increments": [], "locks": [], "turns": [], "keyed": []}
+
+    async def note(kind: str, call: Awaitable[Any]) -> None:
+        try:
+            result = await call
+            results[kind].append(result.turn_id if isinstance(result, ConversationTurn) else result)
+        except OutcomeUnknownError:
+            results[kind].append("unknown")
+        except (DatabaseConnectionError, StoreTimeoutError):
+            results[kind].append("not done")
+
+    async def work() -> None:
+        for number in range(int(count)):
+            prompt = f"{name} {number}"
+            await note("increments", facts.increment("count"))
+            await note("locks", facts.compare_and_set(f"lock {number}", ABSENT, prompt))
+            await note("turns", talks.add_turn(scope, prompt, ""))
+            await note("keyed", talks.add_turn(f"{scope} keyed", prompt, "", idempotency_key=prompt))
+        if colour == Colour.SUSPENDING:
+            await store.close()
+
+    finish(work()) if colour == Colour.BLOCKING else asyncio.run(work())
+    print(json.dumps(results))
 
 
 def increment(store: EntryStore, scope: str, count: str) -> None:

@@ -4,6 +4,9 @@ says that nobody knows; and nothing is done twice, or over what others have done
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import json
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +27,7 @@ from firefly_memory import (
     OutcomeUnknownError,
     PostgreSQLStore,
     WorkingMemory,
+    adapt,
     clock,
 )
 from firefly_memory.colours import finish
@@ -31,8 +35,9 @@ from firefly_memory.stores.sql import conversation_operations, dialogue_operatio
 from firefly_memory.stores.sql.operation import Operation, operation
 from firefly_memory.testing import Colour
 from firefly_memory.testing.checks import Memory
-from tests.backends import Place
-from tests.proxy import Proxy
+from tests.backends import BY_NAME, Place
+from tests.proxy import Proxy, Weather
+from tests.worker import start, together
 
 T = TypeVar("T")
 
@@ -440,6 +445,58 @@ def test_what_others_do_before_a_loss_is_noticed_stays(meeting: Meeting, server:
         assert met == [meeting.expected]
         assert finish(meeting.kept(mine)) == meeting.expected
     run.close()
+
+
+WRITERS, EACH = 4, 25
+WEATHER = Weather(lost_reply=0.03, cut=0.02, stall=0.02, seed=9)
+
+
+@pytest.mark.parametrize(
+    ("name", "colour"),
+    [
+        ("postgresql-psycopg", Colour.BLOCKING),
+        ("postgresql-asyncpg", Colour.SUSPENDING),
+        ("mongodb", Colour.SUSPENDING),
+    ],
+)
+def test_processes_on_connections_that_break_all_the_time_get_true_answers(
+    name: str, colour: Colour, place: Place
+) -> None:
+    backend, scope = BY_NAME[name], uuid4().hex
+    url = place.mongodb() if name == "mongodb" else place.postgresql()
+    port = urlsplit(url).port
+    assert port is not None
+    with Proxy(port, WEATHER).running() as proxy, adapt(backend.open(place)) as store:
+        store.count("there")
+        behind = dataclasses.replace(place, postgresql=lambda: proxy.url(url), mongodb=lambda: proxy.url(url))
+        work = ("work_in_bad_weather", scope)
+        printed = together([start(backend, behind, *work, f"p{n}", EACH, colour) for n in range(WRITERS)])
+        assert proxy.lost > 10
+        results = {f"p{n}": json.loads(lines) for n, lines in enumerate(printed)}
+        facts, turns = WorkingMemory(store=store, scope_id=scope), ConversationMemory(store=store)
+
+        sums = [result for each in results.values() for result in each["increments"]]
+        done = [result for result in sums if isinstance(result, int)]
+        assert len(set(done)) == len(done), "two increments never give the same number"
+        assert len(done) <= facts.get("count") <= len(done) + sums.count("unknown")
+
+        for number in range(EACH):
+            holder = facts.get(f"lock {number}")
+            for process, each in results.items():
+                is_mine = holder == f"{process} {number}"
+                assert each["locks"][number] in ((True, "unknown") if is_mine else (False, "unknown", "not done"))
+
+        for kind, conversation in (("turns", scope), ("keyed", f"{scope} keyed")):
+            stored = turns.get_turns(conversation)
+            assert [turn.turn_id for turn in stored] == list(range(len(stored)))
+            assert max(Counter(turn.user_prompt for turn in stored).values()) == 1
+            numbers = {turn.user_prompt: turn.turn_id for turn in stored}
+            for process, each in results.items():
+                for number, result in enumerate(each[kind]):
+                    turn_id = numbers.get(f"{process} {number}")
+                    assert turn_id == (result if isinstance(result, int) else None) or result == "unknown"
+            turns.clear(conversation)
+        facts.clear()
 
 
 def test_an_operation_that_does_not_say_what_a_lost_answer_means_cannot_be_defined() -> None:

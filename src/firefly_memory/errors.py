@@ -167,6 +167,16 @@ class ReplyOverdueError(OutcomeUnknownError, StoreTimeoutError):
     """The answer to a write did not come within the time-out."""
 
 
+def outcome_unknown(error: DatabaseStoreError, *, retryable: bool) -> OutcomeUnknownError:
+    """``error``, as that of a write which may have been done all the same."""
+    kind: type[OutcomeUnknownError] = OutcomeUnknownError
+    if isinstance(error, DatabaseConnectionError):
+        kind = ReplyLostError
+    elif isinstance(error, StoreTimeoutError):
+        kind = ReplyOverdueError
+    return kind(error.operation, error.reason, retryable=retryable)
+
+
 class StoreClosedError(DatabaseStoreError):
     """The store was used after ``close()``."""
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, TypeVar
 
+import bson
 from pymongo import DESCENDING, UpdateOne
 from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 
@@ -17,6 +18,7 @@ from firefly_memory.errors import (
     DatabaseStoreError,
     EntryOwnershipError,
     NotSupportedError,
+    OutcomeUnknownError,
     SchemaMismatchError,
 )
 from firefly_memory.names import original_name
@@ -29,7 +31,7 @@ from firefly_memory.stores.mongodb.conversation_groups import GroupingMongoConve
 from firefly_memory.stores.mongodb.conversations import MongoConversationLog
 from firefly_memory.stores.mongodb.dialogue_log import MongoDialogueLog
 from firefly_memory.stores.mongodb.documents import Document
-from firefly_memory.stores.mongodb.errors import DUPLICATE, translated
+from firefly_memory.stores.mongodb.errors import DUPLICATE, translated, written
 from firefly_memory.stores.records import Position, Purged, Record, as_it_is
 from firefly_memory.stores.saves import Save, Saves
 
@@ -66,7 +68,7 @@ class MongoBackend:
             await self._connected("initialize", migrate)
 
     async def save(self, record: Record, now: datetime) -> None:
-        with translated("save", self._database.place):
+        with written("save", self._database.place):
             connection = await self._connected("save")
             for _ in range(_ATTEMPTS):
                 try:
@@ -79,8 +81,18 @@ class MongoBackend:
                     return
             raise _too_contended("save", record)
 
+    async def _settle_save(self, record: Record, now: datetime) -> None:
+        """:meth:`save` after a lost answer. If the entry is not as it was saved, it may have been saved and changed by
+        others since: saving again would undo that."""
+        with translated("save", self._database.place):
+            connection = await self._connected("save")
+            there = await connection.settle(connection.entries.find_one(_own(record, now)))
+        given = documents.upsert(record)["$set"]
+        if there is None or bson.encode({name: there.get(name) for name in given}) != bson.encode(given):
+            raise OutcomeUnknownError("save", "what was written is not there now", retryable=True)
+
     async def save_if(self, record: Record, expected: Any, now: datetime) -> bool:
-        with translated("save_if", self._database.place):
+        with written("save_if", self._database.place, retryable=False):
             connection = await self._connected("save_if")
             update = documents.upsert(record)
             if expected is not ABSENT:
@@ -110,7 +122,7 @@ class MongoBackend:
         if len(records) == 1:
             await self.save(records[0], now)
             return
-        with translated("save_many", self._database.place):
+        with written("save_many", self._database.place):
             connection = await self._connected("save_many")
             if not self._database.has_transactions:
                 raise NotSupportedError(
@@ -135,7 +147,7 @@ class MongoBackend:
 
     async def save_group(self, records: list[Record], now: datetime) -> list[Record]:
         """Save records of different callers, each for itself; those that another namespace owns are returned."""
-        with translated("save", self._database.place):
+        with written("save", self._database.place):
             connection = await self._connected("save")
             try:
                 await connection.settle(connection.entries.bulk_write(_updates(records, now), ordered=False))
@@ -174,7 +186,7 @@ class MongoBackend:
             return None if found is None else documents.record(found)
 
     async def delete(self, namespace: str, entry_id: str, now: datetime) -> None:
-        with translated("delete", self._database.place):
+        with written("delete", self._database.place):
             connection = await self._connected("delete")
             wanted = {"entry_id": entry_id, "namespace": namespace, **documents.live(now)}
             await connection.settle(connection.entries.delete_one(wanted))
@@ -213,7 +225,7 @@ class MongoBackend:
         return found
 
     async def purge(self, limit: int, now: datetime) -> Purged:
-        with translated("cleanup_expired", self._database.place):
+        with written("cleanup_expired", self._database.place):
             connection = await self._connected("cleanup_expired")
             doomed = documents.expired(now)
             count = await connection.settle(connection.entries.count_documents(doomed, limit=limit + 1))
@@ -257,7 +269,7 @@ class MongoBackend:
             raise EntryOwnershipError(original_name(owner["entry_id"]), original_name(records[0].namespace))
 
     async def _delete(self, operation: str, wanted: Document) -> int:
-        with translated(operation, self._database.place):
+        with written(operation, self._database.place):
             connection = await self._connected(operation)
 
             async def delete(session: Any) -> int:
@@ -311,7 +323,7 @@ class GroupingMongoBackend(MongoBackend):
     ) -> None:
         super().__init__(database, connect, close)
         self.conversations = GroupingMongoConversationLog(database, self._connected)
-        saves = Saves(super().save, super().save, self.save_group, _not_the_owner)
+        saves = Saves(super().save, self._settle_save, self.save_group, _not_the_owner)
         self._groups: PerLoop[GroupCommit[Save, None]] = PerLoop(lambda: GroupCommit(saves), _nothing)
 
     async def save(self, record: Record, now: datetime) -> None:

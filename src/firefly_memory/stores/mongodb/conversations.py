@@ -25,7 +25,7 @@ from firefly_memory.stores.mongodb import conversation_documents as documents
 from firefly_memory.stores.mongodb.clients import IN_ONE_BATCH, Connection, MongoDatabase
 from firefly_memory.stores.mongodb.conversation_documents import NOWHERE, Pipeline, Tail
 from firefly_memory.stores.mongodb.documents import Document
-from firefly_memory.stores.mongodb.errors import DUPLICATE, translated
+from firefly_memory.stores.mongodb.errors import DUPLICATE, despite_a_loss, translated, written
 from firefly_memory.stores.records import as_it_is
 
 Connected = Callable[[str], Awaitable[Connection]]
@@ -49,7 +49,7 @@ class MongoConversationLog:
         self._tails: dict[str, Tail] = {}
 
     async def create(self, conversation_id: str, now: datetime) -> bool:
-        with translated("create_conversation", self._database.place):
+        with written("create_conversation", self._database.place):
             connection = await self._connected("create_conversation")
             new = documents.settled(documents.new_conversation(conversation_id, now))
             is_new = await self._make(connection, new, self._tries("create_conversation", conversation_id))
@@ -65,7 +65,7 @@ class MongoConversationLog:
         self, conversation_id: str, drafts: Sequence[StoredTurn], expected: int | None
     ) -> list[Appended | None]:
         """:meth:`append` for each of them. When it raises, some of several may have been appended."""
-        with translated("append_turn", self._database.place, "turn"):
+        with written("append_turn", self._database.place, "turn", retryable=False):
             connection = await self._connected("append_turn")
             tries = self._tries("append_turn", conversation_id)
             appended: list[Appended | None] = []
@@ -128,24 +128,24 @@ class MongoConversationLog:
             return documents.turn(found[0]) if found else None
 
     async def claim(self, conversation_id: str, claim: str, evicted: int, now: datetime, until: datetime) -> bool:
-        with translated("claim_summary", self._database.place):
+        with written("claim_summary", self._database.place):
             connection = await self._connected("claim_summary")
             free = {"evicted_turns": evicted, **documents.unclaimed(now, until)}
             return await self._update(connection, conversation_id, free, {"$set": documents.claimed(claim, until)})
 
     async def evict(self, conversation_id: str, claim: str, summary: str, turns: int, tokens: int) -> bool:
         evicted = {"summary": summary, "evicted_turns": turns, "evicted_tokens": tokens}
-        with translated("evict_turns", self._database.place, "summary"):
+        with written("evict_turns", self._database.place, "summary", retryable=False):
             is_done = await self._end_claim("evict_turns", conversation_id, claim, evicted)
             self._tails.pop(conversation_id, None)  # of another life by now, perhaps
             return is_done
 
     async def release(self, conversation_id: str, claim: str) -> None:
-        with translated("release_claim", self._database.place):
+        with written("release_claim", self._database.place):
             await self._end_claim("release_claim", conversation_id, claim, {})
 
     async def fork(self, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
-        with translated("fork_conversation", self._database.place):
+        with written("fork_conversation", self._database.place, retryable=False):
             connection = await self._connected("fork_conversation")
             there = await self._conversation(connection, conversation_id)
             source = None if there is None else documents.head(there)
@@ -160,7 +160,8 @@ class MongoConversationLog:
         copied = {**life, "turn_id": {"$lt": count}}
         # The turns first: the other document makes all of them appear at once.
         try:
-            await connection.all_of(connection.conversations.aggregate(documents.copied_turns(there, fork, count)))
+            copy = documents.copied_turns(there, fork, count)
+            await despite_a_loss(lambda: connection.all_of(connection.conversations.aggregate(copy)))
             if (
                 await self._count(connection, copied) == count
                 and await self._make(connection, fork, self._tries("fork_conversation", fork["_id"]))
@@ -172,7 +173,7 @@ class MongoConversationLog:
             with suppress(Exception):  # the first error is the one to raise
                 await connection.settle(connection.conversations.delete_many(life))
             raise
-        await connection.settle(connection.conversations.delete_many(life))
+        await despite_a_loss(lambda: connection.settle(connection.conversations.delete_many(life)))
         return False
 
     async def _count(self, connection: Connection, wanted: Document) -> int:
@@ -195,7 +196,7 @@ class MongoConversationLog:
             await tries.pause(connection)
 
     async def delete(self, conversation_id: str) -> None:
-        with translated("delete_conversation", self._database.place):
+        with written("delete_conversation", self._database.place):
             connection = await self._connected("delete_conversation")
             # Gone with this; the rest gives back the room, also what an earlier deletion or append has left behind.
             itself = documents.itself(conversation_id)
@@ -208,7 +209,8 @@ class MongoConversationLog:
             there = await connection.settle(connection.conversations.find_one(itself))
             over = [life for life in lives if there is None or life != there["life"]]
             if over:
-                await connection.settle(connection.conversations.delete_many({**of_id, "life": {"$in": over}}))
+                dead = {**of_id, "life": {"$in": over}}
+                await despite_a_loss(lambda: connection.settle(connection.conversations.delete_many(dead)))
 
     async def page(self, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
         with translated("conversation_page", self._database.place):

@@ -18,7 +18,7 @@ from firefly_memory.stores.mongodb import dialogue_documents as documents
 from firefly_memory.stores.mongodb.clients import IN_ONE_BATCH, Connection, MongoDatabase
 from firefly_memory.stores.mongodb.dialogue_deletion import DialogueDeletion, InTransaction
 from firefly_memory.stores.mongodb.documents import Document
-from firefly_memory.stores.mongodb.errors import DUPLICATE, translated
+from firefly_memory.stores.mongodb.errors import DUPLICATE, translated, written
 
 _FEW_FORKS, _MOST_FORKS = 4, 64  # that one query of a history goes up: each takes time, found or not
 
@@ -91,7 +91,7 @@ class MongoDialogueLog:
             return await connection.all_of(connection.dialogue_entries.find(wanted, shape))
 
     async def write(self, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None) -> bool:
-        with translated("write_record", self._database.place), suppress(_ConflictError):
+        with written("write_record", self._database.place, retryable=False), suppress(_ConflictError):
             connection = await self._connected("write_record")
 
             async def write(session: Any) -> None:
@@ -102,7 +102,7 @@ class MongoDialogueLog:
         return False
 
     async def delete(self, conversation_id: str, expected: str) -> bool:
-        with translated("delete_record", self._database.place):
+        with written("delete_record", self._database.place, retryable=False):
             connection = await self._connected("delete_record")
             if self._database.has_transactions:
                 return await DialogueDeletion(connection, self._in_transaction).delete(conversation_id, expected)
@@ -111,7 +111,7 @@ class MongoDialogueLog:
 
     async def go_on_deleting(self) -> bool:
         """Delete some of the entries that are left of a deletion that broke off; whether there may be more."""
-        with translated("cleanup_expired", self._database.place):
+        with written("cleanup_expired", self._database.place):
             connection = await self._connected("cleanup_expired")
             if not self._database.has_transactions:
                 return False

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from bson.errors import BSONError, InvalidBSON
 from pymongo import errors
@@ -15,7 +16,10 @@ from firefly_memory.errors import (
     FireflyMemoryError,
     InvalidEntryError,
     StoreTimeoutError,
+    outcome_unknown,
 )
+
+T = TypeVar("T")
 
 DUPLICATE = 11000
 """The code of a write that a unique index refuses."""
@@ -49,6 +53,37 @@ def translated(operation: str, place: str, what: str = "entry") -> Iterator[None
         _shorten_history(exc)
         _forget_documents(exc)
         raise translate(exc, operation, place, what) from exc
+
+
+@contextmanager
+def written(operation: str, place: str, what: str = "entry", *, retryable: bool = True) -> Iterator[None]:
+    """:func:`translated` around a write. PyMongo has tried again what may be tried again; if the last answer is lost as
+    well, nobody knows the outcome. ``retryable`` says whether the same call may then be made again without harm."""
+    try:
+        with translated(operation, place, what):
+            yield
+    except DatabaseStoreError as error:
+        if not _may_have_been_done(error.__cause__):
+            raise
+        raise outcome_unknown(error, retryable=retryable) from error.__cause__
+
+
+def _may_have_been_done(exc: BaseException | None) -> bool:
+    """Whether something was sent that the server may have done without an answer that arrived."""
+    if not isinstance(exc, errors.PyMongoError) or exc.has_error_label("TransientTransactionError"):
+        return False
+    if isinstance(exc, (errors.ServerSelectionTimeoutError, errors.WaitQueueTimeoutError)):
+        return False
+    return isinstance(exc, errors.ConnectionFailure) or exc.timeout
+
+
+async def despite_a_loss(call: Callable[[], Awaitable[T]]) -> T:
+    """``call``, once more if its answer is lost: for a command that PyMongo does not try again, and that leaves the
+    same data when it runs twice."""
+    try:
+        return await call()
+    except errors.ConnectionFailure:
+        return await call()
 
 
 def _shorten_history(exc: BaseException) -> None:

@@ -19,11 +19,9 @@ from firefly_memory.errors import (
     DatabaseStoreError,
     FireflyMemoryError,
     InvalidEntryError,
-    OutcomeUnknownError,
-    ReplyLostError,
-    ReplyOverdueError,
     SchemaMismatchError,
     StoreTimeoutError,
+    outcome_unknown,
 )
 from firefly_memory.schema import HEAD, POSTGRESQL_SCHEMA
 
@@ -98,12 +96,7 @@ class Doubt:
         """``error``, or that the outcome is not known."""
         if not self.exists or not isinstance(error, DatabaseStoreError) or isinstance(error, SchemaMismatchError):
             return error
-        kind: type[OutcomeUnknownError] = OutcomeUnknownError
-        if isinstance(error, DatabaseConnectionError):
-            kind = ReplyLostError
-        elif isinstance(error, StoreTimeoutError):
-            kind = ReplyOverdueError
-        return kind(error.operation, error.reason, retryable=self.retryable)
+        return outcome_unknown(error, retryable=self.retryable)
 
 
 @contextmanager
