@@ -8,6 +8,8 @@ import os
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import Any
 
@@ -118,6 +120,57 @@ def test_unix_sockets(colour: Colour, place: Place, using: Using) -> None:
             assert store("count", "n") >= 1
     finally:
         own.remove()
+
+
+@pytest.fixture(scope="module")
+def small_server() -> Iterator[EmbeddedPostgreSQL]:
+    """A server with room for twelve connections."""
+    server = EmbeddedPostgreSQL(max_connections="12", superuser_reserved_connections="0", max_wal_senders="0")
+    server.start()
+    yield server
+    server.remove()
+
+
+@COLOURS
+def test_many_that_start_at_once_on_a_server_with_few_free_slots_take_turns(
+    colour: Colour, small_server: EmbeddedPostgreSQL
+) -> None:
+    """Each has a store of its own, migrates, opens two connections if there is room, and leaves."""
+    name = f"few_{colour}"
+
+    def work(number: int) -> None:
+        store = PostgreSQLStore(small_server.url, schema_name=name, timeout=60)
+        if colour is Colour.BLOCKING:
+            with store:
+                store.save("n", MemoryEntry(content=number))
+        else:
+            asyncio.run(_saved_by_one_of_many(store, number))
+
+    with ExitStack() as others, ThreadPoolExecutor(16) as threads:
+        for _ in range(8):
+            others.enter_context(psycopg.connect(small_server.url))
+        list(threads.map(work, range(16)))
+    with PostgreSQLStore(small_server.url, schema_name=name) as store:
+        assert sorted(entry.content for entry in store.load("n")) == list(range(16))
+
+
+async def _saved_by_one_of_many(store: PostgreSQLStore, number: int) -> None:
+    async with store:
+        await store.async_save("n", MemoryEntry(content=number))
+
+
+@COLOURS
+def test_a_server_that_stays_full_is_said_so_within_the_time_out(
+    colour: Colour, small_server: EmbeddedPostgreSQL, using: Using
+) -> None:
+    store = using(PostgreSQLStore(small_server.url, schema_name="full", timeout=1), colour)
+    with ExitStack() as others:
+        for _ in range(12):
+            others.enter_context(psycopg.connect(small_server.url))
+        with pytest.raises(DatabaseConnectionError, match="no free connection slot; lower pool_size") as caught:
+            store("count", "n")
+        assert caught.value.retryable
+    assert store("count", "n") == 0
 
 
 # Refused

@@ -32,13 +32,15 @@ UNDEFINED_TABLE = {"42P01", "3F000"}
 
 _ELSEWHERE = 'prepared statements get lost; behind a pooler in transaction mode: pass pooler="transaction"'
 
+_NO_SLOT = "53300"
+
 # SQLSTATE, or its first two characters: what it means, and whether the same call may succeed later.
 _POSTGRESQL: dict[str, tuple[type[DatabaseStoreError], str, bool]] = {
     "08": (DatabaseConnectionError, "the connection to the server was lost", True),
     "57P": (DatabaseConnectionError, "the server is shutting down or starting up", True),
     "28": (DatabaseConnectionError, "the server refused the login; check user, password and encryption", False),
     "3D000": (DatabaseConnectionError, "the database does not exist", False),
-    "53300": (DatabaseConnectionError, "the server has no free connection slot; lower pool_size", True),
+    _NO_SLOT: (DatabaseConnectionError, "the server has no free connection slot; lower pool_size", True),
     "53": (DatabaseStoreError, "the server is out of disk space, memory or another resource", True),
     "57014": (StoreTimeoutError, "the statement was cancelled or took longer than the server allows", True),
     "55P03": (StoreTimeoutError, "another transaction holds the row", True),
@@ -152,6 +154,11 @@ def _is_outdated(exc: Exception) -> bool:
     return sqlstate(exc) == "0A000" and function == "RevalidateCachedQuery"
 
 
+def is_full(exc: Exception) -> bool:
+    """Whether PostgreSQL, or a pooler, has no room for another connection now."""
+    return sqlstate(exc) == _NO_SLOT or (sqlstate(exc) is None and _FULL_IN_WORDS.search(str(exc)) is not None)
+
+
 def is_an_answer(exc: BaseException) -> bool:
     """Whether the database itself answered, and goes on; after anything else, such as a cancelled task, nobody knows
     what state the connection is in."""
@@ -219,6 +226,8 @@ def _from_sqlite(error: sqlite3.Error, operation: str, place: Place) -> FireflyM
     return kind(operation, f"{place.name}: {reason} ({_one_line(error)})", retryable=retryable)
 
 
+_FULL_IN_WORDS = re.compile("too many (clients|connections)|remaining connection slots|no more connections allowed")
+
 # libpq tells of a refused connection in words only.
 _IN_WORDS = (
     (re.compile(r"invalid connection option|invalid \w+ value|invalid .*sslmode"), None),
@@ -228,7 +237,7 @@ _IN_WORDS = (
     ),
     (re.compile('role ".*" does not exist|is not permitted to log in'), "28"),
     (re.compile('database ".*" does not exist'), "3D000"),
-    (re.compile("too many (clients|connections)|remaining connection slots"), "53300"),
+    (_FULL_IN_WORDS, _NO_SLOT),
     (re.compile("server does not support SSL|certificate verify failed|root certificate file"), "28"),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from contextvars import ContextVar
 from time import monotonic
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
@@ -11,7 +12,16 @@ from sqlalchemy import Engine
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 
 from firefly_memory.errors import OutcomeUnknownError
-from firefly_memory.stores.sql.errors import Doubt, Place, driver_error, is_an_answer, is_lost, translated, was_undone
+from firefly_memory.stores.sql.errors import (
+    Doubt,
+    Place,
+    driver_error,
+    is_an_answer,
+    is_full,
+    is_lost,
+    translated,
+    was_undone,
+)
 from firefly_memory.stores.sql.operation import REPEAT, Operation, UndecidedError
 from firefly_memory.stores.sql.session import DriverSession
 from firefly_memory.stores.sql.statements import Statements
@@ -21,6 +31,9 @@ T = TypeVar("T")
 S = TypeVar("S", bound=Statements)
 
 _LAST_USED = "firefly_memory.last_used"
+
+WAITS_FOR_ROOM = ContextVar("WAITS_FOR_ROOM", default=True)
+"""Whether whoever opens a connection waits while the server has no room for it."""
 
 _NOT_THERE = "what was written is not there now"
 
@@ -91,10 +104,16 @@ class Pool(Generic[S]):
         pool = cast("QueuePool", self.engine.pool)
         with translated("initialize", self._place):
             opened: list[PoolProxiedConnection] = []
+            waits = WAITS_FOR_ROOM.get()
             try:
                 while len(opened) < connections and pool.checkedout() < pool.size():
                     opened.append(self.engine.raw_connection())
+                    WAITS_FOR_ROOM.set(False)  # processes that hold one connection must not wait for each other's next
+            except Exception as exc:
+                if not opened or not is_full(driver_error(exc)):
+                    raise
             finally:
+                WAITS_FOR_ROOM.set(waits)
                 for connection in opened:
                     self._give_back(connection)
 

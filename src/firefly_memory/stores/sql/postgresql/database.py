@@ -74,6 +74,8 @@ class PostgreSQLDatabase(Database):
         waiting for the end of the migration."""
         wanted = self._migrate if migrate is None else migrate
         if not await greenlet_spawn(partial(has_schema, pool.engine, self.place, migrate=wanted)):
+            # One connection is enough: on a full server, many processes would wait for each other's second one.
+            await greenlet_spawn(pool.engine.dispose)
             await in_worker_thread(self._migrate_in_a_loop_of_its_own)
         self.schema_is_current = True
 

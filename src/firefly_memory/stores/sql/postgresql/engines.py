@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib import import_module
 from secrets import randbits, token_hex
+from time import monotonic, sleep
 from types import ModuleType
 from typing import Any
 from weakref import WeakSet
@@ -16,6 +19,8 @@ from sqlalchemy import Engine, create_engine, event
 from firefly_memory.colours import finish
 from firefly_memory.errors import MissingDependencyError
 from firefly_memory.stores.sql.database import ENGINE_OPTIONS
+from firefly_memory.stores.sql.errors import is_full
+from firefly_memory.stores.sql.pool import WAITS_FOR_ROOM
 from firefly_memory.stores.sql.postgresql.patience import patient, settled
 from firefly_memory.stores.sql.postgresql.urls import PostgreSQLUrl
 
@@ -26,6 +31,9 @@ _SERVER_FIRST = 0.5
 
 _USES_BEFORE_PREPARING = 5
 """psycopg's default."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
+"""Seconds until a full server is asked again."""
 
 _NO_SETTINGS = re.compile("unsupported startup parameter|command-line options")
 """What PgBouncer and Amazon's proxy say to settings that they do not let through."""
@@ -38,7 +46,8 @@ def blocking_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float, prepa
     of the server from one transaction to the next.
     """
     psycopg = _driver("psycopg", "a PostgreSQL store's blocking methods")
-    connect = _with_settings(_psycopg_connect(psycopg, psycopg.Connection, url, timeout, prepared), url, timeout)
+    open_one = _psycopg_connect(psycopg, psycopg.Connection, url, timeout, prepared)
+    connect = _when_there_is_room(_with_settings(open_one, url, timeout), timeout, sleep)
     return create_engine(
         "postgresql+psycopg://",
         creator=lambda: finish(connect()),
@@ -54,7 +63,7 @@ def suspending_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float, pre
     if url.driver == "psycopg" or (url.driver is None and url.only_libpq_understands):
         psycopg = _driver("psycopg", "this PostgreSQL URL")
         open_one = _psycopg_connect(psycopg, psycopg.AsyncConnection, url, timeout, prepared)
-        connect = _with_settings(open_one, url, timeout)
+        connect = _when_there_is_room(_with_settings(open_one, url, timeout), timeout, asyncio.sleep)
         return _suspending("psycopg_async", connect, {}, pool_size, timeout, use_native_hstore=False)
     asyncpg = _driver("asyncpg", "a PostgreSQL store's asynchronous methods")
     arguments = url.for_asyncpg()
@@ -71,7 +80,8 @@ def suspending_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float, pre
         )
 
     adapter = {"prepared_statement_name_func": _new_name} if prepared else {"prepared_statement_cache_size": 0}
-    return _suspending("asyncpg", _with_settings(connect_asyncpg, url, timeout), adapter, pool_size, timeout)
+    connect = _when_there_is_room(_with_settings(connect_asyncpg, url, timeout), timeout, asyncio.sleep)
+    return _suspending("asyncpg", connect, adapter, pool_size, timeout)
 
 
 def _new_name() -> str:
@@ -100,6 +110,27 @@ def _with_settings(connect: Callable[..., Any], url: PostgreSQLUrl, timeout: flo
                 raise
         wanted = asked
         return await settled(connect(**asked))
+
+    return connected
+
+
+def _when_there_is_room(
+    connect: Callable[[], Awaitable[Any]], timeout: float, pause: Callable[[float], Any]
+) -> Callable[[], Any]:
+    """``connect``, tried again for ``timeout`` seconds while all slots of the server are taken: many processes that
+    start at once take turns."""
+
+    async def connected() -> Any:
+        deadline = monotonic() + timeout
+        seconds = _FIRST_PAUSE
+        while True:
+            try:
+                return await connect()
+            except Exception as exc:
+                if not WAITS_FOR_ROOM.get() or not is_full(exc) or monotonic() + seconds > deadline:
+                    raise
+            await settled(pause(seconds * random.uniform(0.5, 1.0)))  # noqa: S311 - so that they do not meet again
+            seconds = min(2 * seconds, _LONGEST_PAUSE)
 
     return connected
 
