@@ -21,6 +21,7 @@ from firefly_memory.errors import MissingDependencyError
 from firefly_memory.stores.sql.database import ENGINE_OPTIONS
 from firefly_memory.stores.sql.errors import is_full
 from firefly_memory.stores.sql.pool import WAITS_FOR_ROOM
+from firefly_memory.stores.sql.postgresql.connecting_loop import ConnectingLoop
 from firefly_memory.stores.sql.postgresql.patience import patient, settled
 from firefly_memory.stores.sql.postgresql.urls import PostgreSQLUrl
 
@@ -73,6 +74,7 @@ def suspending_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float, pre
     def connect_asyncpg(**options: str) -> Any:
         return asyncpg.connect(
             **arguments,
+            loop=ConnectingLoop(asyncio.get_running_loop()),
             timeout=url.connect_timeout or timeout,
             command_timeout=timeout + _SERVER_FIRST,
             server_settings=name | options,
