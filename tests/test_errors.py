@@ -27,6 +27,7 @@ ERRORS = [
     errors.UnknownConversationError("chat"),
     errors.SchemaMismatchError("load", None, "0001", "alembic upgrade head", "initialize()"),
     errors.StepError("extract", "it broke"),
+    errors.MissingDependencyError("agents", "pydantic-ai-slim>=2.60", "agents", "2.0.1"),
 ]
 
 
@@ -51,6 +52,7 @@ def test_messages_say_what_to_do() -> None:
     assert "run: alembic upgrade head" in str(ERRORS[10])
     assert "is at 0000, this version needs 0001" in str(ERRORS[11])
     assert "left as it is" in str(ERRORS[12])
+    assert "needs pydantic-ai-slim>=2.60; 2.0.1 is installed" in str(ERRORS[-1])
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,10 +17,8 @@ from firefly_memory import ConfigurationError, ConversationMemory, ConversationT
 from firefly_memory.summarization import PLACE, create_llm_summarizer
 
 TURNS = [
-    ConversationTurn(turn_id=0, user_prompt="My name is Ada. I live in Lyon.", assistant_response="Hello Ada! {nice}"),
-    ConversationTurn(
-        turn_id=1, user_prompt="I like trains.", assistant_response="Trains are nice. They run. Fast. Daily."
-    ),
+    ConversationTurn(user_prompt="My name is Ada. I live in Lyon.", assistant_response="Hello Ada! {nice}"),
+    ConversationTurn(user_prompt="I like trains.", assistant_response="Trains are nice. They run. Fast. Daily."),
 ]
 
 
@@ -45,7 +44,7 @@ async def test_the_model_is_asked_with_the_turns_in_the_template() -> None:
     asked = Asked(" Ada of Lyon. ")
     template = "Sum up {this: 'too'} \\{x}: {turns_text} {turns_text}"
     summarizer = create_llm_summarizer(asked.model, template, max_summary_tokens=77)
-    assert await summarizer(TURNS) == "Ada of Lyon."
+    assert await summarizer.async_summarize(TURNS) == "Ada of Lyon."
     (prompt,) = asked.prompts
     text = "User: My name is Ada. I live in Lyon.\nAssistant: Hello Ada! {nice}\n\nUser: I like trains."
     assert prompt.startswith("Sum up {this: 'too'} \\{x}: ")
@@ -56,14 +55,16 @@ async def test_the_model_is_asked_with_the_turns_in_the_template() -> None:
 async def test_an_earlier_summary_reaches_the_model_as_one() -> None:
     asked = Asked("new")
     when = TURNS[0].created_at
-    await create_llm_summarizer(asked.model)([ConversationTurn.of_summary("Ada is a poet.", when), *TURNS])
+    await create_llm_summarizer(asked.model).async_summarize(
+        [ConversationTurn.of_summary("Ada is a poet.", when), *TURNS]
+    )
     assert "Summary of what came before:\nAda is a poet.\n\nUser: My name is Ada." in asked.prompts[0]
 
 
 async def test_where_the_model_fails_sentences_of_the_newest_turns_stand_in(caplog: pytest.LogCaptureFixture) -> None:
     for answer in (RuntimeError("no network"), "  "):
         summarizer = create_llm_summarizer(Asked(answer).model)
-        summary = await summarizer(TURNS)
+        summary = await summarizer.async_summarize(TURNS)
         assert summary == (
             "My name is Ada. I live in Lyon. / Hello Ada! {nice}\nI like trains. / Trains are nice. They run. Fast."
         )
@@ -71,16 +72,16 @@ async def test_where_the_model_fails_sentences_of_the_newest_turns_stand_in(capl
     when = TURNS[0].created_at
     earlier = ConversationTurn.of_summary("Ada is a poet.", when)
     short = create_llm_summarizer(Asked(RuntimeError("no")).model, max_summary_tokens=18)
-    summary = await short([earlier, *TURNS])
+    summary = await short.async_summarize([earlier, *TURNS])
     assert summary == "Ada is a poet.\nI like trains. / Trains are nice. They run", "the newest turn, and what was"
 
 
 async def test_a_summary_without_the_model_keeps_the_limit_and_something_of_everything() -> None:
     summarizer = create_llm_summarizer(Asked(RuntimeError("no")).model, max_summary_tokens=30)
     long = ConversationTurn.of_summary("Ada wrote a poem about trains. " * 40, TURNS[0].created_at)
-    endless = ConversationTurn(turn_id=2, user_prompt="prompt " * 500, assistant_response="word" * 500)
+    endless = ConversationTurn(user_prompt="prompt " * 500, assistant_response="word" * 500)
     for turns in ([long, *TURNS], [endless], [long, endless], [*TURNS, endless], [long]):
-        summary = await summarizer(turns)
+        summary = await summarizer.async_summarize(turns)
         assert 10 < TokenEstimator().estimate(summary) <= 30
         assert ("Ada wrote" in summary) == (long in turns)
         assert ("prompt" in summary) == (endless in turns)
@@ -88,17 +89,16 @@ async def test_a_summary_without_the_model_keeps_the_limit_and_something_of_ever
 
 async def test_a_turn_of_messages_only_is_shown_by_what_they_say() -> None:
     turn = ConversationTurn(
-        turn_id=0,
         user_prompt="",
         assistant_response="",
         raw_messages=[ModelResponse(parts=[TextPart("Ada lives in Lyon."), ToolCallPart("find", {"city": "Lyon"})])],
     )
     asked = Asked("")
-    summary = await create_llm_summarizer(asked.model)([turn])
+    summary = await create_llm_summarizer(asked.model).async_summarize([turn])
     assert 'Ada lives in Lyon.\nfind\n{"city":"Lyon"}' in asked.prompts[0]
     assert summary.startswith("Ada lives in Lyon. / find")
-    only_text = ConversationTurn(turn_id=0, user_prompt="", assistant_response="", raw_messages=["a plain message"])
-    assert await create_llm_summarizer(Asked("").model)([only_text]) == "a plain message"
+    only_text = ConversationTurn(user_prompt="", assistant_response="", raw_messages=["a plain message"])
+    assert await create_llm_summarizer(Asked("").model).async_summarize([only_text]) == "a plain message"
 
 
 def test_a_template_without_the_place_for_the_turns_is_refused() -> None:
@@ -161,6 +161,89 @@ def test_a_summary_counts_towards_the_budget_and_is_left_out_where_it_has_no_roo
     assert len(narrow.messages) == 2
     assert narrow.summary == words
     assert any("no room beside the newest turn" in reason for reason in narrow.left_out)
+
+
+def called_from(summarizer: Any, way: str) -> Any:
+    """What users make of a summarizer: functions that call it, and whatever makes functions of functions."""
+
+    def blocking(turns: list[ConversationTurn]) -> str:
+        return "Notes: " + str(summarizer(turns))
+
+    async def calling(turns: list[ConversationTurn]) -> str:
+        return blocking(turns)
+
+    async def awaiting(turns: list[ConversationTurn]) -> str:
+        return f"Notes: {await summarizer.async_summarize(turns)}"
+
+    def returning(turns: list[ConversationTurn]) -> Any:
+        return awaiting(turns)
+
+    def with_prefix(prefix: str, turns: list[ConversationTurn]) -> str:
+        return prefix + str(summarizer(turns))
+
+    ways = {
+        "function": blocking,
+        "coroutine function that calls": calling,
+        "coroutine function that awaits": awaiting,
+        "function that returns an awaitable": returning,
+        "partial function": partial(with_prefix, "Notes: "),
+        "partial coroutine function": partial(partial(awaiting)),
+    }
+    return ways[way]
+
+
+WAYS = [
+    *("function", "coroutine function that calls", "coroutine function that awaits"),
+    *("function that returns an awaitable", "partial function", "partial coroutine function"),
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_summarizer_can_be_called_by_one_of_the_users_own(way: str) -> None:
+    asked = Asked("the summary")
+    summarizer = called_from(create_llm_summarizer(asked.model), way)
+    memory = ConversationMemory(summarize_threshold=1, summarizer=summarizer)
+
+    async def tasks() -> None:
+        for _ in range(2):
+            memory.add_turn("inside a loop", "p", "a")
+            await memory.async_add_turn("tasks", "p", "a")
+
+    for _ in range(2):
+        memory.add_turn("blocking", "p", "a")
+    asyncio.run(tasks())
+    names = ("blocking", "inside a loop", "tasks")
+    assert [memory.get_summary(name) for name in names] == ["Notes: the summary"] * 3
+    assert len(asked.prompts) == 3
+
+
+def test_a_call_returns_the_text_with_and_without_a_running_loop() -> None:
+    summarizer = create_llm_summarizer(Asked("the summary").model)
+    turn = ConversationTurn(user_prompt="My name is Ada.", assistant_response="Hello Ada!")
+
+    async def inside() -> str:
+        return "Notes: " + summarizer([turn])
+
+    assert "Notes: " + summarizer([turn]) == "Notes: the summary"
+    assert asyncio.run(inside()) == "Notes: the summary"
+
+
+async def test_tasks_go_on_while_the_model_summarizes() -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        begun.set()
+        await go_on.wait()
+        return ModelResponse(parts=[TextPart("the summary")])
+
+    summarizer = create_llm_summarizer(FunctionModel(respond))
+    memory = ConversationMemory(summarize_threshold=1, summarizer=summarizer)
+    await memory.async_add_turn("c", "p", "a")
+    adding = asyncio.create_task(memory.async_add_turn("c", "p", "a"))
+    await begun.wait()
+    go_on.set()
+    await adding
+    assert await memory.async_get_summary("c") == "the summary"
 
 
 async def test_a_cancelled_summarizer_is_tried_again() -> None:

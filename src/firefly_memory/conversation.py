@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from firefly_memory.colours import finish, in_a_loop
 from firefly_memory.conversation_export import exported, import_into
@@ -24,6 +24,15 @@ from firefly_memory.twins import documented
 Summarizer = Callable[[list[ConversationTurn]], Any]
 """Takes turns, oldest first, and returns their summary, or something to await for it. Where there is a summary already,
 the first turn stands for it (``turn.is_summary``), word for word: the new summary takes its place."""
+
+
+@runtime_checkable
+class AsyncSummarizer(Protocol):
+    """A summarizer that has an asynchronous form as well: asynchronous methods await that one."""
+
+    async def async_summarize(self, turns: list[ConversationTurn], /) -> str:
+        """The summary of ``turns``."""
+        ...
 
 
 @documented
@@ -277,6 +286,8 @@ def _awaited(summarizer: Summarizer) -> Summarizing:
             raise RuntimeError("the summarizer was cancelled") from exc
 
     async def summary_of(turns: list[ConversationTurn]) -> Any:
+        if isinstance(summarizer, AsyncSummarizer):
+            return await summarizer.async_summarize(turns)
         if inspect.iscoroutinefunction(summarizer) or inspect.iscoroutinefunction(type(summarizer).__call__):
             return await _result(summarizer(turns))
         # It may take seconds, in which it must not keep threads that others wait for.

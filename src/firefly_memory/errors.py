@@ -19,15 +19,18 @@ class ConfigurationError(FireflyMemoryError, ValueError):
 
 
 class MissingDependencyError(FireflyMemoryError, ImportError):
-    """An optional package is needed; the message names the extra that brings it."""
+    """An optional package is needed; the message names the extra that brings it, or the version that is ``found``."""
 
-    def __init__(self, purpose: str, package: str, extra: str) -> None:
-        super().__init__(purpose, package, extra)
+    def __init__(self, purpose: str, package: str, extra: str, found: str | None = None) -> None:
+        super().__init__(purpose, package, extra, found)
         self.purpose = purpose
         self.package = package
         self.extra = extra
+        self.found = found
 
     def __str__(self) -> str:
+        if self.found is not None:
+            return f"{self.purpose} needs {self.package}; {self.found} is installed; run: pip install '{self.package}'"
         return (
             f"{self.purpose} needs the package {self.package!r}, which is not installed; "
             f"run: pip install 'firefly-memory[{self.extra}]'"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from firefly_memory.colours import in_a_loop
 from firefly_memory.errors import ConfigurationError, MissingDependencyError
 from firefly_memory.options import at_least
 from firefly_memory.settings import PREFIX, read_settings
@@ -33,7 +34,10 @@ _PARTS = 3  # of each turn, for the summary without a model: its first sentences
 
 
 class LLMSummarizer:
-    """What :func:`create_llm_summarizer` returns: call it with turns, and await what it returns."""
+    """What :func:`create_llm_summarizer` returns: call it with turns, and it returns the text of their summary.
+
+    Asynchronous code awaits ``async_summarize``, and so do the asynchronous methods of a :class:`ConversationMemory`.
+    """
 
     def __init__(self, model: Model | str, prompt_template: str, max_summary_tokens: int) -> None:
         self._model = model
@@ -43,8 +47,15 @@ class LLMSummarizer:
     def __repr__(self) -> str:
         return f"LLMSummarizer({self._model!r}, max_summary_tokens={self._max_tokens})"
 
-    async def __call__(self, turns: Sequence[ConversationTurn]) -> str:
-        """The summary of ``turns``, by the model or, if that fails, made of their own sentences."""
+    def __call__(self, turns: Sequence[ConversationTurn]) -> str:
+        """The summary of ``turns``, by the model or, if that fails, made of their own sentences.
+
+        The model is asked in a thread of its own, so this works in a running event loop too, which waits meanwhile.
+        """
+        return in_a_loop.run(self.async_summarize(turns))
+
+    async def async_summarize(self, turns: Sequence[ConversationTurn]) -> str:
+        """The same, awaited."""
         try:
             summary = await self._ask(turns)
         except Exception:

@@ -16,10 +16,11 @@ SUMMARY_PROMPT = "(summary of the conversation so far)"
 class ConversationTurn:
     """What the user said, what the assistant answered, and the messages that passed between program and model.
 
-    ``turn_id`` counts from 0 without gaps. ``token_estimate`` is what replaying the turn costs.
+    ``turn_id`` counts from 0 without gaps in a conversation; a turn that you make yourself needs none.
+    ``token_estimate`` is what replaying the turn costs.
     """
 
-    turn_id: int
+    turn_id: int = 0
     user_prompt: str = ""
     assistant_response: str = ""
     raw_messages: list[Any] = field(default_factory=list)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from firefly_memory.agents.versions import NEEDED, wrong_version
 from firefly_memory.errors import MissingDependencyError
+from firefly_memory.lazy import lazily
 
 try:
     import pydantic_ai  # noqa: F401
@@ -11,12 +16,22 @@ except ImportError as exc:
 
 try:
     from firefly_memory.agents.capability import Memory
-    from firefly_memory.agents.conversation_stores import MongoConversationStore, SQLConversationStore
     from firefly_memory.agents.firefly_agent import FireflyAgent
 except ImportError as exc:
     if not str(exc.name).startswith("pydantic_ai"):
         raise
-    # It is there, in another version.
-    raise MissingDependencyError("firefly_memory.agents", "pydantic-ai-slim>=2.66,<3", "agents") from exc
+    raise wrong_version("firefly_memory.agents", NEEDED) from exc
 
-__all__ = ["FireflyAgent", "Memory", "MongoConversationStore", "SQLConversationStore"]
+if TYPE_CHECKING:
+    from firefly_memory.agents.conversation_stores import MongoConversationStore, SQLConversationStore
+
+__all__ = ["FireflyAgent", "Memory"]
+if find_spec("pydantic_ai.conversation_store"):  # an older pydantic-ai has none, and ``import *`` works all the same
+    __all__ += ["MongoConversationStore", "SQLConversationStore"]
+
+_CONVERSATION_STORES = "firefly_memory.agents.conversation_stores"
+_WHERE = {"MongoConversationStore": _CONVERSATION_STORES, "SQLConversationStore": _CONVERSATION_STORES}
+
+
+def __getattr__(name: str) -> Any:
+    return lazily(name, _WHERE, globals())

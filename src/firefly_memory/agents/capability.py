@@ -178,6 +178,8 @@ class Memory(AbstractCapability[Any]):
         self._run.begin(loaded, ctx.messages)
         try:
             result = await handler()
+        except GeneratorExit:  # nothing can be awaited any more
+            raise
         except BaseException:
             with suppress(asyncio.CancelledError):  # the error itself is the one to raise
                 await finished(self._store_what_was_said(ctx, loaded))

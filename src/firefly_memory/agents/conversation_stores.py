@@ -8,20 +8,25 @@ from datetime import UTC
 from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter
-from pydantic_ai.conversation_store import (
-    ConversationConflict,
-    ConversationEntry,
-    ConversationRecord,
-    ConversationStore,
-)
 from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.usage import RunUsage
 
+from firefly_memory.agents.versions import NEEDED_FOR_CONVERSATION_STORES, wrong_version
 from firefly_memory.errors import ConfigurationError, CorruptDataError, DatabaseStoreError, InvalidEntryError
 from firefly_memory.model_messages import from_json, to_json
 from firefly_memory.names import original_name, original_or_none, stored_name, stored_or_none, stored_text
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, DialogueLog, in_line
+
+try:
+    from pydantic_ai.conversation_store import (
+        ConversationConflict,
+        ConversationEntry,
+        ConversationRecord,
+        ConversationStore,
+    )
+except ImportError as exc:
+    raise wrong_version("firefly_memory.agents.conversation_stores", NEEDED_FOR_CONVERSATION_STORES) from exc
 
 if TYPE_CHECKING:
     from firefly_memory.stores.mongodb.store import MongoDBStore
