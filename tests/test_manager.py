@@ -11,6 +11,7 @@ import pytest
 from firefly_memory import (
     ConfigurationError,
     ConversationMemory,
+    ConversationTurn,
     FileStore,
     InMemoryStore,
     MemoryManager,
@@ -142,6 +143,41 @@ def test_without_settings_everything_is_in_memory() -> None:
     assert manager.conversation.max_tokens == 128_000
     assert manager.conversation.summarize_threshold == 10
     manager.close_sync()
+
+
+def _summary(turns: list[ConversationTurn]) -> str:
+    return f"{len(turns)} turns"
+
+
+def test_a_summarizer_with_a_threshold_that_nobody_set_is_a_warning() -> None:
+    """The documented default is so small that ten short turns are nine calls of a model."""
+    words = f"more than 10 tokens together.* set {PREFIX}SUMMARIZE_THRESHOLD, for instance to 3000"
+    with pytest.warns(UserWarning, match=words) as warned:
+        manager = MemoryManager.from_config(summarizer=_summary)
+    assert {each.filename for each in warned} == {__file__}
+    assert manager.conversation.summarize_threshold == 10, "the documented default holds"
+    manager.close_sync()
+
+
+async def test_the_asynchronous_one_warns_as_well() -> None:
+    with pytest.warns(UserWarning, match=f"{PREFIX}SUMMARIZE_THRESHOLD"):
+        manager = await MemoryManager.async_from_config(summarizer=_summary)
+    await manager.close()
+
+
+def test_a_threshold_that_somebody_set_or_a_manager_of_one_s_own_is_no_warning(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    MemoryManager.from_config().close_sync()
+    MemoryManager.from_config(summarizer=_summary, summarize_threshold=10).close_sync()
+    (tmp_path / ".env").write_text(f"{PREFIX}SUMMARIZE_THRESHOLD=10\n")
+    MemoryManager.from_config(summarizer=_summary).close_sync()
+    (tmp_path / ".env").unlink()
+    monkeypatch.setenv(f"{PREFIX}SUMMARIZE_THRESHOLD", "10")
+    MemoryManager.from_config(summarizer=_summary).close_sync()
+    with MemoryManager(summarizer=lambda _: pytest.fail("called")) as manager:
+        for _ in range(10):
+            manager.add_turn("chat", "how are you?", "fine, thank you")
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

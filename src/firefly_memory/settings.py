@@ -102,11 +102,8 @@ class _EarlierNames(PydanticBaseSettingsSource):
     def __call__(self) -> dict[str, Any]:
         found = {name: value for name, value in self._source().items() if name in MemorySettings.model_fields}
         for name in found:
-            warnings.warn(
-                f"{EARLIER_PREFIX}{name.upper()} is now called {PREFIX}{name.upper()}",
-                DeprecationWarning,
-                stacklevel=_levels_to_the_caller(),
-            )
+            now = f"{PREFIX}{name.upper()}"
+            warn_the_caller(f"{EARLIER_PREFIX}{name.upper()} is now called {now}", DeprecationWarning)
         return found
 
 
@@ -139,8 +136,12 @@ def _variable(location: tuple[int | str, ...]) -> str:
     return next((p + name for p in (PREFIX, EARLIER_PREFIX) if p + name in known), PREFIX + name)
 
 
+def warn_the_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """A warning that points at whoever asked for settings: by default Python hides what libraries are warned of."""
+    warnings.warn(message, category, stacklevel=_levels_to_the_caller())
+
+
 def _levels_to_the_caller() -> int:
-    """The ``stacklevel`` of whoever asked for settings: by default Python hides what libraries are warned of."""
     frame, level = inspect.currentframe(), 0
     while frame is not None and frame.f_globals["__name__"].partition(".")[0] in _LIBRARIES:
         frame, level = frame.f_back, level + 1
