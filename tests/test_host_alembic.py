@@ -114,6 +114,27 @@ def test_a_database_that_a_store_has_migrated_is_adopted(project: Path, url: str
     assert use(url) == 2
 
 
+def test_what_a_later_version_has_migrated_is_left_as_it_is(project: Path, url: str) -> None:
+    """If this version goes on working with it; if not, Alembic says so."""
+    with connect(url):
+        pass
+    table = "firefly_memory_version" if url.startswith("sqlite") else "firefly_memory.firefly_memory_version"
+    execute(url, f"UPDATE {table} SET version_num = '9999_{HEAD}'")
+    done(project, url, "-n", "both", "upgrade", "heads")
+    assert execute(url, f"SELECT version_num FROM {table}") == [(f"9999_{HEAD}",)]
+    assert use(url) == 1
+
+
+def test_what_a_later_version_has_made_unusable_stops_the_upgrade(project: Path, url: str) -> None:
+    with connect(url):
+        pass
+    table = "firefly_memory_version" if url.startswith("sqlite") else "firefly_memory.firefly_memory_version"
+    execute(url, f"UPDATE {table} SET version_num = '9999'")
+    refused = alembic(project, url, "-n", "both", "upgrade", "heads")
+    assert refused.returncode != 0
+    assert "pip install --upgrade firefly-memory" in refused.stderr
+
+
 def test_the_branch_as_sql(project: Path, url: str) -> None:
     script = done(project, url, "-n", "both", "upgrade", "heads", "--sql")
     execute(url, script)

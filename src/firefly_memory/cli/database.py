@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 _CODES = f"""
 exit codes:
-  {Exit.DONE}  done; for current and check: the schema is at the newest revision
+  {Exit.DONE}  done; for current and check: the schema is at the newest revision, or ahead and compatible
   {Exit.FAILED}  it could not be done
   {Exit.USAGE}  the command was called wrongly
   {Exit.BEHIND}  the schema is missing or behind: run `firefly-memory db upgrade`
-  {Exit.AHEAD}  the schema is ahead: a newer version of firefly-memory migrated it
+  {Exit.AHEAD}  the schema is ahead, and this version cannot use it: a newer firefly-memory migrated it
   {Exit.DRIFT}  something is not as it should be (check, doctor)
   {Exit.UNREACHABLE}  the database cannot be reached
   {Exit.BUSY}  somebody else holds a lock for too long; nothing was changed, try again
@@ -244,9 +244,11 @@ def _in_words(status: Status) -> str:
             return f"{status.revision} (head)"
         case "behind":
             return f"{status.revision or 'no schema'}; missing: {', '.join(status.pending)}"
+        case "ahead, compatible":
+            return f"{status.revision} ({status.state.value}): this version of firefly-memory works with it"
         case _:
             return f"{status.revision}; this version of firefly-memory knows revisions up to {schema.HEAD}"
 
 
 def _code(status: Status) -> int:
-    return {"current": Exit.DONE, "behind": Exit.BEHIND, "ahead": Exit.AHEAD}[status.state.value]
+    return {"behind": Exit.BEHIND, "ahead": Exit.AHEAD}.get(status.state.value, Exit.DONE)
