@@ -41,6 +41,12 @@ from tests.backends import Place
         ("postgresql://u:p@h/d", PostgreSQLStore, "PostgreSQLStore('postgresql://u:***@h/d', schema_name='firefly_memory')"),
         ("postgres://h/d", PostgreSQLStore, "PostgreSQLStore('postgresql://h/d', schema_name='firefly_memory')"),
         ("postgresql+asyncpg://h1:1,h2:2/d", PostgreSQLStore, "PostgreSQLStore('postgresql://h1:1,h2:2/d', schema_name='firefly_memory')"),
+        ("POSTGRESQL://u:p@h/d", PostgreSQLStore, "PostgreSQLStore('postgresql://u:***@h/d', schema_name='firefly_memory')"),
+        ("SQLite:///x.db", SQLiteStore, "SQLiteStore('x.db')"),
+        ("FILE:some/dir", FileStore, "FileStore('some/dir')"),
+        ("Memory:", InMemoryStore, "InMemoryStore()"),
+        ("MongoDB://u:p@h/mine?appName=x", MongoDBStore, "MongoDBStore('mongodb://u:***@h/mine', database='mine', collection='entries')"),
+        ("mongodb://u:p@h/admin", MongoDBStore, "MongoDBStore('mongodb://u:***@h/admin', database='firefly_memory', collection='entries')"),
         ("mongodb://u:p@h1,h2:5/", MongoDBStore, "MongoDBStore('mongodb://u:***@h1,h2:5/', database='firefly_memory', collection='entries')"),
     ],
 )  # fmt: skip
@@ -52,6 +58,7 @@ def test_a_url_opens_its_store(url: str, kind: type, shown: str) -> None:
 
 
 def test_options_are_those_of_the_class(tmp_path: Path) -> None:
+    assert "database='mine'" in repr(connect("mongodb://h/other", database="mine"))
     store = connect("postgresql://h/d", schema_name="mine", pool_size=3)
     assert "schema_name='mine'" in repr(store)
     with pytest.raises(TypeError, match="nonsense"):

@@ -334,7 +334,11 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
         (["--from", "sqlite:///empty.db", "--to", "sqlite:///b.db"], 3, "the schema is missing"),
         (["--from", "sqlite:///a.db", "--to", "postgresql://u:secret@127.0.0.1:1/x"], 6, "127.0.0.1"),
         (["--from", "sqlite:///a.db", "--to", "redis://u:secret@h"], 2, "no store has a URL"),
-        (["--from", "sqlite:///a.db", "--to", "file:x", "--to-schema", "s"], 2, "--to-schema is for postgresql only"),
+        (
+            ["--from", "sqlite:///a.db", "--to", "file:x", "--to-schema", "s"],
+            2,
+            "--to-schema is for PostgreSQL, and the store is files",
+        ),
         (["--from", "sqlite:///a.db", "--to-file", "missing"], 2, "cannot be read from the file missing"),
         (["--from", "sqlite:///a.db"], 2, "--to --to-file is required"),
     ],

@@ -8,8 +8,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
+import pymongo
 import pytest
 
 from firefly_memory import MemoryEntry, connect
@@ -18,7 +20,7 @@ from firefly_memory.cli.exits import Exit
 from firefly_memory.schema import HEAD, REVISIONS
 from tests.backends import Place
 from tests.databases import empty_postgresql, execute
-from tests.servers import EmbeddedPostgreSQL, free_port
+from tests.servers import EmbeddedPostgreSQL
 
 LATER = REVISIONS[1:]
 
@@ -147,6 +149,12 @@ def test_the_history_has_a_line_for_each_revision(anywhere: Db) -> None:
         (["sql", "0002"], 2, "write FROM:TO"),
         (["sql", "nothing:head"], 2, "no revision 'nothing'"),
         (["current"], 2, "pass --url"),
+        (
+            ["current", "--url", "sqlite:///a.db", "--schema", "s"],
+            2,
+            "--schema is for PostgreSQL, and the store is SQLite",
+        ),
+        (["upgrade", "--url", "sqlite:///a.db", "--database", "d"], 2, "--database is for MongoDB"),
         (["current", "--url", "redis://user:correct-horse@h"], 2, "redis"),
         (["current", "--url", "sqlite:///not-there.db"], 6, "there is no file"),
         (["check", "--url", "sqlite:///not-there.db"], 6, "there is no file"),
@@ -211,15 +219,88 @@ def test_the_url_comes_from_a_file_or_the_environment(
         assert anywhere("current") == Exit.DONE
 
 
-def test_indexes_of_mongodb_are_made_and_checked(place: Place, anywhere: Db, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_BACKEND", "mongodb")
-    monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_MONGODB_URL", place.mongodb())
-    monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_MONGODB_DATABASE", f"db_command_{free_port()}")
-    assert anywhere("check") == Exit.BEHIND
-    assert anywhere("upgrade") == Exit.DONE
-    assert anywhere("check") == Exit.DONE
-    assert anywhere("downgrade", "base") == Exit.USAGE
-    assert "MongoDB" in anywhere.err
+@pytest.fixture
+def mongodb(place: Place) -> Iterator[tuple[pymongo.MongoClient[Any], str]]:
+    """A client, and the name of a database of the test's own."""
+    name = f"db_command_{uuid4().hex[:12]}"
+    client: pymongo.MongoClient[Any]
+    with pymongo.MongoClient(place.mongodb()) as client:
+        yield client, name
+        client.drop_database(name)
+
+
+@pytest.mark.parametrize("by", ["variables", "url", "options", "capitals"])
+def test_indexes_of_mongodb_are_made_and_checked_where_the_store_is(
+    by: str, place: Place, mongodb: Any, anywhere: Db, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, name = mongodb
+    before = set(client.list_database_names())
+    given: list[str] = []
+    beside, separator, query = place.mongodb().partition("?")
+    if by == "variables":
+        monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_BACKEND", "mongodb")
+        monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_MONGODB_URL", place.mongodb())
+        monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_MONGODB_DATABASE", name)
+        monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_MONGODB_COLLECTION", "memories")
+    elif by == "url":
+        monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_MONGODB_COLLECTION", "memories")
+        given = ["--url", f"{beside.rstrip('/')}/{name}{separator}{query}"]
+    else:
+        url = place.mongodb().replace("mongodb", "MONGODB") if by == "capitals" else place.mongodb()
+        given = ["--url", url, "--database", name, "--collection", "memories"]
+    assert anywhere("check", *given) == Exit.BEHIND
+    assert set(client.list_database_names()) == before, "looking makes nothing"
+    assert anywhere("upgrade", *given) == Exit.DONE
+    assert anywhere("check", *given) == Exit.DONE
+    assert set(client.list_database_names()) - before == {name}
+    assert "entry_id_1" in client[name].memories.index_information()
+    for action in (["downgrade", "base"], ["grants", "role"], ["sql"]):
+        assert anywhere(*action, *given) == Exit.USAGE
+        assert "MongoDB" in anywhere.err
+
+
+@pytest.mark.parametrize("backend", ["file", "in_memory"])
+def test_a_store_without_a_schema_has_nothing_to_migrate_and_no_other_is_touched(
+    backend: str, postgresql: str, anywhere: Db, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_BACKEND", backend)
+    monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_POSTGRES_URL", postgresql)  # left over
+    for action in ("upgrade", "current", "check"):
+        assert anywhere(action) == Exit.DONE
+        assert "has no schema" in anywhere.out
+    assert anywhere.json("upgrade") == {"ran": [], "revision": None}
+    assert anywhere.json("check")["state"] == "no schema"
+    for refused in (["sql"], ["grants", "role"], ["downgrade", "base"], ["stamp", "base"]):
+        assert anywhere(*refused) == Exit.USAGE
+    assert anywhere("sql", "--dialect", "sqlite") == Exit.DONE, "which says for what it is"
+    assert anywhere("current", "--url", postgresql) == Exit.BEHIND, "nobody has migrated it"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_url_and_a_variable_that_contradicts_it_are_an_error(
+    anywhere: Db, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_URL", "sqlite:///a.db")
+    monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_BACKEND", "file")
+    for action in ("upgrade", "current", "check", "sql"):
+        assert anywhere(action) == Exit.USAGE
+        assert "FIREFLY_AGENTIC_MEMORY_BACKEND contradicts FIREFLY_AGENTIC_MEMORY_URL" in anywhere.err
+    assert anywhere("upgrade", "--url", "sqlite:///b.db") == Exit.DONE
+    assert not (tmp_path / "a.db").exists()
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
+def test_schemes_in_capitals_are_the_same(dialect: str, tmp_path: Path, place: Place, anywhere: Db) -> None:
+    with empty_postgresql(place.postgresql()) as postgresql:
+        url = f"sqlite:///{tmp_path}/memory.db" if dialect == "sqlite" else postgresql
+        scheme, separator, rest = url.partition(":")
+        for shouted in (f"{scheme.upper()}{separator}{rest}", f"{scheme.title()}{separator}{rest}"):
+            assert anywhere("upgrade", "--url", shouted) == Exit.DONE
+            assert anywhere("check", "--url", shouted) == Exit.DONE
+            with connect(shouted, migrate=False) as store:
+                store.save("n", MemoryEntry())
 
 
 def test_a_migration_that_is_blocked_gives_up_and_changes_nothing(postgresql: str, anywhere: Db) -> None:

@@ -127,6 +127,23 @@ def test_what_is_wrong_with_files(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in (tmp_path / "files").glob("*.json*")} == before
 
 
+def test_variables_that_have_no_say_are_listed(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    block = {
+        "BACKEND": "file",
+        "FILE_DIR": "files",
+        "POSTGRES_URL": "postgresql://u:secret@h/x",
+        "MONGODB_POOL_SIZE": "3",
+    }
+    settings = {f"FIREFLY_AGENTIC_MEMORY_{name}": value for name, value in block.items()}
+    report = doctor(cwd=tmp_path, **settings)
+    assert (report.code, report.of("warning")) == (Exit.DONE, {})
+    assert report.of("ok")["settings"] == (
+        "the store is files, so these are not used: FIREFLY_AGENTIC_MEMORY_MONGODB_POOL_SIZE, "
+        "FIREFLY_AGENTIC_MEMORY_POSTGRES_URL -> "
+    )
+
+
 def test_what_a_disk_may_have(tmp_path: Path) -> None:
     assert [finding.level for finding in free_space(tmp_path, 2**60)] == [Level.WARNING]
     assert all(finding.level is Level.OK for finding in [*file_system(tmp_path), *free_space(tmp_path, 0)])
@@ -140,7 +157,7 @@ def test_what_a_disk_may_have(tmp_path: Path) -> None:
         (["--url", "file:mistyped"], Exit.UNREACHABLE, "there is no directory"),
         (["--url", "postgresql://u:secret@127.0.0.1:1/x"], Exit.UNREACHABLE, "127.0.0.1"),
         (["--url", "mongodb://u:secret@127.0.0.1:1/", "--timeout", "1"], Exit.UNREACHABLE, "127.0.0.1"),
-        (["--url", "redis://u:secret@h"], Exit.USAGE, "doctor needs a URL"),
+        (["--url", "redis://u:secret@h"], Exit.USAGE, "no store has a URL that starts with 'redis'"),
         ([], Exit.USAGE, "pass --url"),
         (["--url", "memory:", "--timeout", "0"], Exit.USAGE, "--timeout"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from firefly_memory.schema import HEAD, REVISIONS, metadata
 from firefly_memory.stores.sql.administration import Administration, State
 from tests.backends import Place
 from tests.databases import empty_postgresql, execute
+from tests.documentation import ROOT, blocks
 
 PROJECT = Path(__file__).parent / "host_project"
 
@@ -114,10 +116,102 @@ def test_a_database_that_a_store_has_migrated_is_adopted(project: Path, url: str
     assert use(url) == 2
 
 
+def test_what_a_later_version_has_migrated_is_left_as_it_is(project: Path, url: str) -> None:
+    """If this version goes on working with it; if not, Alembic says so."""
+    with connect(url):
+        pass
+    table = "firefly_memory_version" if url.startswith("sqlite") else "firefly_memory.firefly_memory_version"
+    execute(url, f"UPDATE {table} SET version_num = '9999_{HEAD}'")
+    done(project, url, "-n", "both", "upgrade", "heads")
+    assert execute(url, f"SELECT version_num FROM {table}") == [(f"9999_{HEAD}",)]
+    assert use(url) == 1
+
+
+def test_what_a_later_version_has_made_unusable_stops_the_upgrade(project: Path, url: str) -> None:
+    with connect(url):
+        pass
+    table = "firefly_memory_version" if url.startswith("sqlite") else "firefly_memory.firefly_memory_version"
+    execute(url, f"UPDATE {table} SET version_num = '9999'")
+    refused = alembic(project, url, "-n", "both", "upgrade", "heads")
+    assert refused.returncode != 0
+    assert "pip install --upgrade firefly-memory" in refused.stderr
+
+
 def test_the_branch_as_sql(project: Path, url: str) -> None:
     script = done(project, url, "-n", "both", "upgrade", "heads", "--sql")
     execute(url, script)
     assert use(url) == 1
+
+
+BRANCH = Path(firefly_memory.__file__).parent / "alembic_branch"
+FIRST, LATER = (
+    block.text
+    for block in blocks(ROOT / "docs" / "migrations.md")
+    if block.not_run is not None and "alembic revision" in block.text
+)
+
+
+@pytest.fixture
+def new_project(project: Path) -> Path:
+    """An application without a revision yet, whose Alembic is set up as the page says."""
+    (project / "versions" / "0001_orders.py").unlink()
+    ini = project / "alembic.ini"
+    ini.write_text("[alembic]\n" + ini.read_text().partition("[both]\n")[2])
+    return project
+
+
+def run_block(text: str, project: Path, url: str) -> None:
+    for line in text.splitlines():
+        program, *arguments = shlex.split(line)
+        assert program == "alembic"
+        done(project, url, *arguments)
+
+
+def test_the_first_and_a_later_revision_as_the_page_writes_them(new_project: Path, url: str) -> None:
+    ours = {path: path.read_bytes() for path in BRANCH.iterdir() if path.is_file()}
+    run_block(FIRST, new_project, url)
+    assert execute(url, "SELECT count(*) FROM orders") == [(0,)]
+    env = new_project / "env.py"
+    env.write_text(env.read_text().replace("nullable=False))", "nullable=False), Column('price', Integer))"))
+    run_block(LATER, new_project, url)
+    assert execute(url, "SELECT price FROM orders") == []
+    assert len(list((new_project / "versions").glob("*.py"))) == 2
+    assert {path: path.read_bytes() for path in BRANCH.iterdir() if path.is_file()} == ours
+    assert use(url) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["revision", "-m", "first"],
+        ["revision", "-m", "first", "--autogenerate"],
+        ["revision", "-m", "first", "--head", "firefly_memory@head"],
+        ["revision", "-m", "first", "--head", "base", "--version-path", str(BRANCH)],
+        ["merge", f"firefly_{HEAD}", "base", "-m", "both"],
+    ],
+    ids=" ".join,
+)
+def test_a_revision_that_would_be_written_into_the_package_is_refused(
+    arguments: list[str], new_project: Path, tmp_path: Path
+) -> None:
+    there = sorted(BRANCH.iterdir())
+    url = f"sqlite:///{tmp_path}/memory.db"
+    done(new_project, url, "upgrade", "heads")
+    refused = alembic(new_project, url, *arguments)
+    written = set(BRANCH.iterdir()) - set(there)
+    for path in written:  # or this package would be broken from now on
+        path.unlink()
+    assert (refused.returncode != 0, written) == (True, set())
+    assert "--head base --branch-label app --version-path" in " ".join(refused.stdout.split())
+    assert "Traceback" not in refused.stderr
+
+
+def test_revisions_that_were_there_before_the_branch_are_followed_by_name(project: Path, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/memory.db"
+    refused = alembic(project, url, "-n", "both", "revision", "-m", "next")
+    assert "Multiple heads" in refused.stdout
+    done(project, url, "-n", "both", "revision", "-m", "next", "--head", "0001")
+    assert len(list((project / "versions").glob("*_next.py"))) == 1
 
 
 def test_other_schemas_and_the_application_s_own_conditions() -> None:
@@ -141,5 +235,4 @@ def test_include_object_does_the_same() -> None:
 
 
 def test_the_branch_has_every_revision() -> None:
-    branch = Path(firefly_memory.__file__).parent / "alembic_branch"
-    assert sorted(path.stem for path in branch.glob("firefly_*.py")) == [f"firefly_{name}" for name in REVISIONS]
+    assert sorted(path.stem for path in BRANCH.glob("firefly_*.py")) == [f"firefly_{name}" for name in REVISIONS]

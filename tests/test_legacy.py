@@ -104,6 +104,18 @@ def test_the_environment_names_the_new_store_and_files_name_both(place: Place, d
     assert (place.directory / "new").is_dir()
 
 
+def test_the_new_store_may_be_a_mongodb_that_options_name(place: Place) -> None:
+    old = sqlite_whole(place)
+    name = f"legacy_{uuid4().hex}"
+    options = ["--to-database", name, "--to-collection", "mine"]
+    shouted = place.mongodb().replace("mongodb", "MONGODB", 1)
+    assert counts(imported(old, shouted, place.directory, *options)) == COUNTS
+    with MongoDBStore(shouted, database=name, collection="mine") as store:
+        assert entries_of(store) == expected("sqlite")
+    with mongodb(place, name) as documents:
+        documents.client.drop_database(name)
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_an_import_that_was_killed_goes_on_where_it_was(kind: str, place: Place, database: str) -> None:
     total = 20_000

@@ -11,6 +11,7 @@ import pytest
 from firefly_memory import (
     ConfigurationError,
     ConversationMemory,
+    ConversationTurn,
     FileStore,
     InMemoryStore,
     MemoryManager,
@@ -21,6 +22,7 @@ from firefly_memory import (
     WorkingMemory,
 )
 from firefly_memory.settings import read_settings
+from firefly_memory.target import target
 from tests.backends import Place
 
 PREFIX = "FIREFLY_AGENTIC_MEMORY_"
@@ -144,6 +146,41 @@ def test_without_settings_everything_is_in_memory() -> None:
     manager.close_sync()
 
 
+def _summary(turns: list[ConversationTurn]) -> str:
+    return f"{len(turns)} turns"
+
+
+def test_a_summarizer_with_a_threshold_that_nobody_set_is_a_warning() -> None:
+    """The documented default is so small that ten short turns are nine calls of a model."""
+    words = f"more than 10 tokens together.* set {PREFIX}SUMMARIZE_THRESHOLD, for instance to 3000"
+    with pytest.warns(UserWarning, match=words) as warned:
+        manager = MemoryManager.from_config(summarizer=_summary)
+    assert {each.filename for each in warned} == {__file__}
+    assert manager.conversation.summarize_threshold == 10, "the documented default holds"
+    manager.close_sync()
+
+
+async def test_the_asynchronous_one_warns_as_well() -> None:
+    with pytest.warns(UserWarning, match=f"{PREFIX}SUMMARIZE_THRESHOLD"):
+        manager = await MemoryManager.async_from_config(summarizer=_summary)
+    await manager.close()
+
+
+def test_a_threshold_that_somebody_set_or_a_manager_of_one_s_own_is_no_warning(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    MemoryManager.from_config().close_sync()
+    MemoryManager.from_config(summarizer=_summary, summarize_threshold=10).close_sync()
+    (tmp_path / ".env").write_text(f"{PREFIX}SUMMARIZE_THRESHOLD=10\n")
+    MemoryManager.from_config(summarizer=_summary).close_sync()
+    (tmp_path / ".env").unlink()
+    monkeypatch.setenv(f"{PREFIX}SUMMARIZE_THRESHOLD", "10")
+    MemoryManager.from_config(summarizer=_summary).close_sync()
+    with MemoryManager(summarizer=lambda _: pytest.fail("called")) as manager:
+        for _ in range(10):
+            manager.add_turn("chat", "how are you?", "fine, thank you")
+
+
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_every_backend_can_be_configured(asynchronous: bool, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     import asyncio
@@ -173,6 +210,8 @@ def test_every_backend_can_be_configured(asynchronous: bool, place: Place, monke
             MongoDBStore,
         ),
         ({"URL": "sqlite:///by-url.db"}, SQLiteStore),
+        ({"URL": place.postgresql(), "POSTGRES_POOL_SIZE": "3", "POSTGRES_SCHEMA": "configured"}, PostgreSQLStore),
+        ({"URL": place.mongodb(), "MONGODB_DATABASE": "configured", "MONGODB_POOL_SIZE": "3"}, MongoDBStore),
     ]
 
     async def use() -> Any:
@@ -193,7 +232,7 @@ def test_every_backend_can_be_configured(asynchronous: bool, place: Place, monke
                     assert manager.get_fact("k") == 1
             assert isinstance(manager.store, kind)
             assert (manager.conversation.max_tokens, manager.conversation.summarize_threshold) == (5000, 3000)
-            if "SCHEMA" in str(variables):
+            if "configured" in variables.values():
                 assert "configured" in repr(manager.store)
 
 
@@ -234,7 +273,10 @@ def test_a_setting_that_cannot_be_used_is_named_and_no_secret_shown(
 def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"{PREFIX}POSTGRES_URL", "postgresql://user:secret@host/name")
     assert "secret" not in repr(read_settings())
-    assert read_settings().database_url == "postgresql://user:secret@host/name"
+    found = target(read_settings())
+    assert found is not None
+    assert found.url == "postgresql://user:secret@host/name"
+    assert "secret" not in repr(found)
 
 
 def test_the_first_names_of_variables_work_with_a_warning(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

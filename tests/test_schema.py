@@ -258,11 +258,27 @@ def test_the_url_and_the_schema_come_from_the_environment(postgresql: str) -> No
         store.save("n", MemoryEntry())
 
 
+def test_alembic_goes_where_a_manager_goes(postgresql: str) -> None:
+    left_over = {"FIREFLY_AGENTIC_MEMORY_POSTGRES_URL": postgresql}
+    for variables, words in (
+        ({"FIREFLY_AGENTIC_MEMORY_BACKEND": "file"}, "the store is files"),
+        ({"FIREFLY_AGENTIC_MEMORY_URL": "mongodb://h/"}, "the store is MongoDB"),
+        ({"FIREFLY_AGENTIC_MEMORY_BACKEND": "nonsense"}, "FIREFLY_AGENTIC_MEMORY_BACKEND: must be one of"),
+    ):
+        refused = alembic("", "upgrade", "head", environment=left_over | variables)
+        assert refused.returncode != 0
+        assert words in refused.stderr
+        assert "Traceback" not in refused.stderr
+    assert done(postgresql, "current") == "", "nobody has migrated it"
+    done(postgresql.replace("postgresql", "PostgreSQL", 1), "upgrade", "head")
+    assert f"{HEAD} (head)" in done(postgresql, "current")
+
+
 @pytest.mark.parametrize(
     ("url_and_arguments", "words"),
     [
         (("", "upgrade", "head"), "set FIREFLY_AGENTIC_MEMORY_URL"),
-        (("mysql://h/x", "upgrade", "head"), "'mysql' is not PostgreSQL's"),
+        (("mysql://h/x", "upgrade", "head"), "no store has a URL that starts with 'mysql'"),
         (("postgresql://user:s3cret@127.0.0.1:1/x", "upgrade", "head"), "alembic failed"),
         (("sqlite:///x.db?mode=ro", "upgrade", "head"), "no parameters"),
         (("postgresql://h/x", "-x", "schema=a-b", "upgrade", "head"), "cannot be a schema"),

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from firefly_memory import ConversationMemory, EntryStore, MemoryEntry, SchemaMismatchError, connect
+from firefly_memory.cli import main
+from firefly_memory.cli.exits import Exit
 from firefly_memory.schema import HEAD
 from firefly_memory.stores.sql.administration import Administration, State
 from firefly_memory.testing import Check, Colour, checks
@@ -57,7 +59,28 @@ def test_a_start_changes_nothing_there(migrate: bool, expanded: str) -> None:
         use(store)
     with Administration.of(expanded, "firefly_memory", timeout=10) as database:
         assert database.status().revision == LATER
-        assert database.status().state is State.AHEAD
+        assert database.status().state is State.COMPATIBLE
+
+
+@pytest.mark.parametrize("action", [["db", "current"], ["db", "check"], ["doctor"], ["db", "upgrade"]], ids=" ".join)
+def test_the_steps_of_a_pipeline_go_on_there(
+    action: list[str], expanded: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An init container that runs one of them stops no roll-out."""
+    assert main([*action, "--url", expanded]) == Exit.DONE
+    said = capsys.readouterr().out
+    assert LATER in said
+    if action != ["db", "upgrade"]:
+        assert "ahead, compatible" in said
+        assert main([*action, "--url", expanded, "--json"]) == Exit.DONE
+        assert "ahead, compatible" in capsys.readouterr().out
+
+
+def test_a_downgrade_there_is_for_the_version_that_knows_its_revisions(
+    expanded: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["db", "downgrade", "base", "--url", expanded]) == Exit.AHEAD
+    assert LATER in capsys.readouterr().err
 
 
 def use(store: EntryStore) -> None:

@@ -11,7 +11,7 @@ from firefly_memory.conversation import ConversationMemory, Summarizer
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.names import new_entry_id
 from firefly_memory.protocols import MemoryStore
-from firefly_memory.settings import read_settings
+from firefly_memory.settings import PREFIX, read_settings, warn_the_caller
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.custom import adapt
 from firefly_memory.stores.memory import InMemoryStore
@@ -19,6 +19,9 @@ from firefly_memory.tokens import TokenEstimator
 from firefly_memory.turns import ConversationTurn
 from firefly_memory.twins import Openable, documented
 from firefly_memory.working import WorkingMemory
+
+_REALISTIC_THRESHOLD = 3000
+"""What to set where the documented default, 10, was meant to be replaced."""
 
 
 @documented
@@ -200,6 +203,13 @@ def _configured(options: dict[str, Any]) -> dict[str, Any]:
             "from_config() opens the store itself; for one of your own there is MemoryManager(store=…)"
         )
     settings = read_settings()
+    threshold_is_set = "summarize_threshold" in options or "summarize_threshold" in settings.model_fields_set
+    if options.get("summarizer") is not None and not threshold_is_set:
+        warn_the_caller(
+            f"the summarizer is called as soon as the turns of a conversation have more than "
+            f"{settings.summarize_threshold} tokens together, which is nearly always: "
+            f"set {PREFIX}SUMMARIZE_THRESHOLD, for instance to {_REALISTIC_THRESHOLD}"
+        )
     return {
         "max_conversation_tokens": settings.max_conversation_tokens,
         "summarize_threshold": settings.summarize_threshold,

@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import quote
 
 from dotenv import dotenv_values
 from pydantic import Field, SecretStr, ValidationError
@@ -17,19 +16,19 @@ from pydantic_settings.sources import DotEnvSettingsSource, EnvSettingsSource
 
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.schema import POSTGRESQL_SCHEMA
+from firefly_memory.store_urls import DIRECTORY, Kind
 
 PREFIX = "FIREFLY_AGENTIC_MEMORY_"
 EARLIER_PREFIX = "FIREFLY_GENAI_MEMORY_"
 ENV_FILE = ".env"
 _LIBRARIES = {"firefly_memory", "pydantic", "pydantic_settings"}
 
-BACKENDS = ("in_memory", "file", "sqlite", "postgres", "mongodb")
-
 
 class MemorySettings(BaseSettings):
     """Settings from variables that start with ``FIREFLY_AGENTIC_MEMORY_``, of the process or of a file ``.env``.
 
-    ``url``, or the file ``url_file`` that has it, takes the place of ``backend`` and the other URLs and paths.
+    ``url``, or the file ``url_file`` that has it, names a store of any kind: in place of ``backend``, or in agreement
+    with it and with the other URLs and paths.
     """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_file=ENV_FILE, extra="ignore", hide_input_in_errors=True)
@@ -40,7 +39,7 @@ class MemorySettings(BaseSettings):
     max_conversation_tokens: int = Field(128_000, ge=1)
     summarize_threshold: int = Field(10, ge=0)
     summary_model: str | None = None
-    file_dir: str = ".firefly_memory"
+    file_dir: str = DIRECTORY
     sqlite_path: str | None = None
     postgres_url: SecretStr | None = None
     postgres_pool_size: int = Field(10, ge=1)
@@ -55,20 +54,16 @@ class MemorySettings(BaseSettings):
 
     @property
     def store_url(self) -> str | None:
-        """``url``, or what is in ``url_file``."""
-        if self.url is not None:
-            return self.url.get_secret_value()
-        return None if self.url_file is None else read_url_file(self.url_file)
-
-    @property
-    def database_url(self) -> str | None:
-        """The database to work on, as a URL: that of the backend, or the documented PostgreSQL one."""
-        if self.store_url is not None:
-            return self.store_url
-        if self.backend == "sqlite" and self.sqlite_path:
-            return f"sqlite:///{quote(self.sqlite_path)}"
-        url = self.mongodb_url if self.backend == "mongodb" else self.postgres_url
-        return None if url is None else url.get_secret_value()
+        """``url``, or what is in ``url_file``; ``ConfigurationError`` if both are set and differ."""
+        url = None if self.url is None else self.url.get_secret_value()
+        if self.url_file is None:
+            return url
+        in_file = read_url_file(self.url_file)
+        if url not in (None, in_file):
+            raise ConfigurationError(
+                f"{variable('url_file')} contradicts {variable('url')}: unset one of them, or let both say the same"
+            )
+        return in_file
 
     @classmethod
     def settings_customise_sources(
@@ -102,11 +97,8 @@ class _EarlierNames(PydanticBaseSettingsSource):
     def __call__(self) -> dict[str, Any]:
         found = {name: value for name, value in self._source().items() if name in MemorySettings.model_fields}
         for name in found:
-            warnings.warn(
-                f"{EARLIER_PREFIX}{name.upper()} is now called {PREFIX}{name.upper()}",
-                DeprecationWarning,
-                stacklevel=_levels_to_the_caller(),
-            )
+            now = f"{PREFIX}{name.upper()}"
+            warn_the_caller(f"{EARLIER_PREFIX}{name.upper()} is now called {now}", DeprecationWarning)
         return found
 
 
@@ -129,18 +121,23 @@ def read_settings() -> MemorySettings:
     except UnicodeDecodeError as exc:
         raise ConfigurationError(f"the file {ENV_FILE} is not UTF-8: {exc}") from None
     except ValidationError as exc:
-        problems = "; ".join(f"{_variable(error['loc'])}: {_problem(error)}" for error in exc.errors())
+        problems = "; ".join(f"{variable(str(error['loc'][0]))}: {_problem(error)}" for error in exc.errors())
         raise ConfigurationError(problems) from None
 
 
-def _variable(location: tuple[int | str, ...]) -> str:
-    name = str(location[0]).upper()
-    known = {variable.upper() for variable in (*os.environ, *dotenv_values(ENV_FILE))}
+def variable(setting: str) -> str:
+    """The variable that a setting is read from: the one that is set, under its present name or an earlier one."""
+    name = setting.upper()
+    known = {each.upper() for each in (*os.environ, *dotenv_values(ENV_FILE))}
     return next((p + name for p in (PREFIX, EARLIER_PREFIX) if p + name in known), PREFIX + name)
 
 
+def warn_the_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """A warning that points at whoever asked for settings: by default Python hides what libraries are warned of."""
+    warnings.warn(message, category, stacklevel=_levels_to_the_caller())
+
+
 def _levels_to_the_caller() -> int:
-    """The ``stacklevel`` of whoever asked for settings: by default Python hides what libraries are warned of."""
     frame, level = inspect.currentframe(), 0
     while frame is not None and frame.f_globals["__name__"].partition(".")[0] in _LIBRARIES:
         frame, level = frame.f_back, level + 1
@@ -149,5 +146,5 @@ def _levels_to_the_caller() -> int:
 
 def _problem(error: Mapping[str, Any]) -> str:
     if error["type"] == "literal_error":
-        return f"must be one of {', '.join(BACKENDS)}"
+        return f"must be one of {', '.join(Kind)}"
     return str(error["msg"])

@@ -14,7 +14,7 @@ from firefly_memory.archive import Progress, export_jsonl, import_jsonl
 from firefly_memory.archive_items import Counts
 from firefly_memory.cli.output import in_words
 from firefly_memory.cli.progress import progress_bar
-from firefly_memory.cli.target import add_url, add_without_dialogues, opened_store
+from firefly_memory.cli.target import add_target, add_without_dialogues, opened_store
 from firefly_memory.errors import ConfigurationError
 
 
@@ -25,7 +25,7 @@ def add_to(commands: Any) -> None:
         description="Write all live entries and all conversations, those of pydantic-ai's ConversationStore included, "
         "to a file of JSON Lines, in constant memory. Nothing in the store is changed.",
     )
-    add_url(export)
+    add_target(export)
     export.add_argument("file", nargs="?", default="-", help="the file to write, by default the standard output")
     export.add_argument("--no-messages", action="store_true", help="leave out all messages, keep the texts of turns")
     add_without_dialogues(export)
@@ -37,7 +37,7 @@ def add_to(commands: Any) -> None:
         description="Save what `firefly-memory export` wrote. Importing the same again changes nothing, so an import "
         "that broke off is simply started again. Entries take the place of those with their ids.",
     )
-    add_url(imports)
+    add_target(imports)
     imports.add_argument("file", nargs="?", default="-", help="the file to read, by default the standard input")
     add_without_dialogues(imports)
     imports.add_argument("--quiet", action="store_true", help="no progress bar and no summary")

@@ -9,18 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from firefly_memory.by_url import connect
 from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import in_words, show
 from firefly_memory.cli.progress import progress_bar
-from firefly_memory.cli.target import add_without_dialogues
+from firefly_memory.cli.target import add_without_dialogues, given_beside
+from firefly_memory.configured import store_of
 from firefly_memory.copying import Copy, Progress, copy_store
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.settings import read_url_file
+from firefly_memory.settings import read_settings, read_url_file
 from firefly_memory.stores.base import EntryStore
-
-_OPTIONS = {"schema_name": "postgresql", "database": "mongodb", "collection": "mongodb"}
-"""What a store may be told beside its URL, and by which scheme it is known."""
+from firefly_memory.target import Target, target
 
 
 def add_to(commands: Any) -> None:
@@ -35,7 +33,7 @@ def add_to(commands: Any) -> None:
         where = copy.add_mutually_exclusive_group(required=True)
         where.add_argument(f"--{side}", dest=f"{side}_url", metavar="URL", help=f"{what}, such as sqlite:///memory.db")
         where.add_argument(f"--{side}-file", type=Path, metavar="FILE", help="a file that has its URL in it")
-        copy.add_argument(f"--{side}-schema", metavar="NAME", dest=f"{side}_schema_name", help="its PostgreSQL schema")
+        copy.add_argument(f"--{side}-schema", metavar="NAME", help="its PostgreSQL schema")
         copy.add_argument(f"--{side}-database", metavar="NAME", help="its MongoDB database")
         copy.add_argument(f"--{side}-collection", metavar="NAME", help="its MongoDB collection of entries")
     copy.add_argument(
@@ -51,14 +49,15 @@ def add_to(commands: Any) -> None:
 
 
 def _copy(arguments: argparse.Namespace) -> int:
-    source, target = _store(arguments, "from", migrate=False), _store(arguments, "to")
-    if _is_same(source, target):
+    one, other = _target(arguments, "from"), _target(arguments, "to")
+    source, into = store_of(one, **({"migrate": False} if "migrate" in one.options else {})), store_of(other)
+    if _is_same(source, into):
         raise ConfigurationError("--from and --to name the same store")
     if source.path is not None and not source.path.exists():
         raise ConfigurationError(f"there is no {source.path}")
-    with source, target, _progress(arguments) as progress:
+    with source, into, _progress(arguments) as progress:
         result = copy_store(
-            source, target, merge=arguments.merge, dialogues=not arguments.without_dialogues, progress=progress
+            source, into, merge=arguments.merge, dialogues=not arguments.without_dialogues, progress=progress
         )
     if not arguments.quiet or arguments.json:
         show(arguments, _as_json(result), _lines(result))
@@ -68,21 +67,12 @@ def _copy(arguments: argparse.Namespace) -> int:
     return Exit.FAILED
 
 
-def _store(arguments: argparse.Namespace, side: str, *, migrate: bool = True) -> EntryStore:
+def _target(arguments: argparse.Namespace, side: str) -> Target:
     file = getattr(arguments, f"{side}_file")
     url = getattr(arguments, f"{side}_url") if file is None else read_url_file(file)
-    scheme = url.partition(":")[0].lower().partition("+")[0]
-    scheme = "postgresql" if scheme == "postgres" else scheme
-    options: dict[str, Any] = {}
-    for name, kind in _OPTIONS.items():
-        value = getattr(arguments, f"{side}_{name}")
-        if value is not None:
-            if scheme != kind:
-                raise ConfigurationError(f"--{side}-{name.removesuffix('_name')} is for {kind} only")
-            options[name] = value
-    if not migrate and scheme not in ("file", "memory"):  # which have nothing to migrate, and no such option
-        options["migrate"] = False
-    return connect(url, **options)
+    found = target(read_settings(), given_beside(url, arguments, f"--{side}-{{}}"))
+    assert found is not None
+    return found
 
 
 def _is_same(one: EntryStore, other: EntryStore) -> bool:

@@ -11,21 +11,28 @@ from firefly_memory import schema
 from firefly_memory.cli import legacy
 from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import show
-from firefly_memory.cli.target import add_url, target_url
+from firefly_memory.cli.target import add_target, target_if_any, target_of
+from firefly_memory.configured import store_of
 from firefly_memory.errors import ConfigurationError
+<<<<<<< HEAD
 from firefly_memory.settings import PREFIX, read_settings
 from firefly_memory.stores.findings import MISSING, Difference
+=======
+from firefly_memory.settings import read_settings
+from firefly_memory.store_urls import Kind
+from firefly_memory.target import Target
+>>>>>>> commands
 
 if TYPE_CHECKING:
     from firefly_memory.stores.sql.administration import Administration, Status
 
 _CODES = f"""
 exit codes:
-  {Exit.DONE}  done; for current and check: the schema is at the newest revision
+  {Exit.DONE}  done; for current and check: the schema is at the newest revision, or ahead and compatible
   {Exit.FAILED}  it could not be done
   {Exit.USAGE}  the command was called wrongly
   {Exit.BEHIND}  the schema is missing or behind: run `firefly-memory db upgrade`
-  {Exit.AHEAD}  the schema is ahead: a newer version of firefly-memory migrated it
+  {Exit.AHEAD}  the schema is ahead, and this version cannot use it: a newer firefly-memory migrated it
   {Exit.DRIFT}  something is not as it should be (check, doctor)
   {Exit.UNREACHABLE}  the database cannot be reached
   {Exit.BUSY}  somebody else holds a lock for too long; nothing was changed, try again
@@ -73,10 +80,7 @@ def _action(
         epilog=_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_url(action)
-    action.add_argument(
-        "--schema", help=f"the PostgreSQL schema, by default {schema.POSTGRESQL_SCHEMA} or {PREFIX}POSTGRES_SCHEMA"
-    )
+    add_target(action)
     action.add_argument("--json", action="store_true", help="print a JSON object")
     if database:
         action.add_argument(
@@ -98,26 +102,37 @@ def _add_waiting(action: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def _administration(arguments: argparse.Namespace) -> Iterator[Administration]:
-    if _is_mongodb(arguments):
+    found = target_of(arguments)
+    if found.kind is Kind.MONGODB:
         raise ConfigurationError("MongoDB has no revisions; `upgrade` makes its indexes, `check` looks for them")
+    if _has_no_schema(found):
+        raise ConfigurationError(_no_schema(found))
     from firefly_memory.stores.sql.administration import Administration
 
     with Administration.of(
-        target_url(arguments),
-        _schema(arguments),
+        found.url,
+        found.options.get("schema_name", schema.POSTGRESQL_SCHEMA),
         timeout=arguments.timeout,
         lock_timeout=getattr(arguments, "lock_timeout", 5.0),
     ) as administration:
         yield administration
 
 
-def _schema(arguments: argparse.Namespace) -> str:
-    return arguments.schema or read_settings().postgres_schema
+def _has_no_schema(found: Target) -> bool:
+    return found.kind in (Kind.FILE, Kind.IN_MEMORY)
+
+
+def _no_schema(found: Target) -> str:
+    return f"a store in {found.kind.in_words} has no schema: there is nothing to migrate"
 
 
 def _upgrade(arguments: argparse.Namespace) -> int:
-    if _is_mongodb(arguments):
+    found = target_of(arguments)
+    if found.kind is Kind.MONGODB:
         return _make_indexes(arguments)
+    if _has_no_schema(found):
+        show(arguments, {"ran": [], "revision": None}, [_no_schema(found)])
+        return Exit.DONE
     with _administration(arguments) as database:
         ran = database.upgrade(arguments.revision)
         revision = database.status().revision
@@ -136,6 +151,8 @@ def _downgrade(arguments: argparse.Namespace) -> int:
 
 
 def _current(arguments: argparse.Namespace) -> int:
+    if _has_no_schema(target_of(arguments)):
+        return _nothing_to_compare(arguments)
     with _administration(arguments) as database:
         status = database.status()
     show(arguments, _as_json(status), [_in_words(status)])
@@ -152,8 +169,11 @@ def _history(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    if _is_mongodb(arguments):
+    found_store = target_of(arguments)
+    if found_store.kind is Kind.MONGODB:
         return _check_indexes(arguments)
+    if _has_no_schema(found_store):
+        return _nothing_to_compare(arguments)
     with _administration(arguments) as database:
         status, found = database.differences()
     lines = [_in_words(status), *_differences_in_words(found)]
@@ -163,13 +183,20 @@ def _check(arguments: argparse.Namespace) -> int:
     return Exit.DRIFT if found else _code(status)
 
 
+def _nothing_to_compare(arguments: argparse.Namespace) -> int:
+    nothing: dict[str, Any] = {"revision": None, "head": None, "state": "no schema", "pending": [], "differences": []}
+    show(arguments, nothing, [_no_schema(target_of(arguments))])
+    return Exit.DONE
+
+
 def _sql(arguments: argparse.Namespace) -> int:
     from firefly_memory.stores.sql.administration import script
 
     start, colon, end = arguments.range.partition(":")
     if not colon:
         raise ConfigurationError(f"{arguments.range!r} is no range; write FROM:TO, such as base:head or 0001:0002")
-    text = script(_dialect(arguments), _schema(arguments), start or "base", end or "head")
+    dialect, schema_name = _written_for(arguments)
+    text = script(dialect, schema_name, start or "base", end or "head")
     show(arguments, {"sql": text}, [text.rstrip()])
     return Exit.DONE
 
@@ -177,9 +204,10 @@ def _sql(arguments: argparse.Namespace) -> int:
 def _grants(arguments: argparse.Namespace) -> int:
     from firefly_memory.stores.sql.administration import grants
 
-    if _dialect(arguments) != "postgresql":
+    dialect, schema_name = _written_for(arguments)
+    if dialect != "postgresql":
         raise ConfigurationError("only PostgreSQL has roles to grant to; whoever may write the SQLite file may use it")
-    statements = grants(arguments.role, _schema(arguments))
+    statements = grants(arguments.role, schema_name)
     show(arguments, {"statements": statements}, statements)
     return Exit.DONE
 
@@ -192,33 +220,38 @@ def _stamp(arguments: argparse.Namespace) -> int:
     return Exit.DONE
 
 
-def _dialect(arguments: argparse.Namespace) -> str:
+def _written_for(arguments: argparse.Namespace) -> tuple[str, str]:
+    """The dialect and the schema that statements are printed for: PostgreSQL's, unless something else is named."""
     chosen = getattr(arguments, "dialect", None)
-    if chosen:
-        return str(chosen)
-    url = target_url(arguments, needed=False)
-    return "sqlite" if url is not None and url.lower().startswith("sqlite") else "postgresql"
-
-
-def _is_mongodb(arguments: argparse.Namespace) -> bool:
-    return target_url(arguments).startswith("mongodb")
+    if chosen is not None and arguments.url is None and arguments.url_file is None:
+        return chosen, arguments.schema or read_settings().postgres_schema
+    found = target_if_any(arguments)
+    if found is None:
+        return "postgresql", arguments.schema or read_settings().postgres_schema
+    if found.kind not in (Kind.SQLITE, Kind.POSTGRES):
+        raise ConfigurationError(f"statements are for SQLite and PostgreSQL, and the store is {found.kind.in_words}")
+    dialect = "sqlite" if found.kind is Kind.SQLITE else "postgresql"
+    return chosen or dialect, found.options.get("schema_name", schema.POSTGRESQL_SCHEMA)
 
 
 def _make_indexes(arguments: argparse.Namespace) -> int:
-    from firefly_memory.by_url import connect
-
-    with connect(target_url(arguments), timeout=arguments.timeout):
+    with store_of(target_of(arguments), timeout=arguments.timeout, migrate=True):
         pass
     show(arguments, {"indexes": "there"}, ["every index is there"])
     return Exit.DONE
 
 
 def _check_indexes(arguments: argparse.Namespace) -> int:
+<<<<<<< HEAD
     from firefly_memory.stores.mongodb.examination import index_differences
     from firefly_memory.stores.mongodb.store import MongoDBStore
+=======
+    from firefly_memory.errors import SchemaMismatchError
+>>>>>>> commands
 
     store = MongoDBStore(target_url(arguments), timeout=arguments.timeout, migrate=False)
     try:
+<<<<<<< HEAD
         found = index_differences(store)
     finally:
         store.close_sync()
@@ -236,6 +269,15 @@ def _differences_in_words(found: list[Difference]) -> list[str]:
 
 def _differences_as_json(found: list[Difference]) -> list[dict[str, str]]:
     return [{"what": each.what, "found": each.found, "expected": each.expected, "mend": each.mend} for each in found]
+=======
+        with store_of(target_of(arguments), timeout=arguments.timeout, migrate=False):
+            pass
+    except SchemaMismatchError as error:
+        show(arguments, {"indexes": str(error)}, [str(error)])
+        return Exit.BEHIND
+    show(arguments, {"indexes": "there"}, ["every index is there"])
+    return Exit.DONE
+>>>>>>> commands
 
 
 def _as_json(status: Status) -> dict[str, Any]:
@@ -253,9 +295,11 @@ def _in_words(status: Status) -> str:
             return f"{status.revision} (head)"
         case "behind":
             return f"{status.revision or 'no schema'}; missing: {', '.join(status.pending)}"
+        case "ahead, compatible":
+            return f"{status.revision} ({status.state.value}): this version of firefly-memory works with it"
         case _:
             return f"{status.revision}; this version of firefly-memory knows revisions up to {schema.HEAD}"
 
 
 def _code(status: Status) -> int:
-    return {"current": Exit.DONE, "behind": Exit.BEHIND, "ahead": Exit.AHEAD}[status.state.value]
+    return {"behind": Exit.BEHIND, "ahead": Exit.AHEAD}.get(status.state.value, Exit.DONE)

@@ -7,15 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
 
 from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import show
-from firefly_memory.cli.target import add_url, target_url
-from firefly_memory.errors import ConfigurationError
+from firefly_memory.cli.target import add_target, target_of
 from firefly_memory.options import seconds
-from firefly_memory.settings import MemorySettings, read_settings
-from firefly_memory.stores.findings import Finding, Level, warning
+from firefly_memory.store_urls import Kind, directory_in
+from firefly_memory.stores.findings import Finding, Level, ok, warning
+from firefly_memory.target import Target
 
 
 def add_to(commands: Any) -> None:
@@ -26,9 +25,7 @@ def add_to(commands: Any) -> None:
         f"is changed. Ends with {Exit.DRIFT} if there is a problem, with {Exit.UNREACHABLE} if the store cannot be "
         "reached.",
     )
-    add_url(doctor)
-    for name, what in (("schema", "PostgreSQL schema"), ("database", "MongoDB database"), ("collection", "collection")):
-        doctor.add_argument(f"--{name}", metavar="NAME", help=f"the {what}, by default as configured")
+    add_target(doctor)
     doctor.add_argument("--timeout", type=float, default=10.0, metavar="SECONDS", help="for the server (10)")
     doctor.add_argument("--json", action="store_true", help="print a JSON object")
     doctor.set_defaults(run=_doctor)
@@ -36,8 +33,8 @@ def add_to(commands: Any) -> None:
 
 def _doctor(arguments: argparse.Namespace) -> int:
     seconds("--timeout", arguments.timeout)
-    settings = read_settings()
-    findings = list(_examined(_url(arguments, settings), arguments, settings))
+    found = target_of(arguments)
+    findings = [*_examined(found, arguments.timeout), *_unused(found)]
     counts = Counter(finding.level for finding in findings)
     numbers = {level.value: counts[level] for level in Level}
     details = [{"level": f.level.value, "what": f.what, "found": f.found, "do": f.do} for f in findings]
@@ -45,47 +42,36 @@ def _doctor(arguments: argparse.Namespace) -> int:
     return Exit.DRIFT if counts[Level.PROBLEM] else Exit.DONE
 
 
-def _url(arguments: argparse.Namespace, settings: MemorySettings) -> str:
-    given = arguments.url or arguments.url_file or settings.store_url
-    if given is None and settings.backend == "file":
-        return f"file:{quote(settings.file_dir)}"
-    return target_url(arguments)
-
-
-def _examined(url: str, arguments: argparse.Namespace, settings: MemorySettings) -> Iterator[Finding]:
+def _examined(store: Target, timeout: float) -> Iterator[Finding]:
     # Each examination is imported when it is wanted: the others' drivers may not be installed.
-    scheme, colon, rest = url.partition(":")
-    match scheme.lower().partition("+")[0] if colon else "":
-        case "sqlite":
+    options = store.options
+    match store.kind:
+        case Kind.SQLITE:
             from firefly_memory.stores.sql.sqlite import examination as of_sqlite
 
-            return of_sqlite.examine(url, timeout=arguments.timeout)
-        case "postgresql" | "postgres":
+            return of_sqlite.examine(store.url, timeout=timeout)
+        case Kind.POSTGRES:
             from firefly_memory.stores.sql.postgresql import examination as of_postgresql
 
+            pool_size, pooler = options["pool_size"], options["pooler"]
             return of_postgresql.examine(
-                url,
-                arguments.schema or settings.postgres_schema,
-                timeout=arguments.timeout,
-                pool_size=settings.postgres_pool_size,
-                pooler=settings.postgres_pooler,
+                store.url, options["schema_name"], timeout=timeout, pool_size=pool_size, pooler=pooler
             )
-        case "mongodb":
+        case Kind.MONGODB:
             from firefly_memory.stores.mongodb import examination as of_mongodb
 
-            return of_mongodb.examine(
-                url,
-                arguments.database or settings.mongodb_database,
-                arguments.collection or settings.mongodb_collection,
-                timeout=arguments.timeout,
-            )
-        case "file":
+            return of_mongodb.examine(store.url, options["database"], options["collection"], timeout=timeout)
+        case Kind.FILE:
             from firefly_memory.stores import file_examination
 
-            return file_examination.examine(Path(unquote(rest.removeprefix("//")) or ".firefly_memory").absolute())
-        case "memory":
+            return file_examination.examine(Path(directory_in(store.url)).absolute())
+        case Kind.IN_MEMORY:
             return iter([warning("store", "it is in memory and ends with the process", "use another one to keep it")])
-    raise ConfigurationError("doctor needs a URL such as sqlite:///memory.db, postgresql://host/name or file:directory")
+
+
+def _unused(store: Target) -> Iterator[Finding]:
+    if store.unused:
+        yield ok("settings", f"the store is {store.kind.in_words}, so these are not used: {', '.join(store.unused)}")
 
 
 def _in_words(findings: list[Finding]) -> Iterator[str]:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from firefly_memory.by_url import connect
 from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import show
 from firefly_memory.cli.progress import progress_bar
-from firefly_memory.cli.target import add_url, target_url
-from firefly_memory.configured import configured_store
+from firefly_memory.cli.target import add_target, target_of
+from firefly_memory.configured import store_of
 from firefly_memory.legacy.importing import Counts, import_rows
 from firefly_memory.legacy.sources import Where, legacy_source
-from firefly_memory.settings import MemorySettings, read_settings, read_url_file
+from firefly_memory.schema import POSTGRESQL_SCHEMA
+from firefly_memory.settings import read_url_file
+from firefly_memory.store_urls import Kind
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.memory import InMemoryStore
+from firefly_memory.target import Target
 
 _EPILOG = f"""
 exit codes:
@@ -29,6 +31,8 @@ exit codes:
   {Exit.UNREACHABLE}  one of the places cannot be reached
   {Exit.BUSY}  somebody else holds a lock for too long, or a place does not answer; try again
 """
+
+_OPTION = "--to-{}"  # --database and --collection are of the old place
 
 
 def add_to(actions: Any) -> None:
@@ -48,8 +52,7 @@ def add_to(actions: Any) -> None:
     old.add_argument("--database", metavar="NAME", help="of MongoDB, by default that of the URL or a documented one")
     old.add_argument("--collection", metavar="NAME", help="of MongoDB, by default entries or firefly_memory")
     new = parser.add_argument_group("the new store")
-    add_url(new)  # type: ignore[arg-type] # a group takes arguments as a parser does
-    new.add_argument("--schema", help="its PostgreSQL schema, as for the other commands")
+    add_target(new, _OPTION, schema="--schema")
     parser.add_argument("--dry-run", action="store_true", help="read and judge everything, write nothing")
     parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="for the servers (60)")
     parser.add_argument("--json", action="store_true", help="print a JSON object")
@@ -79,34 +82,29 @@ def _run(arguments: argparse.Namespace) -> int:
 @contextmanager
 def _new_store(arguments: argparse.Namespace) -> Iterator[EntryStore]:
     """The store to save into; for a dry run an empty one, where there is none yet."""
-    settings = read_settings()
-    url = target_url(arguments, needed=settings.backend != "file")
-    if url is not None and url.lower().startswith(("sqlite", "postgres", "mongodb")):
-        store, is_there = _new_database(url, arguments, settings)
-    else:
-        store = configured_store(settings) if url is None else connect(url)
-        is_there = store.path is None or store.path.exists()
+    new = target_of(arguments, _OPTION)
+    options: dict[str, Any] = {} if new.kind is Kind.IN_MEMORY else {"timeout": arguments.timeout}
+    if "migrate" in new.options and arguments.dry_run:
+        options["migrate"] = False
+    store = store_of(new, **options)
+    is_there = (store.path is None or store.path.exists()) and _was_here(new, arguments.timeout)
     with InMemoryStore() if arguments.dry_run and not is_there else store as opened:
         yield opened
 
 
-def _new_database(url: str, arguments: argparse.Namespace, settings: MemorySettings) -> tuple[EntryStore, bool]:
-    """The store, and whether this library was there before; an error if something else is in its place."""
-    options: dict[str, Any] = {"migrate": settings.migrate and not arguments.dry_run, "timeout": arguments.timeout}
-    check: Callable[..., bool]
-    if url.startswith("mongodb"):
-        from firefly_memory.legacy.documents import check_collection as check
+def _was_here(new: Target, timeout: float) -> bool:
+    """Whether this library was there before; an error if something else is in its place."""
+    match new.kind:
+        case Kind.MONGODB:
+            from firefly_memory.legacy.documents import check_collection
 
-        place = {"database": settings.mongodb_database, "collection": settings.mongodb_collection}
-    else:
-        from firefly_memory.legacy.tables import check_schema as check
+            return check_collection(new.url, new.options["database"], new.options["collection"], timeout=timeout)
+        case Kind.SQLITE | Kind.POSTGRES:
+            from firefly_memory.legacy.tables import check_schema
 
-        place = {"schema_name": arguments.schema or settings.postgres_schema}
-    if not url.lower().startswith("sqlite"):
-        options |= place
-    store = connect(url, **options)
-    is_there = store.path is None or store.path.exists()
-    return store, is_there and check(url, **place, timeout=arguments.timeout)
+            return check_schema(new.url, new.options.get("schema_name", POSTGRESQL_SCHEMA), timeout=timeout)
+        case _:
+            return True
 
 
 def _in_words(name: str, counts: Counts, *, dry_run: bool) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Which store or database a command works on."""
+"""Which store or database a command works on: what its options say, then what the environment says."""
 
 from __future__ import annotations
 
@@ -6,17 +6,27 @@ import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import overload
+from typing import Any
 
-from firefly_memory.by_url import connect
-from firefly_memory.configured import configured_store, url_options
+from firefly_memory.configured import store_of
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.schema import POSTGRESQL_SCHEMA
 from firefly_memory.settings import PREFIX, read_settings, read_url_file
 from firefly_memory.stores.base import EntryStore
+from firefly_memory.target import Given, Target, target
+
+_PLACES = {
+    "schema": f"the PostgreSQL schema, by default {PREFIX}POSTGRES_SCHEMA or {POSTGRESQL_SCHEMA}",
+    "database": f"the MongoDB database, by default that of the URL, {PREFIX}MONGODB_DATABASE or firefly_memory",
+    "collection": f"the MongoDB collection of entries, by default {PREFIX}MONGODB_COLLECTION or entries",
+}
 
 
-def add_url(parser: argparse.ArgumentParser) -> None:
-    """The options that name a store. Without them the environment does."""
+def add_target(parser: Any, option: str = "--{}", **also: str) -> None:
+    """The options that name a store, on a parser or a group of one. Without them the environment does.
+
+    ``option`` is how those beside the URL are called, ``also`` another name for one of them.
+    """
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--url",
@@ -26,6 +36,8 @@ def add_url(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--url-file", type=Path, metavar="FILE", help="a file that has the URL in it, such as a mounted secret"
     )
+    for name, what in _PLACES.items():
+        parser.add_argument(option.format(name), *also.get(name, "").split(), metavar="NAME", help=what)
 
 
 def add_without_dialogues(command: argparse.ArgumentParser) -> None:
@@ -36,38 +48,37 @@ def add_without_dialogues(command: argparse.ArgumentParser) -> None:
     )
 
 
+def target_if_any(arguments: argparse.Namespace, option: str = "--{}") -> Target | None:
+    """The store that a command is about, or ``None`` where nothing names one."""
+    url = arguments.url or None
+    if arguments.url_file is not None:
+        url = read_url_file(arguments.url_file)
+    return target(read_settings(), given_beside(url, arguments, option))
+
+
+def given_beside(url: str | None, arguments: argparse.Namespace, option: str) -> Given:
+    """What the options say."""
+    schema_name, database, collection = (
+        getattr(arguments, option.format(name).strip("-").replace("-", "_")) for name in _PLACES
+    )
+    return Given(url, schema_name, database, collection, option=option)
+
+
+def target_of(arguments: argparse.Namespace, option: str = "--{}") -> Target:
+    """The store that a command is about; ``ConfigurationError`` where nothing names one."""
+    found = target_if_any(arguments, option)
+    if found is None:
+        raise ConfigurationError(
+            f"no store: pass --url or --url-file, or set {PREFIX}URL, {PREFIX}URL_FILE or {PREFIX}BACKEND"
+        )
+    return found
+
+
 @contextmanager
 def opened_store(arguments: argparse.Namespace, *, existing: bool = False) -> Iterator[EntryStore]:
     """``existing`` is for commands that only read: they shall not make a file whose name was mistyped."""
-    url = _given(arguments)
-    if url is not None:
-        store = connect(url, **url_options(url, read_settings()))
-    else:
-        settings = read_settings()
-        if settings.store_url is None and settings.backend == "in_memory":
-            raise ConfigurationError(f"no store: pass --url, or set {PREFIX}URL or {PREFIX}BACKEND")
-        store = configured_store(settings)
+    store = store_of(target_of(arguments))
     if existing and store.path is not None and not store.path.exists():
         raise ConfigurationError(f"there is no {store.path}")
     with store:
         yield store
-
-
-@overload
-def target_url(arguments: argparse.Namespace) -> str: ...
-@overload
-def target_url(arguments: argparse.Namespace, *, needed: bool) -> str | None: ...
-def target_url(arguments: argparse.Namespace, *, needed: bool = True) -> str | None:
-    """The URL of the database that a command is about."""
-    url = _given(arguments) or read_settings().database_url
-    if url is None and needed:
-        raise ConfigurationError(
-            f"no database: pass --url or --url-file, or set {PREFIX}URL, {PREFIX}URL_FILE or {PREFIX}POSTGRES_URL"
-        )
-    return url
-
-
-def _given(arguments: argparse.Namespace) -> str | None:
-    if arguments.url_file is not None:
-        return read_url_file(arguments.url_file)
-    return arguments.url or None

@@ -41,6 +41,6 @@ def check_collection(url: str, database: str, collection: str, *, timeout: float
         if places.has_others(database, collection):
             raise ConfigurationError(
                 f"the collection {database}.{collection} has documents already that this library has not made; rename "
-                "it, or choose another one for the new store with FIREFLY_AGENTIC_MEMORY_MONGODB_COLLECTION"
+                "it, or choose another one for the new store with --to-collection"
             )
         return places.is_ours(database, collection)

@@ -155,7 +155,7 @@ class OwnClients(MongoDatabase, ForkAware):
     ) -> None:
         milliseconds = int(seconds("timeout", timeout) * 1000)
         self._arguments: dict[str, Any] = {
-            "host": url,
+            "host": _in_small_letters(url),
             "maxPoolSize": at_least(1, "pool_size", pool_size),
             "timeoutMS": milliseconds,
             "serverSelectionTimeoutMS": milliseconds,
@@ -264,8 +264,14 @@ def _cut_client(connection: Connection, loop: asyncio.AbstractEventLoop) -> None
     cut_client(connection.client, loop)
 
 
+def _in_small_letters(url: str) -> str:
+    """``url`` with its scheme as PyMongo wants it."""
+    scheme, separator, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
+    return f"{scheme.lower()}{separator}{rest}"
+
+
 def _masked(url: str) -> str:
-    if not isinstance(url, str) or not url.startswith(("mongodb://", "mongodb+srv://")):
+    if not isinstance(url, str) or not url.lower().startswith(("mongodb://", "mongodb+srv://")):
         raise ConfigurationError("a MongoDB URL starts with mongodb:// or mongodb+srv://")
     parts = urlsplit(url)
     credentials, at, servers = parts.netloc.rpartition("@")

@@ -25,6 +25,8 @@ class State(Enum):
 
     CURRENT = "current"
     BEHIND = "behind"
+    COMPATIBLE = "ahead, compatible"
+    """A newer version migrated it, and said that this version goes on working with it."""
     AHEAD = "ahead"
 
 
@@ -38,12 +40,19 @@ class Status:
     def state(self) -> State:
         if self.revision == schema.HEAD:
             return State.CURRENT
-        return State.BEHIND if self.revision is None or self.revision in schema.REVISIONS else State.AHEAD
+        if self.revision is None or self.revision in schema.REVISIONS:
+            return State.BEHIND
+        return State.COMPATIBLE if schema.is_later_and_compatible(self.revision) else State.AHEAD
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether a newer version of the library migrated it, with revisions that this one does not know."""
+        return self.state in (State.COMPATIBLE, State.AHEAD)
 
     @property
     def pending(self) -> tuple[str, ...]:
         """The revisions that are missing, oldest first."""
-        return () if self.state is State.AHEAD else schema.REVISIONS[migrate.position(self.revision) :]
+        return () if self.is_ahead else schema.REVISIONS[migrate.position(self.revision) :]
 
 
 class Administration:
@@ -110,7 +119,7 @@ class Administration:
             migrate.migrating(connection, self._place, self._timeout, lock_timeout=self._lock_timeout),
         ):
             found = migrate.revision_of(connection, self._place)
-            if Status(found).state is State.AHEAD:
+            if Status(found).is_ahead:
                 raise migrate.is_ahead(operation, found)
             yield connection, found
 

@@ -12,10 +12,13 @@ from sqlalchemy.schema import CreateSchema, CreateTable
 
 from firefly_memory import schema
 from firefly_memory.stores.sql.alembic_env import target_schema
+from firefly_memory.stores.sql.alembic_guard import keep_others_out
 from firefly_memory.stores.sql.errors import Place
-from firefly_memory.stores.sql.migrate import revision_of, script_location, version_table
+from firefly_memory.stores.sql.migrate import missing_between, revision_of, script_location, version_table
 
 Step = Callable[[], None]
+
+keep_others_out()
 
 
 def steps_of(revision: str) -> tuple[Step, Step]:
@@ -27,8 +30,7 @@ def steps_of(revision: str) -> tuple[Step, Step]:
     before = schema.REVISIONS[position - 1] if position else None
 
     def upgrade() -> None:
-        found = _recorded()
-        if found is None or schema.REVISIONS.index(found) < position:
+        if revision in missing_between(_recorded(), revision):
             if before is None:
                 _prepare()
             _module(revision).upgrade()

@@ -9,8 +9,11 @@ from sqlalchemy.schema import CreateSchema
 
 from firefly_memory import schema
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError
+from firefly_memory.settings import read_settings
+from firefly_memory.store_urls import Kind
 from firefly_memory.stores.sql.administration import database_of, is_sqlite
 from firefly_memory.stores.sql.migrate import checked_schema_name, connected, create_schema, migrating
+from firefly_memory.target import Given, target
 
 PATIENCE = 60.0  # seconds that `alembic` waits for a server, or for another migrator
 
@@ -59,17 +62,17 @@ def run_in_alembic(context: Any) -> None:  # alembic.context, a module that stan
 
 
 def _target(context: Any) -> tuple[str, str]:
-    from firefly_memory.settings import MemorySettings
-
     arguments = context.get_x_argument(as_dictionary=True)
-    settings = MemorySettings()
-    url = arguments.get("url") or settings.database_url
-    if not url:
+    given = Given(arguments.get("url"), arguments.get("schema"), option="-x {}=")
+    found = target(read_settings(), given)
+    if found is None:
         raise ConfigurationError(
             "no database: set FIREFLY_AGENTIC_MEMORY_URL or FIREFLY_AGENTIC_MEMORY_POSTGRES_URL, "
             "or pass -x url=postgresql://…"
         )
-    return str(url), checked_schema_name(str(arguments.get("schema") or settings.postgres_schema))
+    if found.kind not in (Kind.SQLITE, Kind.POSTGRES):
+        raise ConfigurationError(f"revisions are for SQLite and PostgreSQL, and the store is {found.kind.in_words}")
+    return found.url, checked_schema_name(found.options.get("schema_name", schema.POSTGRESQL_SCHEMA))
 
 
 def _run_on_url(context: Any, url: str, schema_name: str) -> None:

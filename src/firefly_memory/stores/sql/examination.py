@@ -21,6 +21,8 @@ def of_schema(connection: Connection, place: Place) -> Iterator[Finding]:
         case State.BEHIND:
             found = f"{status.revision or 'there is none'}; missing: {', '.join(status.pending)}"
             yield problem("schema", found, f"run: {place.command('upgrade')}")
+        case State.COMPATIBLE:
+            yield ok("schema", f"{status.revision}, {status.state.value}: this version works with it")
         case State.AHEAD:
             found = f"{status.revision}; this version knows revisions up to {schema.HEAD}"
             yield problem("schema", found, "pip install --upgrade firefly-memory")

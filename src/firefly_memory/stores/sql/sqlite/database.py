@@ -230,7 +230,7 @@ def _is_busy(error: StoreTimeoutError) -> bool:
 
 def sqlite_path(url: str) -> str:
     """The path in an URL such as ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or ``sqlite://`` (in memory)."""
-    found = re.fullmatch(r"sqlite(?:\+aiosqlite|\+pysqlite)?://(?:/(?P<path>[^?]*))?(?P<query>\?.*)?", url)
+    found = re.fullmatch(r"(?i:sqlite(?:\+aiosqlite|\+pysqlite)?)://(?:/(?P<path>[^?]*))?(?P<query>\?.*)?", url)
     # Not the URL itself: it may hold a password.
     if found is None:
         raise ConfigurationError(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
 
-_URL = re.compile("sqlite:|[A-Za-z][A-Za-z0-9+.-]+://")
+_URL = re.compile("(?i:sqlite):|[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 class SQLiteStore(SQLStore):

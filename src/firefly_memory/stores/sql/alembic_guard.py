@@ -1,0 +1,40 @@
+"""No application's revision is written into this package: Alembic puts one beside the revision that it follows."""
+
+from __future__ import annotations
+
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+
+from firefly_memory import schema
+
+_BRANCH = Path(schema.__file__).resolve().parent / "alembic_branch"
+
+_REFUSED = (
+    "this revision would follow firefly-memory's own, and be written into the installed package. Begin a branch of "
+    "your application: alembic revision -m … --head base --branch-label app --version-path DIRECTORY, where DIRECTORY "
+    "is yours of version_locations; later revisions take --head app@head"
+)
+
+
+def keep_others_out() -> None:
+    """From now on Alembic refuses to write such a revision.
+
+    It has no hook for that, so this wraps what writes the file: nothing before it is sure to come after our revisions
+    are loaded.
+    """
+    scripts: Any = ScriptDirectory
+    write = getattr(scripts, "_generate_template", None)
+    if write is None or hasattr(write, "__wrapped__"):
+        return
+
+    @wraps(write)
+    def generate_template(self: ScriptDirectory, source: Any, file: Any, **values: Any) -> None:
+        if Path(file).resolve().is_relative_to(_BRANCH):
+            raise CommandError(_REFUSED)
+        write(self, source, file, **values)
+
+    scripts._generate_template = generate_template  # noqa: SLF001
