@@ -18,6 +18,9 @@ ERRORS = [
     errors.DatabaseStoreError("save", "it broke", retryable=True),
     errors.DatabaseConnectionError("save", "it is gone", retryable=True),
     errors.StoreTimeoutError("save", "it took too long", retryable=True),
+    errors.OutcomeUnknownError("save", "it is not there now", retryable=True),
+    errors.ReplyLostError("save_if", "the connection was lost"),
+    errors.ReplyOverdueError("save_if", "no answer in time"),
     errors.StoreClosedError("load"),
     errors.SchemaMismatchError("initialize", None, "0001", "alembic upgrade head"),
     errors.SchemaMismatchError("initialize", "0000", "0001", "alembic upgrade head"),
@@ -48,10 +51,10 @@ def test_messages_say_what_to_do() -> None:
     assert "pip install 'firefly-memory[postgres]'" in str(ERRORS[1])
     assert str(ERRORS[2]) == "content['a']: is bad"
     assert str(ERRORS[6]) == "save failed: it broke"
-    assert "is missing" in str(ERRORS[10])
-    assert "run: alembic upgrade head" in str(ERRORS[10])
-    assert "is at 0000, this version needs 0001" in str(ERRORS[11])
-    assert "left as it is" in str(ERRORS[12])
+    assert "is missing" in str(ERRORS[13])
+    assert "run: alembic upgrade head" in str(ERRORS[13])
+    assert "is at 0000, this version needs 0001" in str(ERRORS[14])
+    assert "left as it is" in str(ERRORS[15])
     assert "needs pydantic-ai-slim>=2.60; 2.0.1 is installed" in str(ERRORS[-1])
 
 
