@@ -21,6 +21,7 @@ import pytest
 from firefly_memory import (
     ABSENT,
     ConversationMemory,
+    DatabaseConnectionError,
     EntryStore,
     MemoryEntry,
     MongoDBStore,
@@ -33,8 +34,8 @@ from firefly_memory import (
 from firefly_memory.colours import finish
 from firefly_memory.stores.sql import conversation_operations, dialogue_operations, operations
 from firefly_memory.stores.sql.operation import Operation, operation
-from firefly_memory.testing import Colour
-from firefly_memory.testing.checks import Memory
+from firefly_memory.testing import Colour, checks
+from firefly_memory.testing.checks import Check, Memory
 from tests.backends import BY_NAME, Place
 from tests.proxy import Proxy, Weather
 from tests.worker import start, together
@@ -445,6 +446,25 @@ def test_what_others_do_before_a_loss_is_noticed_stays(meeting: Meeting, server:
         assert met == [meeting.expected]
         assert finish(meeting.kept(mine)) == meeting.expected
     run.close()
+
+
+RETRIES = [each for each in checks() if each.rule == "C2"]
+
+
+@pytest.mark.parametrize("check", RETRIES, ids=str)
+def test_the_rules_on_retries_hold_whichever_answer_is_lost(check: Check, server: Server) -> None:
+    lost, answers = 0, 0
+    while not answers or lost:
+        server.proxy.lose_reply(answers)
+        try:
+            check.run(server.open_behind_proxy, server.colour)
+        except DatabaseConnectionError as error:
+            if error.operation != "initialize":
+                raise
+        server.proxy.calm_down()
+        lost = server.proxy.lost
+        answers += 3
+    assert answers > 10
 
 
 WRITERS, EACH = 4, 25

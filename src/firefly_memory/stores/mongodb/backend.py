@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 import bson
@@ -31,7 +32,7 @@ from firefly_memory.stores.mongodb.conversation_groups import GroupingMongoConve
 from firefly_memory.stores.mongodb.conversations import MongoConversationLog
 from firefly_memory.stores.mongodb.dialogue_log import MongoDialogueLog
 from firefly_memory.stores.mongodb.documents import Document
-from firefly_memory.stores.mongodb.errors import DUPLICATE, translated, written
+from firefly_memory.stores.mongodb.errors import DUPLICATE, despite_a_loss, translated, written
 from firefly_memory.stores.records import Position, Purged, Record, as_it_is
 from firefly_memory.stores.saves import Save, Saves
 
@@ -242,11 +243,16 @@ class MongoBackend:
         database.check_open(operation)
         connection = self._connect()
         if not database.indexes_are_there:
-            hello = await connection.settle(connection.client.admin.command("hello"))
-            database.has_transactions = "setName" in hello or hello.get("msg") == "isdbgrid"
-            await self._ensure_indexes(connection, database.migrate if migrate is None else migrate)
-            database.indexes_are_there = True
+            with translated(operation, database.place):  # nothing has been written yet
+                await self._prepare(connection, database.migrate if migrate is None else migrate)
         return connection
+
+    async def _prepare(self, connection: Connection, migrate: bool) -> None:
+        database = self._database
+        hello = await despite_a_loss(lambda: connection.settle(connection.client.admin.command("hello")))
+        database.has_transactions = "setName" in hello or hello.get("msg") == "isdbgrid"
+        await self._ensure_indexes(connection, migrate)
+        database.indexes_are_there = True
 
     async def _ensure_indexes(self, connection: Connection, migrate: bool) -> None:
         missing = await indexes.missing(connection)
@@ -257,7 +263,7 @@ class MongoBackend:
             )
         for each in {collection.name: collection for collection, _ in missing}.values():
             new = [index for collection, index in missing if collection is each]
-            await connection.settle(each.create_indexes(new))
+            await despite_a_loss(partial(_made, connection, each, new))
 
     async def _make_way(self, connection: Connection, records: list[Record], now: datetime) -> None:
         """After a duplicate: drop expired entries of these ids, or say that another namespace owns one."""
@@ -328,6 +334,10 @@ class GroupingMongoBackend(MongoBackend):
 
     async def save(self, record: Record, now: datetime) -> None:
         await self._groups.get().write((record, now))
+
+
+async def _made(connection: Connection, collection: Any, indexes: list[Any]) -> None:
+    await connection.settle(collection.create_indexes(indexes))
 
 
 def _own(record: Record, now: datetime) -> Document:

@@ -50,9 +50,7 @@ def translated(operation: str, place: str, what: str = "entry") -> Iterator[None
     except FireflyMemoryError:
         raise
     except (errors.PyMongoError, BSONError, OverflowError) as exc:
-        _shorten_history(exc)
-        _forget_documents(exc)
-        raise translate(exc, operation, place, what) from exc
+        raise _translated(exc, operation, place, what) from exc
 
 
 @contextmanager
@@ -60,15 +58,23 @@ def written(operation: str, place: str, what: str = "entry", *, retryable: bool 
     """:func:`translated` around a write. PyMongo has tried again what may be tried again; if the last answer is lost as
     well, nobody knows the outcome. ``retryable`` says whether the same call may then be made again without harm."""
     try:
-        with translated(operation, place, what):
-            yield
-    except DatabaseStoreError as error:
-        if not _may_have_been_done(error.__cause__):
-            raise
-        raise outcome_unknown(error, retryable=retryable) from error.__cause__
+        yield
+    except FireflyMemoryError:
+        raise
+    except (errors.PyMongoError, BSONError, OverflowError) as exc:
+        error = _translated(exc, operation, place, what)
+        if isinstance(error, DatabaseStoreError) and _may_have_been_done(exc):
+            error = outcome_unknown(error, retryable=retryable)
+        raise error from exc
 
 
-def _may_have_been_done(exc: BaseException | None) -> bool:
+def _translated(exc: Exception, operation: str, place: str, what: str) -> FireflyMemoryError:
+    _shorten_history(exc)
+    _forget_documents(exc)
+    return translate(exc, operation, place, what)
+
+
+def _may_have_been_done(exc: Exception) -> bool:
     """Whether something was sent that the server may have done without an answer that arrived."""
     if not isinstance(exc, errors.PyMongoError) or exc.has_error_label("TransientTransactionError"):
         return False

@@ -62,8 +62,9 @@ class Pool(Generic[S]):
         self._disposed = False
 
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run ``operation``. If a connection turns out to be lost that had worked before, it runs again on another one,
-        in the way that it says itself: see :mod:`~firefly_memory.stores.sql.operation`."""
+        """Run ``operation``. If its connection is lost, it runs again on another one, in the way that the operation
+        itself says (:mod:`~firefly_memory.stores.sql.operation`): once, and again for each connection that is lost
+        although it had worked before."""
         work: Callable[..., T] = operation
         doubt = Doubt(operation.retryable)
         loss: Exception | None = None
@@ -85,7 +86,7 @@ class Pool(Generic[S]):
                     session.is_usable = False
                     doubt.exists |= session.may_have_written and not was_undone(exc)
                     settle = operation.after_lost_reply if doubt.exists else operation
-                    if not isinstance(exc, Exception) or not lost or is_new or settle is None:
+                    if not isinstance(exc, Exception) or not lost or settle is None or (is_new and loss is not None):
                         raise
                     work, loss = settle, exc
                 finally:
