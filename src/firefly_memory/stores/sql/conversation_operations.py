@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from firefly_memory.stores.conversations import Appended, Draft, Head, StoredTurn
+from firefly_memory.stores.conversations import HEAD_COLUMNS, Appended, Draft, Head, StoredTurn
 from firefly_memory.stores.sql.errors import is_duplicate
 from firefly_memory.stores.sql.operations import SQLSession
 from firefly_memory.stores.sql.pool import repeated_as
 
-_HEAD = len(Head._fields)
+_HEAD = len(HEAD_COLUMNS)
 
 
 def create_conversation(session: SQLSession, conversation_id: str, now: datetime) -> bool:
