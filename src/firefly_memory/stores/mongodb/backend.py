@@ -66,7 +66,7 @@ class MongoBackend:
             await self._connected("initialize", migrate)
 
     async def save(self, record: Record, now: datetime) -> None:
-        with translated("save", self._database.place):
+        with translated("save", self._database.place, "entry"):
             connection = await self._connected("save")
             for _ in range(_ATTEMPTS):
                 try:
@@ -80,7 +80,7 @@ class MongoBackend:
             raise _too_contended("save", record)
 
     async def save_if(self, record: Record, expected: Any, now: datetime) -> bool:
-        with translated("save_if", self._database.place):
+        with translated("save_if", self._database.place, "entry"):
             connection = await self._connected("save_if")
             update = documents.upsert(record)
             if expected is not ABSENT:
@@ -110,7 +110,7 @@ class MongoBackend:
         if len(records) == 1:
             await self.save(records[0], now)
             return
-        with translated("save_many", self._database.place):
+        with translated("save_many", self._database.place, "entry"):
             connection = await self._connected("save_many")
             if not self._database.has_transactions:
                 raise NotSupportedError(
@@ -135,7 +135,7 @@ class MongoBackend:
 
     async def save_group(self, records: list[Record], now: datetime) -> list[Record]:
         """Save records of different callers, each for itself; those that another namespace owns are returned."""
-        with translated("save", self._database.place):
+        with translated("save", self._database.place, "entry"):
             connection = await self._connected("save")
             try:
                 await connection.settle(connection.entries.bulk_write(_updates(records, now), ordered=False))
