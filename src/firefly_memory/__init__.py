@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         StoreClosedError,
         StoreTimeoutError,
         TurnConflictError,
+        TurnsDroppedError,
         UnknownConversationError,
     )
     from firefly_memory.manager import MemoryManager
@@ -90,6 +91,7 @@ __all__ = [
     "StoreView",
     "TokenEstimator",
     "TurnConflictError",
+    "TurnsDroppedError",
     "UnknownConversationError",
     "Window",
     "WorkingMemory",
@@ -139,6 +141,7 @@ _WHERE = {
     "StoreView": _PROTOCOLS,
     "TokenEstimator": "firefly_memory.tokens",
     "TurnConflictError": _ERRORS,
+    "TurnsDroppedError": _ERRORS,
     "UnknownConversationError": _ERRORS,
     "Window": "firefly_memory.turns",
     "WorkingMemory": "firefly_memory.working",

@@ -129,7 +129,7 @@ async def _lines(view: StoreView, counts: Counts, raw_messages: bool, dialogues:
             yield line(ENTRY, entry)
     async for _, conversation in conversations_of(view):
         yield line(CONVERSATION, conversation)
-        async for _, turn in turns_of(view, conversation["conversation_id"], raw_messages=raw_messages):
+        async for _, turn in turns_of(view, conversation, raw_messages=raw_messages):
             yield line(TURN, turn)
     if raw_messages and dialogues:
         given: set[str] = set()
@@ -159,23 +159,27 @@ async def conversations_of(view: StoreView) -> Placed:
     flows = _Flows(view)
     async for conversation in _conversations(flows):
         name = conversation.conversation_id
-        summary = await flows.get_summary(name) if conversation.summarized_turns else None
+        summary = await flows.get_summary(name)  # which may stand for turns that are nowhere any more
         yield (
             (conversation.created_at, stored_text(name)),
             {
                 "conversation_id": name,
                 "created_at": conversation.created_at.isoformat(),
                 "summary": summary,
-                "summarized_turns": conversation.summarized_turns,
+                # What was dropped is nowhere: a copy begins with what comes after it.
+                "summarized_turns": conversation.summarized_turns - conversation.dropped_turns,
+                **({"dropped_turns": conversation.dropped_turns} if conversation.dropped_turns else {}),
             },
         )
 
 
-async def turns_of(view: StoreView, conversation_id: str, *, raw_messages: bool = True) -> Placed:
-    """All turns of one conversation."""
-    async for turn, key in _Flows(view).keyed_turns(conversation_id):
-        item = {"conversation_id": conversation_id, **turn_as_json(turn, raw_messages=raw_messages)}
-        yield turn.turn_id, item if key is None else {**item, "idempotency_key": key}
+async def turns_of(view: StoreView, conversation: Item, *, raw_messages: bool = True) -> Placed:
+    """All turns of a conversation, counted from 0."""
+    name = conversation["conversation_id"]
+    async for turn, key in _Flows(view).keyed_turns(name):
+        item = {"conversation_id": name, **turn_as_json(turn, raw_messages=raw_messages)}
+        item["turn_id"] -= conversation.get("dropped_turns", 0)
+        yield item["turn_id"], item if key is None else {**item, "idempotency_key": key}
 
 
 async def _namespaces(view: StoreView) -> AsyncIterator[str]:

@@ -25,6 +25,7 @@ async def exported(flows: ConversationFlows, conversation_id: str, *, raw_messag
         "turns": turns,
         "summary": None if head.summary is None else original_name(head.summary),
         "summarized_turns": head.evicted_turns,
+        **({"dropped_turns": head.dropped_turns} if head.dropped_turns else {}),
         "total_tokens": sum(turn["token_estimate"] for turn in turns),
     }
 
@@ -52,13 +53,15 @@ async def import_into(flows: ConversationFlows, data: Any, conversation_id: str 
         raise InvalidEntryError(path, f"must be what export_conversation() returned, not {type(data).__name__}")
     name = _field(data, path, "conversation_id", str) if conversation_id is None else conversation_id
     items = _field(data, path, "turns", list)
+    dropped: int = _field(data, path, "dropped_turns", int, 0)
     if "summarized_turns" not in data:  # of an earlier version, whose exports begin after the turns that were evicted
         items = [
             {**item, "turn_id": number} if isinstance(item, Mapping) else item for number, item in enumerate(items)
         ]
-    turns = [turn_from_json(item, number, f"{path}['turns'][{number}]") for number, item in enumerate(items)]
+    places = enumerate(items)
+    turns = [turn_from_json(item, dropped + number, f"{path}['turns'][{number}]") for number, item in places]
     summary = _field(data, path, "summary", (str, type(None)), None)
-    summarized = checked_summarized(data, path, len(turns))
+    summarized = checked_summarized(data, path, len(turns), dropped)
     for turn in turns:
         flows.check(turn)
     await flows.new_conversation(name)
@@ -69,17 +72,13 @@ async def import_into(flows: ConversationFlows, data: Any, conversation_id: str 
     return name
 
 
-def _renumbered(item: Any, number: int) -> Any:
-    known = isinstance(item, Mapping) and isinstance(item.get("turn_id"), int) and item["turn_id"] >= number
-    return {**item, "turn_id": number} if known else item
-
-
-def checked_summarized(data: Mapping[str, Any], path: str, turns: int) -> int:
-    """How many of ``turns`` the summary stands for."""
-    summarized: int = _field(data, path, "summarized_turns", int, 0)
-    if not 0 <= summarized <= turns:
-        raise InvalidEntryError(f"{path}['summarized_turns']", f"must be from 0 to {turns}, not {summarized}")
-    return summarized
+def checked_summarized(data: Mapping[str, Any], path: str, turns: int, dropped: int = 0) -> int:
+    """How many of ``turns``, which come after so many that were ``dropped``, the summary stands for."""
+    summarized: int = _field(data, path, "summarized_turns", int, dropped)
+    if not 0 <= dropped <= summarized <= dropped + turns:
+        problem = f"must be from {max(dropped, 0)} to {dropped + turns}, not {summarized}"
+        raise InvalidEntryError(f"{path}['summarized_turns']", problem)
+    return summarized - dropped
 
 
 def turn_from_json(item: Any, number: int, path: str) -> NewTurn:
@@ -88,7 +87,7 @@ def turn_from_json(item: Any, number: int, path: str) -> NewTurn:
         raise InvalidEntryError(path, f"must be an object, not {type(item).__name__}")
     turn_id = _field(item, path, "turn_id", int)
     if turn_id != number:
-        raise InvalidEntryError(f"{path}['turn_id']", f"must be {number}, its place in the list, not {turn_id}")
+        raise InvalidEntryError(f"{path}['turn_id']", f"must be {number}, by its place in the list, not {turn_id}")
     tokens = _field(item, path, "token_estimate", (int, type(None)), None)
     if tokens is not None and tokens < 0:
         raise InvalidEntryError(f"{path}['token_estimate']", f"must not be negative, as {tokens} is")

@@ -18,6 +18,7 @@ from firefly_memory.errors import (
     InvalidEntryError,
     StaleConversationError,
     TurnConflictError,
+    TurnsDroppedError,
     UnknownConversationError,
 )
 from firefly_memory.messages import PYDANTIC_AI, decoded, encoded, links_of
@@ -98,6 +99,8 @@ class ConversationFlows:
                 return self._turn(name, earlier)
             if expected is not None:
                 there = await self._log.head(name)
+                if there is not None and turn_id is not None and turn_id < there.dropped_turns:
+                    raise TurnsDroppedError(conversation_id, there.dropped_turns)
                 raise StaleConversationError(conversation_id, expected, there.turns if there else 0)
             appended = await self._log.append(name, draft, expected)  # what was in the way has been deleted meanwhile
         is_due = self._summarizer is not None and appended.live_tokens > self._rules.summarize_threshold
@@ -192,7 +195,7 @@ class ConversationFlows:
         head = await self._log.head(name)
         if head is None or (head.summary is not None and head.evicted_turns >= turns):
             return  # it has been summarized further since
-        tokens, after = 0, -1
+        tokens, after = head.evicted_tokens, head.evicted_turns - 1
         while after < turns - 1:
             page = await self._log.turns(name, after, min(_PAGE, turns - 1 - after))
             tokens += sum(turn.tokens for turn in page)
@@ -270,7 +273,7 @@ class ConversationFlows:
             given = f"idempotency_key {original_name(draft.idempotency_key)!r}"
         if found is None and turn_id is not None:
             there = await self._log.turns(name, turn_id - 1, 1)
-            found, given = (there[0] if there else None), f"turn_id {turn_id}"
+            found, given = next((each for each in there if each.turn_id == turn_id), None), f"turn_id {turn_id}"
         with_messages = new.raw_messages is not None
         if found is not None and self._content(found, with_messages) != self._content(draft, with_messages):
             raise TurnConflictError(conversation_id, found.turn_id, given)
@@ -339,6 +342,7 @@ class ConversationFlows:
             summarized_turns=head.evicted_turns,
             created_at=read(head.created_at),
             updated_at=read(head.updated_at),
+            dropped_turns=head.dropped_turns,
         )
 
 

@@ -246,6 +246,8 @@ def _canonical(kind: str, item: Item) -> str:
     if kind == TURN:  # whose values are not text yet
         values = {name: DOCUMENT.encode(item[name], name) for name in ("metadata", "raw_messages")}
         item = {**item, **values}
+    if kind == CONVERSATION:
+        item = {name: value for name, value in item.items() if name != "dropped_turns"}
     return json.dumps(item, sort_keys=True)
 
 
@@ -264,7 +266,7 @@ async def _pairs_of_dialogues(source: DialogueLog | None, target: DialogueLog | 
 
 async def _turns(view: StoreView, conversation: Item | None) -> Placed:
     if conversation is not None:
-        async for placed in turns_of(view, conversation["conversation_id"]):
+        async for placed in turns_of(view, conversation):
             yield placed
 
 

@@ -106,6 +106,22 @@ class TurnConflictError(ConflictError):
         )
 
 
+class TurnsDroppedError(FireflyMemoryError, LookupError):
+    """What was asked for needs turns that an ``InMemoryStore(max_turns_kept=…)`` no longer has; ``turns`` is how many,
+    from the first on."""
+
+    def __init__(self, conversation_id: str, turns: int) -> None:
+        super().__init__(conversation_id, turns)
+        self.conversation_id = conversation_id
+        self.turns = turns
+
+    def __str__(self) -> str:
+        return (
+            f"the first {self.turns} turns of conversation {self.conversation_id!r} were dropped after they were "
+            "summarized, and cannot be restored; a larger max_turns_kept, or another store, keeps them"
+        )
+
+
 class UnknownConversationError(FireflyMemoryError, KeyError):
     """There is no such conversation."""
 

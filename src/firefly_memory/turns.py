@@ -52,6 +52,8 @@ class ConversationInfo:
     """How many of its turns, from the first on, are in the summary and no longer replayed."""
     created_at: datetime
     updated_at: datetime
+    dropped_turns: int = 0
+    """How many of those, from the first on, an ``InMemoryStore(max_turns_kept=…)`` no longer has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import TypeVar
 
 from firefly_memory.codec import TEXT, Form
-from firefly_memory.errors import StoreClosedError
+from firefly_memory.errors import StoreClosedError, TurnsDroppedError
 from firefly_memory.forks import ForkSafeLock
+from firefly_memory.names import original_name
 from firefly_memory.stores.conversations import Appended, Head, StoredTurn
 from firefly_memory.stores.records import as_it_is
 
@@ -17,13 +18,24 @@ T = TypeVar("T")
 
 
 class KeptConversation:
-    """One conversation and what can be done with it. Not safe for threads: its owner holds a lock."""
+    """One conversation and what can be done with it. Not safe for threads: its owner holds a lock.
 
-    def __init__(self, conversation_id: str, created_at: datetime, turns: Sequence[StoredTurn] = ()) -> None:
+    Of the turns that are evicted, the newest ``max_turns_kept`` stay, or all of them.
+    """
+
+    def __init__(
+        self,
+        conversation_id: str,
+        created_at: datetime,
+        turns: Sequence[StoredTurn] = (),
+        max_turns_kept: int | None = None,
+    ) -> None:
         self.head = Head(conversation_id, 0, 0, 0, 0, None, created_at, created_at)
         self.claim: str | None = None
         self.claimed_until: datetime | None = None
         self.turns: list[StoredTurn] = []
+        """Those that are kept: the first is number ``head.dropped_turns``."""
+        self._max_turns_kept = max_turns_kept
         self._tokens_before: list[int] = []
         self._by_key: dict[str, StoredTurn] = {}
         for turn in turns:
@@ -45,9 +57,17 @@ class KeptConversation:
         return Appended(head.turns + 1, tokens, head.evicted_tokens)
 
     def fork(self, fork_id: str, turns: int | None, now: datetime) -> KeptConversation:
-        fork = KeptConversation(fork_id, now, self.turns[:turns])
         head = self.head
-        if head.evicted_turns <= fork.head.turns:
+        count = head.turns if turns is None else min(turns, head.turns)
+        fork = KeptConversation(fork_id, now, max_turns_kept=self._max_turns_kept)
+        if count and count < head.evicted_turns and head.dropped_turns:
+            raise TurnsDroppedError(original_name(head.conversation_id), head.dropped_turns)
+        if count and head.dropped_turns:
+            before = self._tokens_before[0] if self._tokens_before else head.tokens
+            fork.head = fork.head._replace(turns=head.dropped_turns, tokens=before, dropped_turns=head.dropped_turns)
+        for turn in self.turns[: max(count - head.dropped_turns, 0)]:
+            fork.append(turn, None)
+        if head.evicted_turns <= count:
             fork.head = fork.head._replace(
                 evicted_turns=head.evicted_turns, evicted_tokens=head.evicted_tokens, summary=head.summary
             )
@@ -56,10 +76,10 @@ class KeptConversation:
     def window(self, budget: int) -> tuple[Head, Sequence[StoredTurn]]:
         head = self.head
         first = bisect_left(self._tokens_before, head.tokens - budget)
-        return head, self.turns[max(first, head.evicted_turns) :]
+        return head, self.turns[max(first, head.evicted_turns - head.dropped_turns) :]
 
     def after(self, turn_id: int, limit: int | None) -> Sequence[StoredTurn]:
-        start = max(turn_id + 1, 0)
+        start = max(turn_id + 1 - self.head.dropped_turns, 0)
         return self.turns[start : None if limit is None else start + limit]
 
     def find(self, idempotency_key: str) -> StoredTurn | None:
@@ -77,6 +97,8 @@ class KeptConversation:
         if not self.release(claim):
             return False
         self.head = self.head._replace(evicted_turns=turns, evicted_tokens=tokens, summary=summary)
+        if self._max_turns_kept is not None:
+            self._drop(turns - self._max_turns_kept - self.head.dropped_turns)
         return True
 
     def release(self, claim: str) -> bool:
@@ -84,6 +106,16 @@ class KeptConversation:
             return False
         self.claim = self.claimed_until = None
         return True
+
+    def _drop(self, count: int) -> None:
+        """Drop so many turns, the oldest that are kept, with their idempotency keys."""
+        if count <= 0:
+            return
+        for turn in self.turns[:count]:
+            if turn.idempotency_key is not None:
+                del self._by_key[turn.idempotency_key]
+        del self.turns[:count], self._tokens_before[:count]
+        self.head = self.head._replace(dropped_turns=self.head.dropped_turns + count)
 
 
 class MemoryConversationLog:
@@ -93,7 +125,8 @@ class MemoryConversationLog:
     read_instant = staticmethod(as_it_is)
     namespaces = None
 
-    def __init__(self) -> None:
+    def __init__(self, max_turns_kept: int | None = None) -> None:
+        self._max_turns_kept = max_turns_kept
         self._conversations: dict[str, KeptConversation] = {}
         self._lock = ForkSafeLock()
         self._closed = False
@@ -108,7 +141,7 @@ class MemoryConversationLog:
             self._check_open("create_conversation")
             if conversation_id in self._conversations:
                 return False
-            self._conversations[conversation_id] = KeptConversation(conversation_id, now)
+            self._conversations[conversation_id] = self._new(conversation_id, now)
             return True
 
     async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
@@ -116,7 +149,7 @@ class MemoryConversationLog:
             self._check_open("append_turn")
             conversation = self._conversations.get(conversation_id)
             if conversation is None:
-                conversation = KeptConversation(conversation_id, draft.created_at)
+                conversation = self._new(conversation_id, draft.created_at)
             appended = conversation.append(draft, expected)
             if appended is not None:
                 self._conversations[conversation_id] = conversation
@@ -168,6 +201,9 @@ class MemoryConversationLog:
             self._check_open("conversation_page")
             heads = [kept.head for kept in self._conversations.values()]
         return newest_first(heads, limit, after)
+
+    def _new(self, conversation_id: str, now: datetime) -> KeptConversation:
+        return KeptConversation(conversation_id, now, max_turns_kept=self._max_turns_kept)
 
     def _with(self, conversation_id: str, operation: str, work: Callable[[KeptConversation], T], otherwise: T) -> T:
         with self._lock:

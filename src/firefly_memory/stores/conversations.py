@@ -22,11 +22,17 @@ class Head(NamedTuple):
     summary: str | None
     created_at: Any
     updated_at: Any
+    dropped_turns: int = 0
+    """How many of those, from the first on, the place no longer has: none, but where somebody set a bound."""
 
     @property
     def live_tokens(self) -> int:
         """The tokens of the turns that the summary does not stand for."""
         return self.tokens - self.evicted_tokens
+
+
+HEAD_COLUMNS = tuple(name for name in Head._fields if name != "dropped_turns")
+"""What a database has columns for, in order: it drops nothing."""
 
 
 class Appended(NamedTuple):
@@ -97,7 +103,7 @@ class ConversationLog(Protocol):
         """The head, and the newest turns that are not evicted and have ``budget`` tokens or less together, in order."""
 
     async def turns(self, conversation_id: str, after: int, limit: int | None) -> Sequence[StoredTurn]:
-        """The first ``limit`` turns after number ``after``, in order, evicted or not."""
+        """The first ``limit`` turns after number ``after``, in order, evicted or not, but for those dropped."""
 
     async def find(self, conversation_id: str, idempotency_key: str) -> StoredTurn | None: ...
 
@@ -112,7 +118,8 @@ class ConversationLog(Protocol):
 
     async def fork(self, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
         """Make ``fork_id`` with the first ``turns`` turns of the conversation, or all of them, and with its summary if
-        that stands for none but these. ``False`` if there is no such conversation, or a ``fork_id`` already."""
+        that stands for none but these. ``False`` if there is no such conversation, or a ``fork_id`` already;
+        ``TurnsDroppedError`` if the fork would need turns that were dropped."""
 
     async def delete(self, conversation_id: str) -> None: ...
 

@@ -11,6 +11,7 @@ from firefly_memory.codec import TEXT, Form
 from firefly_memory.errors import EntryOwnershipError, StoreClosedError
 from firefly_memory.forks import ForkSafeLock
 from firefly_memory.names import original_name
+from firefly_memory.options import at_least
 from firefly_memory.protocols import ABSENT, Capability
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.conversation_in_memory import MemoryConversationLog
@@ -20,14 +21,23 @@ from firefly_memory.stores.view import RecordView
 
 
 class InMemoryStore(EntryStore):
-    """Entries in a dict, gone with the process. After a ``fork()`` the child has a copy of its own."""
+    """Entries in a dict, gone with the process. After a ``fork()`` the child has a copy of its own.
 
-    def __init__(self) -> None:
-        view = RecordView(_MemoryBackend())
+    ``max_turns_kept`` bounds the evicted turns that each conversation keeps: those that its summary stands for and that
+    are no longer replayed. Without it all turns stay until their conversation is cleared; a server that summarizes long
+    conversations wants a bound, or its memory grows with every turn. Beyond the bound the oldest are dropped for good,
+    with their idempotency keys. The turns after them keep their numbers, ``get_turns()`` begins with the first
+    that is there, and what would need a dropped one raises ``TurnsDroppedError``.
+    """
+
+    def __init__(self, *, max_turns_kept: int | None = None) -> None:
+        self._max_turns_kept = None if max_turns_kept is None else at_least(0, "max_turns_kept", max_turns_kept)
+        view = RecordView(_MemoryBackend(self._max_turns_kept))
         super().__init__(view, view)  # nothing here ever waits
 
     def __repr__(self) -> str:
-        return "InMemoryStore()"
+        bound = "" if self._max_turns_kept is None else f"max_turns_kept={self._max_turns_kept}"
+        return f"InMemoryStore({bound})"
 
 
 class _MemoryBackend:
@@ -35,13 +45,13 @@ class _MemoryBackend:
     read_instant = staticmethod(as_it_is)
     capabilities = frozenset({Capability.UNIQUE_IDS, Capability.ATOMIC_BATCHES, Capability.LISTING})
 
-    def __init__(self) -> None:
+    def __init__(self, max_turns_kept: int | None) -> None:
         self._shelves: dict[str, Shelf] = {}
         self._names: list[str] = []  # the keys of _shelves, sorted
         self._namespace_of: dict[str, str] = {}
         self._closed = False
         self._lock = ForkSafeLock()
-        self.conversations = MemoryConversationLog()
+        self.conversations = MemoryConversationLog(max_turns_kept)
         self.dialogues = None
 
     async def initialize(self, migrate: bool | None) -> None:

@@ -69,7 +69,7 @@ class MongoBackend:
             await self._connected("initialize", migrate)
 
     async def save(self, record: Record, now: datetime) -> None:
-        with written("save", self._database.place):
+        with written("save", self._database.place, "entry"):
             connection = await self._connected("save")
             for _ in range(_ATTEMPTS):
                 try:
@@ -93,7 +93,7 @@ class MongoBackend:
             raise OutcomeUnknownError("save", "what was written is not there now", retryable=True)
 
     async def save_if(self, record: Record, expected: Any, now: datetime) -> bool:
-        with written("save_if", self._database.place, retryable=False):
+        with written("save_if", self._database.place, "entry", retryable=False):
             connection = await self._connected("save_if")
             update = documents.upsert(record)
             if expected is not ABSENT:
@@ -123,7 +123,7 @@ class MongoBackend:
         if len(records) == 1:
             await self.save(records[0], now)
             return
-        with written("save_many", self._database.place):
+        with written("save_many", self._database.place, "entry"):
             connection = await self._connected("save_many")
             if not self._database.has_transactions:
                 raise NotSupportedError(
@@ -148,7 +148,7 @@ class MongoBackend:
 
     async def save_group(self, records: list[Record], now: datetime) -> list[Record]:
         """Save records of different callers, each for itself; those that another namespace owns are returned."""
-        with written("save", self._database.place):
+        with written("save", self._database.place, "entry"):
             connection = await self._connected("save")
             try:
                 await connection.settle(connection.entries.bulk_write(_updates(records, now), ordered=False))

@@ -26,7 +26,7 @@ from pymongo import ASCENDING, IndexModel, ReplaceOne, UpdateOne
 from firefly_memory.errors import CorruptDataError
 from firefly_memory.names import original_name
 from firefly_memory.stores.conversations import Head, StoredTurn
-from firefly_memory.stores.mongodb.documents import Document, exact, place, split
+from firefly_memory.stores.mongodb.documents import DAMAGE, Document, exact, place, split, text, text_or_none
 from firefly_memory.stores.records import Position
 
 Pipeline = list[Document]
@@ -132,11 +132,11 @@ def appending(conversation_id: str, new: Iterable[Document], life: ObjectId) -> 
     return [*inserts, UpdateOne(*settling(conversation_id, life))]
 
 
-def fork_of(there: Mapping[str, Any], source: Head, fork_id: str, turns: int, now: datetime) -> Document:
+def fork_of(source: Head, fork_id: str, turns: int, now: datetime) -> Document:
     """The document of a conversation with the first ``turns`` turns of another one."""
     fork = settled(new_conversation(fork_id, now))
     if source.evicted_turns <= turns:
-        fork |= {name: there[name] for name in ("evicted_turns", "evicted_tokens", "summary")}
+        fork |= {name: getattr(source, name) for name in ("evicted_turns", "evicted_tokens", "summary")}
     return fork
 
 
@@ -254,7 +254,7 @@ def tail(document: Mapping[str, Any]) -> Tail:
         if newest is None:
             return Tail(life, 0, 0, evicted)
         return Tail(life, int(newest["turn_id"]) + 1, int(newest["tokens_before"] + newest["tokens"]), evicted)
-    except _DAMAGE as exc:
+    except DAMAGE as exc:
         raise _damaged(document, exc) from exc
 
 
@@ -265,7 +265,7 @@ def head(document: Mapping[str, Any]) -> Head | None:
         return None
     try:
         updated_at = _made_at(document) if newest is None else _appended_at(newest)
-    except _DAMAGE as exc:
+    except DAMAGE as exc:
         raise _damaged(document, exc) from exc
     end = tail(document)
     try:
@@ -275,11 +275,11 @@ def head(document: Mapping[str, Any]) -> Head | None:
             end.tokens,
             int(document["evicted_turns"]),
             end.evicted_tokens,
-            document.get("summary"),
+            None if document.get("summary") is None else text(document, "summary"),
             _made_at(document),
             updated_at,
         )
-    except _DAMAGE as exc:
+    except DAMAGE as exc:
         raise _damaged(document, exc) from exc
 
 
@@ -301,7 +301,7 @@ def window_since(tail: Tail, found: Iterable[Document], budget: int) -> list[Doc
         is_all = tail.tokens <= end < tail.tokens + budget and newest["turn_id"] - turns[0]["turn_id"] == len(turns) - 1
         start = max(end - budget, there["evicted_tokens"])
         window: list[Document] = [{"turn": turn} for turn in turns if turn["tokens_before"] >= start]
-    except _DAMAGE:
+    except DAMAGE:
         return None
     there["newest"] = newest
     window[-1:] = [{**document, **there} for document in window[-1:]] or [there]
@@ -313,16 +313,16 @@ def turn(document: Mapping[str, Any]) -> StoredTurn:
         return StoredTurn(
             int(document["turn_id"]),
             int(document["tokens"]),
-            document["user_prompt"],
-            document["assistant_response"],
-            document["messages"],
-            document["messages_format"],
-            document["metadata"],
+            text(document, "user_prompt"),
+            text(document, "assistant_response"),
+            text_or_none(document, "messages"),
+            text_or_none(document, "messages_format"),
+            {**document["metadata"]},
             document.get("idempotency_key"),
             document["_id"]["turn"],
             _appended_at(document),
         )
-    except _DAMAGE as exc:
+    except DAMAGE as exc:
         raise _damaged(document, exc) from exc
 
 
@@ -333,9 +333,6 @@ def _made_at(document: Mapping[str, Any]) -> datetime:
 def _appended_at(document: Mapping[str, Any]) -> datetime:
     date: datetime = document["created_at"]
     return date + timedelta(microseconds=document.get("created_at_us", 0))
-
-
-_DAMAGE = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
 
 
 def _damaged(document: Mapping[str, Any], exc: Exception) -> CorruptDataError:

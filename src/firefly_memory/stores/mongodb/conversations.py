@@ -152,7 +152,7 @@ class MongoConversationLog:
             if there is None or source is None:
                 return False
             count = source.turns if turns is None else min(turns, source.turns)
-            fork = documents.fork_of(there, source, fork_id, count, now)
+            fork = documents.fork_of(source, fork_id, count, now)
             return await connection.finish(self._copied(connection, there, fork, count))
 
     async def _copied(self, connection: Connection, there: Document, fork: Document, count: int) -> bool:

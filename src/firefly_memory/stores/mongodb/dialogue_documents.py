@@ -18,7 +18,7 @@ from pymongo import ASCENDING, DESCENDING, IndexModel
 from firefly_memory.errors import CorruptDataError
 from firefly_memory.names import original_name
 from firefly_memory.stores.dialogues import Dialogue, DialogueEntry
-from firefly_memory.stores.mongodb.documents import Document, split
+from firefly_memory.stores.mongodb.documents import DAMAGE, Document, split, text, text_or_none
 
 DIALOGUES = "memory_dialogues"
 DIALOGUE_ENTRIES = "memory_dialogue_entries"
@@ -52,16 +52,27 @@ def dialogue_document(dialogue: Dialogue, chain: Chain | None) -> Document:
 def dialogue_of(document: Document) -> Dialogue:
     try:
         moment = document["updated_at"] + timedelta(microseconds=document["updated_at_us"])
-        fields = {name: document[name] for name in Dialogue._fields if name != "conversation_id"}
-        return Dialogue(conversation_id=document["_id"], **{**fields, "updated_at": moment})
-    except _DAMAGE as exc:
+        return Dialogue(
+            conversation_id=text(document, "_id"),
+            revision=text(document, "revision"),
+            head_id=text_or_none(document, "head_id"),
+            scope=text_or_none(document, "scope"),
+            forked_from=text_or_none(document, "forked_from"),
+            forked_at=text_or_none(document, "forked_at"),
+            branches=[text({"branch": each}, "branch") for each in document["branches"]],
+            usage=text(document, "usage"),
+            deferred_tool_requests=text_or_none(document, "deferred_tool_requests"),
+            updated_at=moment,
+            format_version=int(document["format_version"]),
+        )
+    except DAMAGE as exc:
         raise _damaged("conversation", document, exc) from exc
 
 
 def chain_of(document: Document | None) -> Chain | None:
     try:
         return Chain(**document["chain"]) if document is not None and document["chain"] is not None else None
-    except _DAMAGE as exc:
+    except DAMAGE as exc:
         raise _damaged("conversation", document or {}, exc) from exc
 
 
@@ -95,8 +106,9 @@ def entry_documents(
 
 def entry_of(document: Document) -> DialogueEntry:
     try:
-        return DialogueEntry(document["_id"], document["parent_id"], document["kind"], document["message"])
-    except _DAMAGE as exc:
+        parent_id = text_or_none(document, "parent_id")
+        return DialogueEntry(text(document, "_id"), parent_id, text(document, "kind"), text(document, "message"))
+    except DAMAGE as exc:
         raise _damaged("entry", document, exc) from exc
 
 
@@ -170,7 +182,9 @@ def up_from(document: Document, steps: int) -> dict[str, Any]:
     return {"chain": chain, "place": {"$lte": last, "$gt": last - steps}}
 
 
-_DAMAGE = (KeyError, TypeError)
+def not_in_its_chain(document: Document) -> CorruptDataError:
+    chain, place = document.get("chain"), document.get("place")
+    return _damaged("entry", document, ValueError(f"it is not found by its chain {chain!r} and place {place!r}"))
 
 
 def _damaged(what: str, document: Document, exc: Exception) -> CorruptDataError:

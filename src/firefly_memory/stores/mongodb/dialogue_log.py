@@ -69,7 +69,8 @@ class MongoDialogueLog:
                 wanted = documents.history(entry_id, None if limit is None else limit - len(line), forks)
                 cursor = connection.dialogue_entries.aggregate(wanted, batchSize=IN_ONE_BATCH)
                 found = {document["_id"]: document for document in await connection.all_of(cursor)}
-                if not found:
+                if entry_id not in found:
+                    await self._check_missing(connection, entry_id)
                     break
                 # By their links: on a standalone server a write that broke off may have left others at these places.
                 while entry_id in found and len(line) != limit:
@@ -77,6 +78,12 @@ class MongoDialogueLog:
                     entry_id = line[-1].parent_id
                 forks = min(forks * 4, _MOST_FORKS)
             return line
+
+    async def _check_missing(self, connection: Connection, entry_id: str) -> None:
+        """``CorruptDataError`` if the entry is there after all, but its chain does not lead to it."""
+        there = await connection.settle(connection.dialogue_entries.find_one({"_id": entry_id}, {"message": 0}))
+        if there is not None:
+            raise documents.not_in_its_chain(there)
 
     async def entries(self, entry_ids: Sequence[str]) -> Sequence[DialogueEntry]:
         return [documents.entry_of(each) for each in await self._these({"_id": {"$in": list(entry_ids)}})]
@@ -91,7 +98,7 @@ class MongoDialogueLog:
             return await connection.all_of(connection.dialogue_entries.find(wanted, shape))
 
     async def write(self, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None) -> bool:
-        with written("write_record", self._database.place, retryable=False), suppress(_ConflictError):
+        with written("write_record", self._database.place, "message", retryable=False), suppress(_ConflictError):
             connection = await self._connected("write_record")
 
             async def write(session: Any) -> None:

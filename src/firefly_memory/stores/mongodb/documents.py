@@ -7,6 +7,7 @@ are found by. ``expires_at_us`` is there only where an expiry has microseconds b
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -63,19 +64,35 @@ def record(document: Document) -> Record:
     """The record a document stands for."""
     try:
         return Record(
-            document["entry_id"],
-            document["namespace"],
-            document["scope"],
-            document["key"],
+            text(document, "entry_id"),
+            text(document, "namespace"),
+            text(document, "scope"),
+            text_or_none(document, "key"),
             document["content"],
             document["metadata"],
             exact(document["created_at"], document["_id"]),
             _joined(document["expires_at"], document.get("expires_at_us", 0)),
             document["importance"],
         )
-    except (KeyError, TypeError, AttributeError, ValueError) as exc:
+    except DAMAGE as exc:
         where = f"document {document.get('_id')!r} in namespace {document.get('namespace')!r}"
         raise CorruptDataError("load", where, f"{type(exc).__name__}: {exc}") from exc
+
+
+DAMAGE = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
+"""What reading a document raises whose fields are missing, or hold something else."""
+
+
+def text(document: Mapping[str, Any], name: str) -> str:
+    """The text in a field; ``TypeError`` if it holds something else."""
+    value = document[name]
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {type(value).__name__}, not text")
+    return value
+
+
+def text_or_none(document: Mapping[str, Any], name: str) -> str | None:
+    return None if document[name] is None else text(document, name)
 
 
 def live(now: datetime) -> Document:

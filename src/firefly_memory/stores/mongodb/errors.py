@@ -29,6 +29,9 @@ _FRAMES = 50  # of each
 
 _TOO_LARGE = {10334, 17419, 17420}  # BSONObjectTooLarge and what updates report instead
 
+_NO_NUMBER = {14, 16554, 16556}
+"""What the server says when it is to count with a field that holds no number."""
+
 _CHECK = "`firefly-memory db check` names it, and the commands that mend it"
 
 # Server error code: what it means, and whether the same call may succeed later.
@@ -43,8 +46,9 @@ _CODES: dict[int, tuple[type[DatabaseStoreError], str, bool]] = {
 
 
 @contextmanager
-def translated(operation: str, place: str, what: str = "entry") -> Iterator[None]:
-    """Turn whatever PyMongo raises in the block into an error of ours, with its cause. ``what`` is being written."""
+def translated(operation: str, place: str, what: str | None = None) -> Iterator[None]:
+    """Turn whatever PyMongo raises in the block into an error of ours, with its cause. ``what`` is being written; where
+    nothing of the caller's is, a value that does not fit was read, and is damaged."""
     try:
         yield
     except FireflyMemoryError:
@@ -54,7 +58,7 @@ def translated(operation: str, place: str, what: str = "entry") -> Iterator[None
 
 
 @contextmanager
-def written(operation: str, place: str, what: str = "entry", *, retryable: bool = True) -> Iterator[None]:
+def written(operation: str, place: str, what: str | None = None, *, retryable: bool = True) -> Iterator[None]:
     """:func:`translated` around a write. PyMongo has tried again what may be tried again; if the last answer is lost as
     well, nobody knows the outcome. ``retryable`` says whether the same call may then be made again without harm."""
     try:
@@ -68,7 +72,7 @@ def written(operation: str, place: str, what: str = "entry", *, retryable: bool 
         raise error from exc
 
 
-def _translated(exc: Exception, operation: str, place: str, what: str) -> FireflyMemoryError:
+def _translated(exc: Exception, operation: str, place: str, what: str | None) -> FireflyMemoryError:
     _shorten_history(exc)
     _forget_documents(exc)
     return translate(exc, operation, place, what)
@@ -116,15 +120,18 @@ def _forget_documents(exc: BaseException) -> None:
         exc.args = (str(exc).partition(", full error:")[0],)
 
 
-def translate(exc: Exception, operation: str, place: str, what: str = "entry") -> FireflyMemoryError:
+def translate(exc: Exception, operation: str, place: str, what: str | None = None) -> FireflyMemoryError:
     if isinstance(exc, errors.BulkWriteError) and not exc.timeout:
         exc = _first_of(exc)
     code = getattr(exc, "code", None)
     if isinstance(exc, errors.DocumentTooLarge) or code in _TOO_LARGE or _is_too_large_to_insert(exc):
-        return InvalidEntryError(what, f"is larger than the 16 MB MongoDB allows for a document ({_one_line(exc)})")
-    if isinstance(exc, InvalidBSON):
-        return CorruptDataError(operation, place, _one_line(exc))
-    if isinstance(exc, (BSONError, OverflowError)):
+        return InvalidEntryError(
+            what or "entry", f"is larger than the 16 MB MongoDB allows for a document ({_one_line(exc)})"
+        )
+    does_not_fit = what is None and isinstance(exc, (BSONError, OverflowError))
+    if isinstance(exc, InvalidBSON) or does_not_fit or code in _NO_NUMBER:
+        return CorruptDataError(operation, f"a document on {place}", _one_line(exc))
+    if what is not None and isinstance(exc, (BSONError, OverflowError)):
         return InvalidEntryError(what, f"cannot be written as BSON ({_one_line(exc)})")
     if code in _CODES:
         kind, reason, retryable = _CODES[code]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from firefly_memory.stores.conversations import Appended, Draft, Head, StoredTurn
+from firefly_memory.stores.conversations import HEAD_COLUMNS, Appended, Draft, Head, StoredTurn
 from firefly_memory.stores.sql.errors import is_duplicate
 from firefly_memory.stores.sql.operation import REPEAT, UndecidedError, operation, reads
 from firefly_memory.stores.sql.operations import SQLSession
 
-_HEAD = len(Head._fields)
+_HEAD = len(HEAD_COLUMNS)
 _ATTEMPTS = 1000  # each that fails is another writer's success
 
 

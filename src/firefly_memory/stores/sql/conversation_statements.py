@@ -30,7 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.sql.elements import CompilerElement
 
 from firefly_memory import schema
-from firefly_memory.stores.conversations import Appended, Head, StoredTurn
+from firefly_memory.stores.conversations import HEAD_COLUMNS, Appended, StoredTurn
 from firefly_memory.stores.sql.statement import Statement
 
 if TYPE_CHECKING:
@@ -271,8 +271,8 @@ class ConversationStatements:
 
     def head_columns(self, **instead: ColumnElement[Any]) -> list[Any]:
         c = self.table.c
-        columns = [instead.get(name, self._of.value_out(c[name])) for name in Head._fields]
-        return [column.label(name) for name, column in zip(Head._fields, columns, strict=True)]
+        columns = [instead.get(name, self._of.value_out(c[name])) for name in HEAD_COLUMNS]
+        return [column.label(name) for name, column in zip(HEAD_COLUMNS, columns, strict=True)]
 
     def _stored_turn(self) -> list[Any]:
         c = self.turns_table.c

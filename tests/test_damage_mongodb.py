@@ -1,0 +1,185 @@
+"""A document that somebody damaged is named as such by whatever reads it, with every kind of client."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from bson import Int64, ObjectId, encode
+from bson.datetime_ms import DatetimeMS
+from bson.raw_bson import RawBSONDocument
+from motor.motor_asyncio import AsyncIOMotorClient
+from pydantic_ai.conversation import Conversation
+from pymongo import MongoClient
+
+from firefly_memory import (
+    ConversationMemory,
+    CorruptDataError,
+    InMemoryStore,
+    MemoryEntry,
+    MongoDBStore,
+)
+from firefly_memory.agents import MongoConversationStore
+from firefly_memory.archive import async_export_jsonl
+from firefly_memory.copying import async_copy_store
+from tests.backends import Place
+from tests.dialogues import messages
+
+EXPIRY = datetime(2999, 1, 1, 1, 1, 1, 123_456, UTC)
+
+TOO_LATE = DatetimeMS(2**60)
+NOT_UTF_8 = "these are no characters"
+
+ENTRY: dict[str, list[Any]] = {
+    "entry_id": [[], 7, NOT_UTF_8],
+    "scope": ["nowhere", 7],
+    "content": [ObjectId(), {"~int": "zz"}, NOT_UTF_8],
+    "metadata": [[], None],
+    "created_at": ["2024", 7, TOO_LATE],
+    "expires_at": [TOO_LATE],
+    "expires_at_us": [Int64(2**62)],
+    "importance": ["7", 7],
+}
+TURN: dict[str, list[Any]] = {
+    "tokens": [[]],
+    "user_prompt": [7, NOT_UTF_8],
+    "assistant_response": [[]],
+    "messages": [7, NOT_UTF_8],
+    "metadata": [7, None],
+    "created_at": ["2024", TOO_LATE],
+    "created_at_us": [Int64(2**62)],
+}
+CONVERSATION: dict[str, list[Any]] = {
+    "summary": [7, TOO_LATE, NOT_UTF_8],
+    "evicted_turns": [[]],
+    "created_at": ["2024", TOO_LATE],
+    "place": [7, "nowhere"],
+}
+DIALOGUE: dict[str, list[Any]] = {
+    "revision": [7],
+    "head_id": [7],
+    "branches": [7, [7]],
+    "usage": [7, NOT_UTF_8],
+    "updated_at": ["2024", TOO_LATE],
+    "updated_at_us": [Int64(2**62)],
+    "chain": [7, {}, "text"],
+}
+MESSAGE: dict[str, list[Any]] = {"message": [7, None, NOT_UTF_8], "kind": [7], "place": ["text", None]}
+
+Read = Callable[[], Awaitable[object]]
+
+
+class Damaged:
+    """A store with one thing of each kind, and whoever damages them."""
+
+    def __init__(self, store: MongoDBStore, database: Any) -> None:
+        self.store = store
+        self.memory = ConversationMemory(store=store)
+        self.conversations = MongoConversationStore(store)
+        self._database = database
+
+    async def fill(self) -> None:
+        entry = MemoryEntry(entry_id="it", key="k", expires_at=EXPIRY)
+        await self.store.async_save("n", entry)
+        await self.memory.async_add_turn("c", "prompt", "response", [])
+        await self.conversations.save(Conversation(conversation_id="d", messages=messages(1)))
+
+    async def each(self, collection: str, wanted: dict[str, Any], fields: dict[str, list[Any]], *reads: Read) -> None:
+        """Whatever is put into a field of the document, everything that reads it says so."""
+        documents = self._database[collection]
+        whole = documents.find_one(wanted)
+        for field, values in fields.items():
+            for value in [*values, _MISSING]:
+                damaged = {name: each for name, each in {**whole, field: value}.items() if each is not _MISSING}
+                raw = encode(damaged).replace(NOT_UTF_8.encode(), NOT_UTF_8.encode().replace(b"no", b"\xff\xfe"))
+                if value is _MISSING and field in _OPTIONAL:
+                    continue
+                instead = {"q": {"_id": whole["_id"]}, "u": RawBSONDocument(raw)}  # which PyMongo does not look into
+                assert self._database.command("update", collection, updates=[instead])["n"] == 1
+                for read in reads:
+                    with pytest.raises(CorruptDataError, match="is damaged"):
+                        await read()
+                        pytest.fail(f"{field} of {collection} was {value!r}")
+        documents.replace_one({"_id": whole["_id"]}, whole)
+
+    async def export(self) -> None:
+        await async_export_jsonl(self.store, io.StringIO())
+
+    async def copy(self) -> None:
+        await async_copy_store(self.store, InMemoryStore(), dialogues=False)
+
+
+_MISSING = object()
+_OPTIONAL = {"created_at_us", "updated_at_us", "expires_at", "expires_at_us", "summary", "place"}
+
+
+@pytest.fixture(params=["url", "motor"])
+async def damaged(request: pytest.FixtureRequest, place: Place) -> AsyncIterator[Damaged]:
+    name = f"damage_{uuid4().hex[:12]}"
+    motor: Any = AsyncIOMotorClient(place.mongodb()) if request.param == "motor" else None
+    where: dict[str, Any] = {"client": motor} if motor else {"url": place.mongodb()}
+    with MongoClient[dict[str, Any]](place.mongodb()) as client:
+        async with MongoDBStore(**where, database=name) as store:
+            it = Damaged(store, client[name])
+            await it.fill()
+            yield it
+        client.drop_database(name)
+    if motor:
+        motor.close()
+
+
+async def test_entries(damaged: Damaged) -> None:
+    store = damaged.store
+
+    async def blocking() -> None:
+        store.load("n")
+
+    by_key = [lambda: store.async_load_by_key("n", "k"), lambda: store.async_load_page("n")]
+    await damaged.each(
+        "entries", {}, ENTRY, lambda: store.async_load("n"), *by_key, blocking, damaged.export, damaged.copy
+    )
+
+
+async def test_turns(damaged: Damaged) -> None:
+    memory = damaged.memory
+
+    async def blocking() -> None:
+        memory.get_turns("c")
+
+    reads: list[Read] = [lambda: memory.async_get_turns("c"), lambda: memory.async_get_window("c"), blocking]
+    await damaged.each("memory_conversations", {"turn_id": 0}, TURN, *reads, damaged.export, damaged.copy)
+
+
+async def test_conversations(damaged: Damaged) -> None:
+    memory = damaged.memory
+    reads: list[Read] = [
+        lambda: memory.async_get_window("c"),
+        lambda: ConversationMemory(store=damaged.store).async_get_summary("c"),
+        lambda: memory.async_export_conversation("c"),
+        lambda: memory.async_fork_conversation("c"),
+    ]
+    await damaged.each("memory_conversations", {"_id": "c"}, CONVERSATION, *reads, damaged.export, damaged.copy)
+
+
+async def test_dialogues(damaged: Damaged) -> None:
+    conversations = damaged.conversations
+    record = await conversations.read_record("d")
+    assert record is not None
+
+    async def write() -> None:
+        await conversations.write_record(record, expected_revision=record.revision)
+
+    no_chain = {name: values for name, values in DIALOGUE.items() if name != "chain"}
+    reads: list[Read] = [lambda: conversations.load("d"), conversations.read_records, damaged.export]
+    await damaged.each("memory_dialogues", {"_id": "d"}, no_chain, *reads)
+    await damaged.each("memory_dialogues", {"_id": "d"}, {"chain": DIALOGUE["chain"]}, write)
+
+
+async def test_messages(damaged: Damaged) -> None:
+    conversations = damaged.conversations
+    reads: list[Read] = [lambda: conversations.load("d"), lambda: conversations.load("d", limit=5), damaged.export]
+    await damaged.each("memory_dialogue_entries", {}, MESSAGE, *reads)
