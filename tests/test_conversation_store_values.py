@@ -50,7 +50,7 @@ from tests.test_messages import EVERYTHING
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_everything_comes_back_equal(kind: str, place: Place) -> None:
-    call = ToolCallPart("pay", {"to": "Zürich"}, tool_call_id="call 3")
+    call = ToolCallPart("pay", {"to": "Zürich", "pair": (1, b"\xff")}, tool_call_id="call 3")
     when = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=timezone(timedelta(hours=5)))
     with somewhere(kind, place) as where:
         async with opened(kind, where) as conversations:
@@ -58,7 +58,7 @@ async def test_everything_comes_back_equal(kind: str, place: Place) -> None:
                 conversation_id="whole\x00",
                 messages=list(EVERYTHING),
                 usage=RunUsage(requests=2, input_tokens=3, cache_read_tokens=1, details={"reasoning": 5}),
-                deferred_tool_requests=DeferredToolRequests(approvals=[call], metadata={"call 3": {"why": "much"}}),
+                deferred_tool_requests=DeferredToolRequests(approvals=[call], metadata={"call 3": {"why": b"AAAA"}}),
             )
             entries = await conversations.save(whole, scope="user\x00")
             found = await conversations.load("whole\x00", scope="user\x00")
@@ -102,8 +102,11 @@ async def test_what_is_refused_leaves_nothing_behind(kind: str, place: Place) ->
                 changed: Any = dataclasses.replace(record, **change)
                 with pytest.raises(InvalidEntryError, match=path):
                     await conversations.write_record(changed, new_entries=[first], expected_revision=None)
-            with pytest.raises(InvalidEntryError, match="surrogates"):
+            with pytest.raises(InvalidEntryError, match=r"message\.parts\[0\]\.content.*surrogates"):
                 await conversations.save(Conversation(messages=surrogates))
+            half = DeferredToolRequests(metadata={"call 3": {"\ud800": 1}})
+            with pytest.raises(InvalidEntryError, match=r"deferred_tool_requests\.metadata\['call 3'\]: the key"):
+                await conversations.save(Conversation(messages=[message(1)], deferred_tool_requests=half))
             # An entry that is there is never replaced: others may have it in their history.
             await conversations.write_record(record, new_entries=[first], expected_revision=None)
             other = dataclasses.replace(first, message=message(2))

@@ -105,8 +105,6 @@ def _comparable(message: ModelMessage) -> dict[str, Any]:
     kept = {name: plain[name] for name in ("kind", "parts")}
     for part in kept["parts"]:
         part.pop("timestamp", None)
-        if str(part.get("content")).startswith("Output tool "):  # not used, or used in vain: a stream does not say
-            part["content"] = "Output tool not used."
     return kept
 
 

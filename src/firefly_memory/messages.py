@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from firefly_memory import model_messages
 from firefly_memory.codec import TEXT, DecodeError
 from firefly_memory.errors import InvalidEntryError, MissingDependencyError
+from firefly_memory.message_values import UnwritableError
 from firefly_memory.turns import ConversationTurn
 
 PYDANTIC_AI = "pydantic-ai"
@@ -45,6 +46,8 @@ def encoded(messages: Sequence[Any]) -> tuple[str | None, str | None]:
         )
     try:
         return model_messages.to_json(messages), PYDANTIC_AI
+    except UnwritableError as exc:
+        raise InvalidEntryError(f"raw_messages[{exc.number}]{exc.path}", exc.problem) from exc
     except ValueError as exc:  # what pydantic raises for values that JSON does not have, and for lone surrogates
         raise InvalidEntryError("raw_messages", f"pydantic-ai cannot write them as JSON ({exc})") from exc
 

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, TypeVar
 
-from pydantic import ConfigDict, TypeAdapter
-from pydantic_ai.tools import DeferredToolRequests
+from pydantic import TypeAdapter
 from pydantic_ai.usage import RunUsage
 
+from firefly_memory.agents import deferred_requests
 from firefly_memory.agents.versions import NEEDED_FOR_CONVERSATION_STORES, wrong_version
 from firefly_memory.errors import ConfigurationError, CorruptDataError, DatabaseStoreError, InvalidEntryError
+from firefly_memory.message_values import UnwritableError
 from firefly_memory.model_messages import from_json, to_json
 from firefly_memory.names import original_name, original_or_none, stored_name, stored_or_none, stored_text
 from firefly_memory.stores.base import EntryStore
@@ -34,11 +35,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# As pydantic-ai's own adapter of messages has it, so that bytes in metadata are written alike.
-_BYTES = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 _USAGE = TypeAdapter(RunUsage)
-_DEFERRED: TypeAdapter[DeferredToolRequests | None] = TypeAdapter(DeferredToolRequests | None, config=_BYTES)
 
+_DEFERRED = "deferred_tool_requests"
 _FORMAT = 1
 
 
@@ -150,8 +149,8 @@ def _dialogue(record: ConversationRecord) -> Dialogue:
         forked_from=stored_or_none(record.forked_from),
         forked_at=stored_or_none(record.forked_at),
         branches=[stored_text(entry_id) for entry_id in record.branches],
-        usage=_written("usage", _USAGE, record.usage),
-        deferred_tool_requests=None if deferred is None else _written("deferred_tool_requests", _DEFERRED, deferred),
+        usage=_written("usage", _usage_to_json, record.usage),
+        deferred_tool_requests=None if deferred is None else _written(_DEFERRED, deferred_requests.to_json, deferred),
         updated_at=record.updated_at.astimezone(UTC),
         format_version=record.format_version,
     )
@@ -166,8 +165,8 @@ def _record(dialogue: Dialogue) -> ConversationRecord:
     return ConversationRecord(
         conversation_id=original_name(dialogue.conversation_id),
         head_id=original_or_none(dialogue.head_id),
-        usage=_read(where, _USAGE, dialogue.usage),
-        deferred_tool_requests=None if deferred is None else _read(where, _DEFERRED, deferred),
+        usage=_readable(where, _USAGE.validate_json, dialogue.usage),
+        deferred_tool_requests=None if deferred is None else _readable(where, deferred_requests.from_json, deferred),
         scope=original_or_none(dialogue.scope),
         forked_from=original_or_none(dialogue.forked_from),
         forked_at=original_or_none(dialogue.forked_at),
@@ -178,10 +177,7 @@ def _record(dialogue: Dialogue) -> ConversationRecord:
 
 
 def _stored_entry(entry: ConversationEntry) -> DialogueEntry:
-    try:
-        message = to_json([entry.message])[1:-1]  # without the list around it
-    except ValueError as exc:
-        raise _unwritable("message", exc) from exc
+    message = _written("message", to_json, [entry.message])[1:-1]  # without the list around it
     return DialogueEntry(stored_name("entry.id", entry.id), stored_or_none(entry.parent_id), entry.kind, message)
 
 
@@ -197,20 +193,17 @@ def _entries(line: Sequence[DialogueEntry]) -> list[ConversationEntry]:
     ]
 
 
-def _written(what: str, adapter: TypeAdapter[T], value: T) -> str:
+def _usage_to_json(usage: RunUsage) -> str:
+    return _USAGE.dump_json(usage).decode()
+
+
+def _written(what: str, write: Callable[[T], str], value: T) -> str:
     try:
-        return adapter.dump_json(value).decode()
-    except ValueError as exc:
-        raise _unwritable(what, exc) from exc
-
-
-def _unwritable(what: str, exc: ValueError) -> InvalidEntryError:
-    """What pydantic raises for values that JSON does not have, and for lone surrogates."""
-    return InvalidEntryError(what, f"pydantic-ai cannot write it as JSON ({exc})")
-
-
-def _read(where: str, adapter: TypeAdapter[T], text: str) -> T:
-    return _readable(where, adapter.validate_json, text)
+        return write(value)
+    except UnwritableError as exc:
+        raise InvalidEntryError(f"{what}{exc.path}", exc.problem) from exc
+    except ValueError as exc:  # what pydantic raises for values that JSON does not have, and for lone surrogates
+        raise InvalidEntryError(what, f"pydantic-ai cannot write it as JSON ({exc})") from exc
 
 
 def _readable(where: str, read: Callable[[str], T], text: str) -> T:

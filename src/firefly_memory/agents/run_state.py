@@ -24,6 +24,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import Model, ModelRequestContext
 
+from firefly_memory.agents.refusals import FINAL, NOT_EXECUTED, NOT_USED, keep_refusals
 from firefly_memory.agents.turn_of_run import own_messages
 from firefly_memory.errors import FireflyMemoryError
 from firefly_memory.manager import MemoryManager
@@ -33,11 +34,6 @@ from firefly_memory.turns import Window
 logger = logging.getLogger("firefly_memory")
 
 _EARLIER = "earlier"  # the run of messages that have none, so that nobody takes them for this run's
-
-# What pydantic-ai answers to calls that came with the final result.
-_FINAL = "Final result processed."
-_NOT_USED = "Output tool not used - a final result was already processed."
-_NOT_EXECUTED = "Tool not executed - a final result was already processed."
 
 
 class RunState:
@@ -54,6 +50,7 @@ class RunState:
         self._messages: list[ModelMessage] = []
         self._begun: set[str] = set()
         self._results: dict[str, list[ModelRequestPart]] = {}
+        self._outputs: dict[str, ModelRequestPart] = {}
 
     def begin(self, loaded: Window, history: list[ModelMessage]) -> None:
         """Put the window into the run's ``history``, unless the caller has given it another one."""
@@ -107,6 +104,8 @@ class RunState:
         # The messages have it all by now; the calls to come may have the same ids.
         self._begun.clear()
         self._results.clear()
+        self._outputs.clear()
+        keep_refusals(ctx.tool_manager, self.keep_refusal, self._keep_output)
         return await self._with_system_prompt(ctx, request_context)
 
     async def _with_system_prompt(
@@ -146,6 +145,10 @@ class RunState:
         """A tool has asked for another try, or has failed and says so."""
         self._results[call.tool_call_id] = [refusal]
 
+    def _keep_output(self, call: ToolCallPart, answer: ModelRequestPart) -> None:
+        """What became of a call of an output tool, which counts where it is not the final result."""
+        self._outputs[call.tool_call_id] = answer
+
     def said(self, result: AgentRunResult[Any], ctx: RunContext[Any]) -> list[ModelMessage]:
         """What is to be stored of a run that has come to its end."""
         own = self._own(result.all_messages(), ctx)
@@ -156,7 +159,9 @@ class RunState:
             by_tool = getattr(result, "_output_tool_name", None) is not None
             waiting = _waiting(result.output)
             calls = [call for call in _open_calls(own) if call.tool_call_id not in waiting]
-            answers = list(self._answers(calls, _FINAL if by_tool else _NOT_USED, goes_on=bool(waiting)))
+            if getattr(ctx.agent, "end_strategy", None) == "early":  # pydantic-ai then answers these first
+                calls.sort(key=lambda call: call.tool_name not in self._output_tools)
+            answers = list(self._answers(calls, FINAL if by_tool else NOT_USED, goes_on=bool(waiting)))
             own += [_request(ctx, answers)] if answers else []
         return own
 
@@ -179,10 +184,11 @@ class RunState:
             if call.tool_call_id in self._results:
                 yield from self._results[call.tool_call_id]
             elif call.tool_name in self._output_tools:
-                yield ToolReturnPart(call.tool_name, output, tool_call_id=call.tool_call_id)
-                output = _NOT_USED
+                used = ToolReturnPart(call.tool_name, output, tool_call_id=call.tool_call_id)
+                yield used if output == FINAL else self._outputs.get(call.tool_call_id, used)
+                output = NOT_USED
             elif call.tool_call_id not in self._begun:
-                yield ToolReturnPart(call.tool_name, _NOT_EXECUTED, tool_call_id=call.tool_call_id)
+                yield ToolReturnPart(call.tool_name, NOT_EXECUTED, tool_call_id=call.tool_call_id)
             elif goes_on:  # begun, not returned, and not among those that somebody is to answer
                 yield ToolReturnPart(
                     call.tool_name,

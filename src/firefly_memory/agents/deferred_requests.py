@@ -1,0 +1,43 @@
+"""The calls that a conversation of pydantic-ai waits for, as JSON: like messages, by the adapter and with notes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from pydantic import ConfigDict, TypeAdapter
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.tools import DeferredToolRequests
+
+from firefly_memory.message_values import writable
+from firefly_memory.model_messages import NOTES, compact, restore
+
+# As pydantic-ai's own adapter of messages has it. A dataclass alone takes no configuration from here.
+_BYTES = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+_ADAPTER: TypeAdapter[DeferredToolRequests | None] = TypeAdapter(DeferredToolRequests | None, config=_BYTES)
+
+
+def to_json(requests: DeferredToolRequests) -> str:
+    """``ValueError`` for values that JSON does not have."""
+    changed, notes = writable(_as_message(requests))
+    calls, approvals = changed.parts[: len(requests.calls)], changed.parts[len(requests.calls) :]
+    plain = replace(requests, calls=calls, approvals=approvals, metadata=changed.metadata)
+    text = _ADAPTER.dump_json(plain, warnings="error").decode()
+    return compact({**json.loads(text), NOTES: notes}) if notes else text
+
+
+def from_json(text: str) -> DeferredToolRequests:
+    """What :func:`to_json` was given; ``ValueError`` for what it did not write."""
+    requests = _ADAPTER.validate_json(text)
+    if requests is None:
+        raise ValueError("null in the place of the calls that are waited for")
+    if f'"{NOTES}":' in text:
+        document = json.loads(text)
+        parts = [*document["calls"], *document["approvals"]]
+        restore(_as_message(requests), {**document, "parts": parts}, document[NOTES])
+    return requests
+
+
+def _as_message(requests: DeferredToolRequests) -> ModelResponse:
+    """A message with the same parts and metadata."""
+    return ModelResponse(parts=[*requests.calls, *requests.approvals], metadata=requests.metadata)
