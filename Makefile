@@ -28,7 +28,7 @@ lint: $(READY) ## Style, formatting and types
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 
-# A count of tokens will do for the demo, or an estimate where no vocabulary can be downloaded.
+# The demo may count tokens, or estimate them where there is no vocabulary.
 demo: export PYTHONWARNINGS = ignore:tokens are estimated
 demo: $(READY) ## An agent that remembers: two processes, one SQLite file
 	@rm -rf $(dir $(DEMO))

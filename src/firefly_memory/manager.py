@@ -213,6 +213,7 @@ def _configured(options: dict[str, Any]) -> dict[str, Any]:
     return {
         "max_conversation_tokens": settings.max_conversation_tokens,
         "summarize_threshold": settings.summarize_threshold,
+        "estimator": TokenEstimator(download=settings.download_vocabularies),
         **options,
         "store": configured_store(settings),
     }

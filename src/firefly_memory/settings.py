@@ -1,4 +1,4 @@
-"""What the environment says. The only place that reads it."""
+"""What the environment says. The only place that reads it, but for tiktoken's variables in ``vocabulary_files``."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ class MemorySettings(BaseSettings):
     max_conversation_tokens: int = Field(128_000, ge=1)
     summarize_threshold: int = Field(10, ge=0)
     summary_model: str | None = None
+    download_vocabularies: bool = False
     file_dir: str = DIRECTORY
     sqlite_path: str | None = None
     postgres_url: SecretStr | None = None
