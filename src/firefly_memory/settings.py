@@ -15,7 +15,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from pydantic_settings.sources import DotEnvSettingsSource, EnvSettingsSource
 
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.schema import POSTGRESQL_SCHEMA
+from firefly_memory.schema_names import POSTGRESQL_SCHEMA
 from firefly_memory.store_urls import DIRECTORY, Kind
 
 PREFIX = "FIREFLY_AGENTIC_MEMORY_"

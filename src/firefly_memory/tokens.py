@@ -22,12 +22,12 @@ from typing import Any
 
 from firefly_memory.errors import ConfigurationError, MissingDependencyError
 from firefly_memory.file_tokens import IMAGE_IN_LOW_DETAIL, Count, bytes_tokens, file_tokens
+from firefly_memory.options import is_installed
 from firefly_memory.vocabularies import (
     EstimatedTokensWarning,
     counted,
     encoding_names,
     estimated,
-    tiktoken_is_installed,
     vocabulary_for,
 )
 
@@ -70,7 +70,7 @@ class TokenEstimator:
         if not isinstance(self.download, bool):
             raise ConfigurationError(f"download must be True or False, not {self.download!r}")
         if self.encoding_name is not None:
-            if not tiktoken_is_installed():
+            if not is_installed("tiktoken"):
                 raise MissingDependencyError(
                     f"TokenEstimator(encoding_name={self.encoding_name!r})", "tiktoken", "tokens"
                 )

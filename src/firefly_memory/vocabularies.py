@@ -21,11 +21,11 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from math import ceil
 from pkgutil import iter_modules
 
 from firefly_memory.forks import ForkAware
+from firefly_memory.options import is_installed
 from firefly_memory.vocabulary_files import download_is_asked_for, would_be_downloaded
 
 PATIENCE = 3.0
@@ -39,13 +39,6 @@ Encode = Callable[[str], list[int]]
 
 class EstimatedTokensWarning(UserWarning):
     """Tokens are estimated, although tiktoken is installed, because the vocabulary is not there."""
-
-
-def tiktoken_is_installed() -> bool:
-    try:
-        return find_spec("tiktoken") is not None
-    except ValueError:  # what sys.modules has under that name is not a module that was found
-        return False
 
 
 def encoding_names() -> list[str]:
@@ -127,7 +120,7 @@ class Vocabulary(ForkAware):
         return search
 
     def _begin(self, search: _Search, download: bool) -> None:
-        if not tiktoken_is_installed():  # then an estimate is what was asked for
+        if not is_installed("tiktoken"):  # then an estimate is what was asked for
             search.ended.set()
             return
         loader = threading.Thread(
