@@ -4,7 +4,7 @@ BIN := .venv/bin
 DEMO := .cache/demo/memory.db
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint demo bench test-containers clean
+.PHONY: help setup test lint demo bench test-containers environments clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,7 +28,7 @@ lint: $(READY) ## Style, formatting and types
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 
-# A count of tokens will do for the demo, or an estimate where no vocabulary can be downloaded.
+# The demo may count tokens, or estimate them where there is no vocabulary.
 demo: export PYTHONWARNINGS = ignore:tokens are estimated
 demo: $(READY) ## An agent that remembers: two processes, one SQLite file
 	@rm -rf $(dir $(DEMO))
@@ -42,6 +42,9 @@ bench: setup ## Our stores against the bare drivers
 
 test-containers: $(READY) ## The conformance suite with PostgreSQL and MongoDB in containers
 	@scripts/with-docker scripts/test-containers
+
+environments: setup ## The library in environments of its own, for every night (ENVIRONMENTS="core oldest" for some)
+	@$(BIN)/python -m environments $(ENVIRONMENTS)
 
 clean: ## Remove all that was made here
 	@rm -rf .venv .cache .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache dist

@@ -24,6 +24,7 @@ from firefly_memory import (
     MongoDBStore,
     PostgreSQLStore,
     SQLiteStore,
+    TokenEstimator,
     dialogue_archive,
     vocabularies,
 )
@@ -92,6 +93,7 @@ def directory_of_vocabularies(tmp_path_factory: pytest.TempPathFactory) -> Itera
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIKTOKEN_CACHE_DIR", str(directory))
         patch.setattr(vocabularies, "PATIENCE", PATIENT)
+        assert TokenEstimator().prepare(PATIENT)  # so that coroutines count, too
         yield directory
 
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from firefly_memory import vocabularies
+from firefly_memory import TokenEstimator, vocabularies
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -153,6 +153,7 @@ def main() -> None:
     for name in ("alembic.ini", "migrations"):
         Path(name).symlink_to(ROOT / name)
     vocabularies.PATIENCE = 60.0
+    TokenEstimator().prepare(60.0)  # so that coroutines count, too
     ignored: list[Any] = []
     sys.unraisablehook = ignored.append
     PageRun(settings["replacements"], settings["postgresql_url"]).run(page)

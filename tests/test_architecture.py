@@ -22,8 +22,8 @@ MODULES = {
 
 # Each layer may import those below it.
 LAYERS = [
-    {"firefly_memory.clock", "firefly_memory.errors", "firefly_memory.forks", "firefly_memory.lazy", "firefly_memory.options", "firefly_memory.twins"},
-    {"firefly_memory.colours", "firefly_memory.names", "firefly_memory.codec", "firefly_memory.schema", "firefly_memory.store_urls", "firefly_memory.tokens", "firefly_memory.file_tokens", "firefly_memory.vocabularies"},
+    {"firefly_memory.clock", "firefly_memory.errors", "firefly_memory.forks", "firefly_memory.lazy", "firefly_memory.options", "firefly_memory.schema_names", "firefly_memory.twins"},
+    {"firefly_memory.colours", "firefly_memory.names", "firefly_memory.codec", "firefly_memory.schema", "firefly_memory.store_urls", "firefly_memory.tokens", "firefly_memory.file_tokens", "firefly_memory.vocabularies", "firefly_memory.vocabulary_files"},
     {"firefly_memory.entries", "firefly_memory.turns", "firefly_memory.settings", "firefly_memory.target"},
     {"firefly_memory.protocols", "firefly_memory.messages", "firefly_memory.message_values", "firefly_memory.model_messages"},
     {"firefly_memory.stores"},
@@ -124,7 +124,43 @@ def test_the_sqlite_store_loads_neither_other_backends_nor_alembic_nor_the_orm(t
 
 
 def test_the_mongodb_store_does_not_load_sqlalchemy() -> None:
-    assert "sqlalchemy" not in _loaded_after("from firefly_memory import MongoDBStore")
+    loaded = _loaded_after("from firefly_memory import MongoDBStore; MongoDBStore('mongodb://localhost/')")
+    assert "pymongo" in loaded
+    assert "sqlalchemy" not in loaded
+
+
+# What a public name needs beside the standard library; pydantic is what entries are made of.
+_NO_PACKAGE: set[str] = set()
+NEEDS = {
+    "MemorySettings": {"pydantic", "pydantic_settings"},
+    "PostgreSQLStore": {"pydantic", "sqlalchemy"},
+    "SQLiteStore": {"pydantic", "sqlalchemy"},
+    "ConversationPage": _NO_PACKAGE,
+    "Window": _NO_PACKAGE,
+    "create_llm_summarizer": _NO_PACKAGE,
+    **{name: _NO_PACKAGE for name in firefly_memory.__all__ if name.endswith(("Error", "Turn", "Info", "Estimator"))},
+}
+HEAVY = {"sqlalchemy", "alembic", "pydantic", "pydantic_settings", "pymongo", "bson", "asyncpg", "psycopg", "aiosqlite", "tiktoken", "pydantic_ai", "tqdm"}  # fmt: skip
+
+
+def test_a_public_name_loads_nothing_that_it_does_not_need() -> None:
+    """Each in a process forked from one that has loaded only the standard library."""
+    code = f"""
+import os, sys, asyncio, json
+import firefly_memory
+for name in firefly_memory.__all__:
+    sys.stdout.flush()
+    if not os.fork():
+        getattr(firefly_memory, name)
+        print(name, *({HEAVY!r} & set(sys.modules)), flush=True)
+        os._exit(0)
+    assert os.wait()[1] == 0
+"""
+    printed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    loaded = {name: set(packages) for name, *packages in map(str.split, printed.splitlines())}
+    assert loaded.keys() == set(firefly_memory.__all__)
+    needless = {name: packages - NEEDS.get(name, {"pydantic"}) for name, packages in loaded.items()}
+    assert not {name: packages for name, packages in needless.items() if packages}
 
 
 def _loaded_after(code: str) -> set[str]:

@@ -17,6 +17,7 @@ import pytest
 
 import firefly_memory
 from benchmarks.report import BEGIN, END
+from environments.table import ENVIRONMENTS, PACKAGE
 from tests import documentation
 from tests.backends import Place
 from tests.documentation import ROOT, Block, pages, prose
@@ -173,3 +174,15 @@ def test_every_public_name_is_documented() -> None:
 def test_the_benchmarks_find_the_place_of_their_table() -> None:
     page = (ROOT / "docs" / "performance.md").read_text()
     assert page.index(BEGIN) < page.index(END)
+
+
+@pytest.mark.parametrize("name", ["blob_store.py", "test_blob_store.py"])
+def test_the_package_of_a_backend_is_that_of_its_page(name: str) -> None:
+    shown = [block.text for block in BLOCKS if block.text.startswith(f"# {name}\n")]
+    assert shown == [f"# {name}\n{(ROOT / PACKAGE / name).read_text()}"]
+
+
+def test_every_environment_is_documented() -> None:
+    table = section(ROOT / "docs" / "contributing.md", "Environments")
+    rows = re.findall(r"^\| (`.+?`) \|", table, re.MULTILINE)
+    assert [name for row in rows for name in re.findall(r"`([\w-]+)`", row)] == list(ENVIRONMENTS)

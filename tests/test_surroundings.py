@@ -53,18 +53,53 @@ def attempt(use: str) -> str:
 @pytest.mark.parametrize(
     ("packages", "use", "words"),
     [
-        ("pymongo", "firefly_memory.MongoDBStore", "MongoDBStore needs the package 'pymongo'"),
+        ("pymongo", "firefly_memory.MongoDBStore('mongodb://h')", "MongoDBStore needs the package 'pymongo'"),
         ("pymongo", "firefly_memory.connect('mongodb://h')", "pip install 'firefly-memory[mongodb]'"),
-        ("pymongo", "from firefly_memory.database_store import MongoDBStore", "pip install 'firefly-memory[mongodb]'"),
+        ("pymongo", "from firefly_memory.database_store import MongoDBStore; MongoDBStore('mongodb://h')", "pip install 'firefly-memory[mongodb]'"),
         ("psycopg", "firefly_memory.PostgreSQLStore('postgresql://h/x').load('n')", "blocking methods needs the package 'psycopg'"),
         ("asyncpg", "asyncio.run(firefly_memory.PostgreSQLStore('postgresql://h/x').async_load('n'))", "asynchronous methods needs the package 'asyncpg'"),
-        ("asyncpg psycopg", "firefly_memory.PostgreSQLStore('postgresql://h/x').load('n')", "pip install 'firefly-memory[postgres]'"),
+        ("asyncpg psycopg", "firefly_memory.PostgreSQLStore('postgresql://h/x')", "PostgreSQLStore needs the package 'asyncpg'"),
+        ("asyncpg psycopg", "firefly_memory.connect('postgresql://h/x')", "pip install 'firefly-memory[postgres]'"),
     ],
 )  # fmt: skip
 def test_a_missing_package_is_named_with_the_extra_that_brings_it(packages: str, use: str, words: str) -> None:
     printed = without(packages, attempt(use))
     assert printed.startswith("MissingDependencyError ")
     assert words in printed
+
+
+def test_without_any_driver_every_public_name_is_there() -> None:
+    code = """
+import firefly_memory, inspect, pydoc
+namespace = {}
+exec("from firefly_memory import *", namespace)
+print(set(firefly_memory.__all__) - set(namespace))
+print(all(hasattr(firefly_memory, name) for name in firefly_memory.__all__))
+print({name for name, _ in inspect.getmembers(firefly_memory)} >= set(firefly_memory.__all__))
+print("class MongoDBStore" in pydoc.render_doc(firefly_memory, renderer=pydoc.plaintext))
+"""
+    assert without("asyncpg psycopg pymongo bson motor tiktoken pydantic_ai tqdm", code) == "set()\nTrue\nTrue\nTrue\n"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["doctor", "db check", "db upgrade", "export", "db import-legacy"],
+)
+@pytest.mark.parametrize(
+    ("url", "extra"), [("mongodb://h/", "firefly-memory[mongodb]"), ("postgresql://h/x", "firefly-memory[postgres]")]
+)
+def test_a_command_names_the_extra_that_its_url_needs(command: str, url: str, extra: str) -> None:
+    arguments = [*command.split(), "--from" if command == "db import-legacy" else "--url", url]
+    code = f"""
+import contextlib, io
+from firefly_memory.cli import main
+with contextlib.redirect_stderr(io.StringIO()) as said:
+    code = main({arguments!r})
+print(code, said.getvalue())
+"""
+    printed = without("asyncpg psycopg pymongo bson motor", code)
+    assert printed.startswith("2 ")
+    assert extra in printed
 
 
 def test_one_driver_is_enough_for_its_colour(place: Place) -> None:

@@ -191,6 +191,12 @@ def test_names_must_be_names(name: Any) -> None:
         TokenEstimator(model=name)
 
 
+def test_download_is_a_yes_or_a_no() -> None:
+    download: Any = "no"
+    with pytest.raises(ConfigurationError, match="download must be True or False, not 'no'"):
+        TokenEstimator(download=download)
+
+
 def test_an_unknown_encoding_is_refused_with_the_ones_there_are() -> None:
     with pytest.raises(ConfigurationError, match=r"'o200k' is not known.*cl100k_base,.*o200k_base"):
         TokenEstimator(encoding_name="o200k")
@@ -198,7 +204,7 @@ def test_an_unknown_encoding_is_refused_with_the_ones_there_are() -> None:
 
 def test_an_estimator_is_a_value() -> None:
     estimator = TokenEstimator(tokens_per_word=1.5, model="openai:gpt-4o")
-    assert repr(estimator) == "TokenEstimator(tokens_per_word=1.5, encoding_name=None, model='openai:gpt-4o')"
+    assert repr(estimator).startswith("TokenEstimator(tokens_per_word=1.5, encoding_name=None, model='openai:gpt-4o', ")
     estimator.estimate("used")
     assert pickle.loads(pickle.dumps(estimator)) == estimator
     assert len({estimator, TokenEstimator(tokens_per_word=1.5, model="openai:gpt-4o"), TokenEstimator()}) == 2

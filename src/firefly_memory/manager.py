@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any, Self
 
-from firefly_memory.configured import configured_store
 from firefly_memory.conversation import ConversationMemory, Summarizer
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.names import new_entry_id
 from firefly_memory.protocols import MemoryStore
-from firefly_memory.settings import PREFIX, read_settings, warn_the_caller
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.custom import adapt
 from firefly_memory.stores.memory import InMemoryStore
@@ -202,6 +200,9 @@ def _configured(options: dict[str, Any]) -> dict[str, Any]:
         raise ConfigurationError(
             "from_config() opens the store itself; for one of your own there is MemoryManager(store=…)"
         )
+    from firefly_memory.configured import configured_store
+    from firefly_memory.settings import PREFIX, read_settings, warn_the_caller
+
     settings = read_settings()
     threshold_is_set = "summarize_threshold" in options or "summarize_threshold" in settings.model_fields_set
     if options.get("summarizer") is not None and not threshold_is_set:
@@ -213,6 +214,7 @@ def _configured(options: dict[str, Any]) -> dict[str, Any]:
     return {
         "max_conversation_tokens": settings.max_conversation_tokens,
         "summarize_threshold": settings.summarize_threshold,
+        "estimator": TokenEstimator(download=settings.download_vocabularies),
         **options,
         "store": configured_store(settings),
     }

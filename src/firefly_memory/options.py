@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 from firefly_memory.errors import ConfigurationError
@@ -19,6 +20,14 @@ def at_least(minimum: int, name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
         raise ConfigurationError(f"{name} must be a whole number from {minimum} up, not {value!r}")
     return value
+
+
+def is_installed(package: str) -> bool:
+    """Whether ``package`` can be imported; it is not loaded to find out."""
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # what sys.modules has under that name is not a module that was found
+        return False
 
 
 def exactly_one(store: str, **given: Any) -> None:

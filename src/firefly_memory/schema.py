@@ -25,6 +25,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
+from firefly_memory import schema_names
+
 REVISIONS = ("0001", "0002", "0003")
 """Every revision this version of the library knows, oldest first. A test keeps it in step with ``migrations/``."""
 
@@ -48,8 +50,7 @@ def is_later_and_compatible(revision: str) -> bool:
 VERSION_TABLE = "firefly_memory_version"
 """Alembic's table, under a name of our own: the application may keep its ``alembic_version`` in the same place."""
 
-POSTGRESQL_SCHEMA = "firefly_memory"
-"""The PostgreSQL schema everything lives in unless ``schema_name`` says otherwise. SQLite has none."""
+POSTGRESQL_SCHEMA = schema_names.POSTGRESQL_SCHEMA
 
 
 class _OnSQLite:

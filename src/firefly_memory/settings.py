@@ -1,4 +1,4 @@
-"""What the environment says. The only place that reads it."""
+"""What the environment says. The only place that reads it, but for tiktoken's variables in ``vocabulary_files``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from pydantic_settings.sources import DotEnvSettingsSource, EnvSettingsSource
 
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.schema import POSTGRESQL_SCHEMA
+from firefly_memory.schema_names import POSTGRESQL_SCHEMA
 from firefly_memory.store_urls import DIRECTORY, Kind
 
 PREFIX = "FIREFLY_AGENTIC_MEMORY_"
@@ -39,6 +39,7 @@ class MemorySettings(BaseSettings):
     max_conversation_tokens: int = Field(128_000, ge=1)
     summarize_threshold: int = Field(10, ge=0)
     summary_model: str | None = None
+    download_vocabularies: bool = False
     file_dir: str = DIRECTORY
     sqlite_path: str | None = None
     postgres_url: SecretStr | None = None

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from firefly_memory.colours import in_a_loop
 from firefly_memory.errors import ConfigurationError, MissingDependencyError
 from firefly_memory.options import at_least
-from firefly_memory.settings import PREFIX, read_settings
 from firefly_memory.tokens import TokenEstimator, texts_of
 from firefly_memory.turns import ConversationTurn
 
@@ -87,10 +86,17 @@ def create_llm_summarizer(
         raise ConfigurationError(f"prompt_template must have {PLACE} in it, where the turns go")
     at_least(1, "max_summary_tokens", max_summary_tokens)
     _check_dependency()
-    chosen: Any = model or read_settings().summary_model
-    if not chosen:
-        raise ConfigurationError(f"no model: pass one, such as 'openai:gpt-4o-mini', or set {PREFIX}SUMMARY_MODEL")
+    chosen: Any = model or _configured_model()
     return LLMSummarizer(chosen, prompt_template, max_summary_tokens)
+
+
+def _configured_model() -> str:
+    from firefly_memory.settings import PREFIX, read_settings
+
+    model = read_settings().summary_model
+    if not model:
+        raise ConfigurationError(f"no model: pass one, such as 'openai:gpt-4o-mini', or set {PREFIX}SUMMARY_MODEL")
+    return model
 
 
 def as_text(turns: Sequence[ConversationTurn]) -> str:

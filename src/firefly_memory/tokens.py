@@ -22,12 +22,12 @@ from typing import Any
 
 from firefly_memory.errors import ConfigurationError, MissingDependencyError
 from firefly_memory.file_tokens import IMAGE_IN_LOW_DETAIL, Count, bytes_tokens, file_tokens
+from firefly_memory.options import is_installed
 from firefly_memory.vocabularies import (
     EstimatedTokensWarning,
     counted,
     encoding_names,
     estimated,
-    tiktoken_is_installed,
     vocabulary_for,
 )
 
@@ -42,20 +42,23 @@ PER_TOOL = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenEstimator:
-    """Counts tokens with tiktoken, or estimates them by a formula where it is not installed or has no vocabulary.
+    """Counts tokens with tiktoken, or estimates them by a formula while it has no vocabulary or is not installed.
 
     ``encoding_name`` names one of tiktoken's encodings and needs the extra ``tokens``. Otherwise the encoding is that
     of ``model``, a name such as ``"openai:gpt-4o"``, and ``o200k_base`` for a model that tiktoken does not know, or
-    none. ``tokens_per_word`` is what the formula reckons for a word.
+    none. ``tokens_per_word`` is what the formula reckons for a word. With ``download=True`` tiktoken may download a
+    vocabulary that is not on this machine; otherwise it may do so only where ``TIKTOKEN_CACHE_DIR`` is set.
 
-    Immutable, and safe to share between threads and over forks. Nothing is loaded before the first text is counted;
-    that call may wait three seconds for a vocabulary, see :meth:`prepare`. If it cannot be had, there is one
+    Immutable, and safe to share between threads and over forks. Nothing is loaded before the first text is counted.
+    Then a thread loads the vocabulary. Code in an event loop does not wait for it, and gets estimates meanwhile; other
+    code waits up to three seconds, see :meth:`prepare`. If there is no vocabulary, there is one
     :class:`EstimatedTokensWarning` in the life of the process. Nobody is warned who has not installed tiktoken.
     """
 
     tokens_per_word: float = 1.33
     encoding_name: str | None = None
     model: str | None = None
+    download: bool = False
 
     def __post_init__(self) -> None:
         rate: Any = self.tokens_per_word
@@ -64,8 +67,10 @@ class TokenEstimator:
         for name, value in (("encoding_name", self.encoding_name), ("model", self.model)):
             if value is not None and not (isinstance(value, str) and value):
                 raise ConfigurationError(f"{name} must be a name or None, not {value!r}")
+        if not isinstance(self.download, bool):
+            raise ConfigurationError(f"download must be True or False, not {self.download!r}")
         if self.encoding_name is not None:
-            if not tiktoken_is_installed():
+            if not is_installed("tiktoken"):
                 raise MissingDependencyError(
                     f"TokenEstimator(encoding_name={self.encoding_name!r})", "tiktoken", "tokens"
                 )
@@ -75,18 +80,18 @@ class TokenEstimator:
                 )
 
     def prepare(self, timeout_seconds: float = 30.0) -> bool:
-        """Load the vocabulary now, so that no later call waits for it: at start-up, or outside the event loop.
+        """Load the vocabulary now, and wait for it: at start-up, outside the event loop.
 
         Returns whether tokens are counted from now on; otherwise they are estimated.
         """
-        return vocabulary_for(self.encoding_name, self.model).wait(timeout_seconds)
+        return vocabulary_for(self.encoding_name, self.model).wait(timeout_seconds, download=self.download)
 
     def estimate(self, text: str) -> int:
         """The tokens of ``text``: 0 if it is empty, else at least 1. What looks like a special token is text."""
         if not text:
             return 0
         vocabulary = vocabulary_for(self.encoding_name, self.model)
-        encode = vocabulary.encoder()
+        encode = vocabulary.encoder(download=self.download)
         if encode is None:
             return estimated(text, self.tokens_per_word, vocabulary.rates)
         return counted(text, encode)

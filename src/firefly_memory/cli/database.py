@@ -238,10 +238,10 @@ def _make_indexes(arguments: argparse.Namespace) -> int:
 
 
 def _check_indexes(arguments: argparse.Namespace) -> int:
+    store = store_of(target_of(arguments), timeout=arguments.timeout, migrate=False)  # or its driver is not installed
     from firefly_memory.stores.mongodb.examination import index_differences
     from firefly_memory.stores.mongodb.store import MongoDBStore
 
-    store = store_of(target_of(arguments), timeout=arguments.timeout, migrate=False)
     assert isinstance(store, MongoDBStore)
     try:
         found = index_differences(store)

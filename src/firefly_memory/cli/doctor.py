@@ -14,6 +14,7 @@ from firefly_memory.cli.target import add_target, target_of
 from firefly_memory.options import seconds
 from firefly_memory.store_urls import Kind, directory_in
 from firefly_memory.stores.findings import Finding, Level, ok, warning
+from firefly_memory.stores.mongodb import require_driver
 from firefly_memory.target import Target
 
 
@@ -58,6 +59,7 @@ def _examined(store: Target, timeout: float) -> Iterator[Finding]:
                 store.url, options["schema_name"], timeout=timeout, pool_size=pool_size, pooler=pooler
             )
         case Kind.MONGODB:
+            require_driver()
             from firefly_memory.stores.mongodb import examination as of_mongodb
 
             return of_mongodb.examine(store.url, options["database"], options["collection"], timeout=timeout)

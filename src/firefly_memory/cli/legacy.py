@@ -15,7 +15,7 @@ from firefly_memory.cli.target import add_target, target_of
 from firefly_memory.configured import store_of
 from firefly_memory.legacy.importing import Counts, import_rows
 from firefly_memory.legacy.sources import Where, legacy_source
-from firefly_memory.schema import POSTGRESQL_SCHEMA
+from firefly_memory.schema_names import POSTGRESQL_SCHEMA
 from firefly_memory.settings import read_url_file
 from firefly_memory.store_urls import Kind
 from firefly_memory.stores.base import EntryStore

@@ -10,7 +10,7 @@ from typing import Any
 
 from firefly_memory.configured import store_of
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.schema import POSTGRESQL_SCHEMA
+from firefly_memory.schema_names import POSTGRESQL_SCHEMA
 from firefly_memory.settings import PREFIX, read_settings, read_url_file
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.target import Given, Target, target

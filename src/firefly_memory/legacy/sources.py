@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.legacy.entries import Row
+from firefly_memory.stores.mongodb import require_driver
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ def legacy_source(url: str, where: Where, *, timeout: float) -> Iterator[Source]
             with table_source(url, where.table, timeout=timeout) as source:
                 yield source
         case "mongodb":
+            require_driver()
             from firefly_memory.legacy.documents import document_source
 
             with document_source(url, where.database, where.collection, timeout=timeout) as source:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.legacy.entries import DOCUMENTS, IDS, Row
 from firefly_memory.legacy.sources import Source, the_only
-from firefly_memory.schema import POSTGRESQL_SCHEMA
+from firefly_memory.schema_names import POSTGRESQL_SCHEMA
 from firefly_memory.stores.sql.foreign import ForeignTable, ForeignTables, foreign_tables
 
 

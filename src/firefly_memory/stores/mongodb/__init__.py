@@ -1,8 +1,10 @@
 """MongoDB: one document per entry, typed dates, the documented indexes."""
 
 from firefly_memory.errors import MissingDependencyError
+from firefly_memory.options import is_installed
 
-try:
-    import pymongo as _pymongo  # noqa: F401 - only to say clearly what is missing
-except ImportError as exc:
-    raise MissingDependencyError("MongoDBStore", "pymongo", "mongodb") from exc
+
+def require_driver() -> None:
+    """``MissingDependencyError`` if PyMongo is not installed: modules of this package import it."""
+    if not is_installed("pymongo"):
+        raise MissingDependencyError("MongoDBStore", "pymongo", "mongodb")

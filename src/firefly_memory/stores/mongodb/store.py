@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from firefly_memory.options import exactly_one
 from firefly_memory.protocols import StoreView
 from firefly_memory.stores.base import EntryStore
-from firefly_memory.stores.mongodb.backend import GroupingMongoBackend, MongoBackend
-from firefly_memory.stores.mongodb.clients import MongoDatabase, OwnClients, PassedClient
+from firefly_memory.stores.mongodb import require_driver
 from firefly_memory.stores.threads import threaded
 from firefly_memory.stores.view import RecordView
+
+if TYPE_CHECKING:
+    from firefly_memory.stores.mongodb.clients import MongoDatabase
 
 
 class MongoDBStore(EntryStore):
@@ -37,6 +39,10 @@ class MongoDBStore(EntryStore):
         migrate: bool = True,
         client: Any = None,
     ) -> None:
+        require_driver()
+        from firefly_memory.stores.mongodb.backend import GroupingMongoBackend, MongoBackend
+        from firefly_memory.stores.mongodb.clients import OwnClients, PassedClient
+
         exactly_one("MongoDBStore", url=url, client=client)
         self.database: MongoDatabase
         if url is not None:

