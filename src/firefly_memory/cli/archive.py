@@ -14,7 +14,8 @@ from firefly_memory.archive import Progress, export_jsonl, import_jsonl
 from firefly_memory.archive_items import Counts
 from firefly_memory.cli.output import in_words
 from firefly_memory.cli.progress import progress_bar
-from firefly_memory.cli.target import add_target, add_without_dialogues, opened_store
+from firefly_memory.cli.target import add_target, add_without_dialogues, target_of
+from firefly_memory.configured import reading, store_of
 from firefly_memory.errors import ConfigurationError
 
 
@@ -23,7 +24,7 @@ def add_to(commands: Any) -> None:
         "export",
         help="write all entries and conversations to a file of JSON Lines",
         description="Write all live entries and all conversations, those of pydantic-ai's ConversationStore included, "
-        "to a file of JSON Lines, in constant memory. Nothing in the store is changed.",
+        "to a file of JSON Lines, in constant memory. The store is only read: it is not migrated either.",
     )
     add_target(export)
     export.add_argument("file", nargs="?", default="-", help="the file to write, by default the standard output")
@@ -46,7 +47,7 @@ def add_to(commands: Any) -> None:
 
 def _export(arguments: argparse.Namespace) -> None:
     with (
-        opened_store(arguments, existing=True) as store,
+        reading(target_of(arguments)) as store,
         _progress(arguments, "exported") as progress,
         _written(arguments.file) as file,
     ):
@@ -61,14 +62,18 @@ def _export(arguments: argparse.Namespace) -> None:
 
 
 def _import(arguments: argparse.Namespace) -> None:
-    with opened_store(arguments) as store, _progress(arguments, "imported") as progress, _read(arguments.file) as file:
+    with (
+        store_of(target_of(arguments)) as store,
+        _progress(arguments, "imported") as progress,
+        _read(arguments.file) as file,
+    ):
         counts = import_jsonl(store, file, dialogues=not arguments.without_dialogues, progress=progress)
     _say(arguments, "imported", counts)
 
 
 @contextmanager
 def _written(name: str) -> Iterator[IO[str]]:
-    """A file that is there as a whole or not at all."""
+    """A file that is there as a whole or not at all. A pipe or device is written to, never replaced."""
     if name == "-":
         yield sys.stdout
         sys.stdout.flush()
@@ -76,6 +81,10 @@ def _written(name: str) -> Iterator[IO[str]]:
     path = Path(name)
     if path.is_dir() or not path.name:
         raise ConfigurationError(f"{name} is a directory; name the file to write")
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="ascii") as pipe:
+            yield pipe
+        return
     partial = path.with_name(f"{path.name}.partial")
     try:
         with partial.open("w", encoding="ascii") as file:

@@ -11,7 +11,7 @@ from firefly_memory import schema
 from firefly_memory.cli import legacy
 from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import show
-from firefly_memory.cli.target import add_target, target_if_any, target_of
+from firefly_memory.cli.target import add_target, advised, target_if_any, target_of
 from firefly_memory.configured import store_of
 from firefly_memory.errors import ConfigurationError
 <<<<<<< HEAD
@@ -101,7 +101,7 @@ def _add_waiting(action: argparse.ArgumentParser) -> None:
 
 
 @contextmanager
-def _administration(arguments: argparse.Namespace) -> Iterator[Administration]:
+def _administration(arguments: argparse.Namespace, *, reading: bool = False) -> Iterator[Administration]:
     found = target_of(arguments)
     if found.kind is Kind.MONGODB:
         raise ConfigurationError("MongoDB has no revisions; `upgrade` makes its indexes, `check` looks for them")
@@ -114,6 +114,7 @@ def _administration(arguments: argparse.Namespace) -> Iterator[Administration]:
         found.options.get("schema_name", schema.POSTGRESQL_SCHEMA),
         timeout=arguments.timeout,
         lock_timeout=getattr(arguments, "lock_timeout", 5.0),
+        reading=reading,
     ) as administration:
         yield administration
 
@@ -153,7 +154,7 @@ def _downgrade(arguments: argparse.Namespace) -> int:
 def _current(arguments: argparse.Namespace) -> int:
     if _has_no_schema(target_of(arguments)):
         return _nothing_to_compare(arguments)
-    with _administration(arguments) as database:
+    with _administration(arguments, reading=True) as database:
         status = database.status()
     show(arguments, _as_json(status), [_in_words(status)])
     return _code(status)
@@ -174,7 +175,7 @@ def _check(arguments: argparse.Namespace) -> int:
         return _check_indexes(arguments)
     if _has_no_schema(found_store):
         return _nothing_to_compare(arguments)
-    with _administration(arguments) as database:
+    with _administration(arguments, reading=True) as database:
         status, found = database.differences()
     lines = [_in_words(status), *_differences_in_words(found)]
     if status.state.value == "current" and not found:
@@ -273,7 +274,8 @@ def _differences_as_json(found: list[Difference]) -> list[dict[str, str]]:
         with store_of(target_of(arguments), timeout=arguments.timeout, migrate=False):
             pass
     except SchemaMismatchError as error:
-        show(arguments, {"indexes": str(error)}, [str(error)])
+        words = advised(str(error), arguments)
+        show(arguments, {"indexes": words}, [words])
         return Exit.BEHIND
     show(arguments, {"indexes": "there"}, ["every index is there"])
     return Exit.DONE

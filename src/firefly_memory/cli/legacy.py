@@ -12,7 +12,7 @@ from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import show
 from firefly_memory.cli.progress import progress_bar
 from firefly_memory.cli.target import add_target, target_of
-from firefly_memory.configured import store_of
+from firefly_memory.configured import reading, store_of
 from firefly_memory.legacy.importing import Counts, import_rows
 from firefly_memory.legacy.sources import Where, legacy_source
 from firefly_memory.schema import POSTGRESQL_SCHEMA
@@ -83,12 +83,10 @@ def _run(arguments: argparse.Namespace) -> int:
 def _new_store(arguments: argparse.Namespace) -> Iterator[EntryStore]:
     """The store to save into; for a dry run an empty one, where there is none yet."""
     new = target_of(arguments, _OPTION)
-    options: dict[str, Any] = {} if new.kind is Kind.IN_MEMORY else {"timeout": arguments.timeout}
-    if "migrate" in new.options and arguments.dry_run:
-        options["migrate"] = False
-    store = store_of(new, **options)
+    store = store_of(new, **({} if new.kind is Kind.IN_MEMORY else {"timeout": arguments.timeout}))
     is_there = (store.path is None or store.path.exists()) and _was_here(new, arguments.timeout)
-    with InMemoryStore() if arguments.dry_run and not is_there else store as opened:
+    dry = reading(new, timeout=arguments.timeout) if is_there else InMemoryStore()
+    with dry if arguments.dry_run else store as opened:
         yield opened
 
 

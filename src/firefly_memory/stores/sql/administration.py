@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Self
 
 from sqlalchemy import Connection, Engine
 
 from firefly_memory import schema
-from firefly_memory.errors import ConfigurationError, DatabaseConnectionError
+from firefly_memory.errors import ConfigurationError
 from firefly_memory.stores.findings import Difference
 from firefly_memory.stores.sql import migrate
 from firefly_memory.stores.sql.catalogue import differences
@@ -67,10 +68,16 @@ class Administration:
     @classmethod
     @contextmanager
     def of(
-        cls, url: str, schema_name: str, *, timeout: float, lock_timeout: float = migrate.LOCK_TIMEOUT
+        cls,
+        url: str,
+        schema_name: str,
+        *,
+        timeout: float,
+        lock_timeout: float = migrate.LOCK_TIMEOUT,
+        reading: bool = False,
     ) -> Iterator[Self]:
-        """``schema_name`` is for PostgreSQL. Looking at an SQLite file does not make one."""
-        with database_of(url, schema_name, timeout) as (engine, place):
+        """``schema_name`` is for PostgreSQL. With ``reading`` an SQLite file is opened to be read only."""
+        with database_of(url, schema_name, timeout, reading=reading) as (engine, place):
             yield cls(engine, place, timeout=timeout, lock_timeout=lock_timeout)
 
     def status(self) -> Status:
@@ -131,16 +138,22 @@ class Administration:
     def _must_exist(self, operation: str) -> None:
         path = self._place.file
         if path is not None and not path.exists():
-            raise DatabaseConnectionError(operation, f"there is no file {path}")
+            raise self._place.is_missing(operation)
 
 
 @contextmanager
-def database_of(url: str, schema_name: str, timeout: float) -> Iterator[tuple[Engine, Place]]:
+def database_of(url: str, schema_name: str, timeout: float, *, reading: bool = False) -> Iterator[tuple[Engine, Place]]:
     """An engine for one connection at a time, which is closed at the end."""
     if is_sqlite(url):
-        from firefly_memory.stores.sql.sqlite.database import sqlite_engine, sqlite_path
+        from firefly_memory.stores.sql.sqlite.database import IN_MEMORY, sqlite_engine, sqlite_path
 
         path = sqlite_path(url)
+        if reading and path != IN_MEMORY:
+            from firefly_memory.stores.sql.sqlite.reading import read_only_engine
+
+            with read_only_engine(Path(path), timeout=timeout) as engine:
+                yield engine, Place(path)
+            return
         engine = sqlite_engine(path, pool_size=1, timeout=timeout, synchronous="FULL")
         place = Place(path)
     else:

@@ -158,27 +158,21 @@ def _database(url: str, schema_name: str, timeout: float) -> Iterator[tuple[Engi
             yield found
         return
     from firefly_memory.stores.sql.sqlite.database import sqlite_path
+    from firefly_memory.stores.sql.sqlite.reading import is_at_rest, read_only
 
     path = Path(sqlite_path(url)).absolute()
     if not path.is_file():
         raise DatabaseConnectionError("import-legacy", f"there is no file {path}")
-    engine = create_engine("sqlite://", creator=lambda: _read_only(path, timeout), poolclass=NullPool)
+    at_rest = is_at_rest(path)
+
+    def connect() -> sqlite3.Connection:
+        connection = read_only(path, at_rest=at_rest, timeout=timeout)
+        # What is not UTF-8 becomes surrogates instead of an error that would end the reading.
+        connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+        return connection
+
+    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
     try:
         yield engine, Place(f"SQLite database {path}")
     finally:
         engine.dispose()
-
-
-def _read_only(path: Path, timeout: float) -> sqlite3.Connection:
-    mode = "immutable=1" if _is_at_rest(path) else "mode=ro"
-    connection = sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, timeout=timeout, isolation_level=None)
-    # What is not UTF-8 becomes surrogates instead of an error that would end the reading.
-    connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
-    return connection
-
-
-def _is_at_rest(path: Path) -> bool:
-    """Whether the file is in WAL mode and nobody has it open: even who only reads would leave files beside it then."""
-    with path.open("rb") as file:
-        versions = file.read(20)[18:]
-    return versions == b"\2\2" and not path.with_name(f"{path.name}-wal").exists()
