@@ -14,14 +14,10 @@ from firefly_memory.cli.output import show
 from firefly_memory.cli.target import add_target, advised, target_if_any, target_of
 from firefly_memory.configured import store_of
 from firefly_memory.errors import ConfigurationError
-<<<<<<< HEAD
-from firefly_memory.settings import PREFIX, read_settings
-from firefly_memory.stores.findings import MISSING, Difference
-=======
 from firefly_memory.settings import read_settings
 from firefly_memory.store_urls import Kind
+from firefly_memory.stores.findings import MISSING, Difference
 from firefly_memory.target import Target
->>>>>>> commands
 
 if TYPE_CHECKING:
     from firefly_memory.stores.sql.administration import Administration, Status
@@ -243,23 +239,20 @@ def _make_indexes(arguments: argparse.Namespace) -> int:
 
 
 def _check_indexes(arguments: argparse.Namespace) -> int:
-<<<<<<< HEAD
     from firefly_memory.stores.mongodb.examination import index_differences
     from firefly_memory.stores.mongodb.store import MongoDBStore
-=======
-    from firefly_memory.errors import SchemaMismatchError
->>>>>>> commands
 
-    store = MongoDBStore(target_url(arguments), timeout=arguments.timeout, migrate=False)
+    found_store = target_of(arguments)
+    options = found_store.options | {"timeout": arguments.timeout, "migrate": False}
+    store = MongoDBStore(found_store.url, **options)
     try:
-<<<<<<< HEAD
         found = index_differences(store)
     finally:
         store.close_sync()
     is_behind = bool(found) and all(each.found == MISSING for each in found)
     lines = _differences_in_words(found) or ["every index is as it should be"]
     if is_behind:
-        lines.append("run `firefly-memory db upgrade` to make them")
+        lines.append(advised("run `firefly-memory db upgrade` to make them", arguments))
     show(arguments, {"differences": _differences_as_json(found)}, lines)
     return Exit.BEHIND if is_behind else Exit.DRIFT if found else Exit.DONE
 
@@ -270,16 +263,6 @@ def _differences_in_words(found: list[Difference]) -> list[str]:
 
 def _differences_as_json(found: list[Difference]) -> list[dict[str, str]]:
     return [{"what": each.what, "found": each.found, "expected": each.expected, "mend": each.mend} for each in found]
-=======
-        with store_of(target_of(arguments), timeout=arguments.timeout, migrate=False):
-            pass
-    except SchemaMismatchError as error:
-        words = advised(str(error), arguments)
-        show(arguments, {"indexes": words}, [words])
-        return Exit.BEHIND
-    show(arguments, {"indexes": "there"}, ["every index is there"])
-    return Exit.DONE
->>>>>>> commands
 
 
 def _as_json(status: Status) -> dict[str, Any]:
