@@ -86,7 +86,7 @@ def test_up_and_down_and_what_the_codes_say(db: Db, url: str) -> None:
     assert db("check") == Exit.DONE
     with connect(url, migrate=False) as store:
         store.save("n", MemoryEntry(content="kept"))
-    assert db("downgrade", "0001") == Exit.DONE
+    assert db("downgrade", "0001", "--yes") == Exit.DONE
     assert db.out.startswith(f"undid {', '.join(reversed(LATER))}\n")
     assert db("current") == Exit.BEHIND
     assert db.out == f"0001; missing: {', '.join(LATER)}\n"
@@ -95,8 +95,8 @@ def test_up_and_down_and_what_the_codes_say(db: Db, url: str) -> None:
     assert db.out.startswith(f"ran {', '.join(LATER)}\n")
     with connect(url, migrate=False) as store:
         assert [entry.content for entry in store.load("n")] == ["kept"]
-    assert db("downgrade", "base") == Exit.DONE
-    assert db("downgrade", "base") == Exit.DONE
+    assert db("downgrade", "base", "--yes") == Exit.DONE
+    assert db("downgrade", "base") == Exit.DONE, "nothing is left to lose"
     assert db.out == "nothing to do\nat base\n"
     assert db("current") == Exit.BEHIND
     assert db("upgrade", "0001") == Exit.DONE
@@ -107,7 +107,7 @@ def test_up_and_down_and_what_the_codes_say(db: Db, url: str) -> None:
 
 def test_machines_are_told_the_same(db: Db) -> None:
     assert db.json("upgrade") == {"ran": list(REVISIONS), "revision": HEAD}
-    assert db.json("downgrade", "0001") == {"undone": list(reversed(LATER)), "revision": "0001"}
+    assert db.json("downgrade", "0001", "--yes") == {"undone": list(reversed(LATER)), "revision": "0001"}
     expected = {"revision": "0001", "head": HEAD, "state": "behind", "pending": list(LATER)}
     assert db.json("current") == expected
     assert db.json("check") == {**expected, "differences": []}
@@ -308,12 +308,12 @@ def test_a_migration_that_is_blocked_gives_up_and_changes_nothing(postgresql: st
     anywhere("upgrade", *given)
     with psycopg.connect(postgresql) as reader:  # a transaction that is left open, as a report may
         reader.execute("SELECT count(*) FROM firefly_memory.memory_turns")
-        assert anywhere("downgrade", "0001", *given, "--lock-timeout", "0.2") == Exit.BUSY
+        assert anywhere("downgrade", "0001", "--yes", *given, "--lock-timeout", "0.2") == Exit.BUSY
         assert "another transaction has held a table for 0.2 seconds; nothing has been changed" in anywhere.err
         # And nobody who came after it had to wait behind it.
         execute(postgresql, "SELECT count(*) FROM firefly_memory.memory_turns")
     assert anywhere("current", *given) == Exit.DONE
-    assert anywhere("downgrade", "0001", *given) == Exit.DONE
+    assert anywhere("downgrade", "0001", "--yes", *given) == Exit.DONE
 
 
 _CROWD = """
@@ -357,6 +357,7 @@ def test_a_migrator_killed_in_the_middle_frees_the_others(postgresql: str, anywh
             "db",
             "downgrade",
             "base",
+            "--yes",
             *given,
             "--lock-timeout",
             "60",
@@ -367,7 +368,7 @@ def test_a_migrator_killed_in_the_middle_frees_the_others(postgresql: str, anywh
             assert anywhere("upgrade", *given, "--timeout", "0.5") == Exit.BUSY
             assert "still migrating" in anywhere.err
             migrator.kill()
-    assert anywhere("downgrade", "0001", *given) == Exit.DONE
+    assert anywhere("downgrade", "0001", "--yes", *given) == Exit.DONE
     assert anywhere.out.startswith(f"undid {', '.join(reversed(LATER))}\n"), "the killed one changed nothing"
 
 

@@ -24,7 +24,14 @@ from tests.backends import Place
 from tests.databases import empty_postgresql, execute
 
 ANYWHERE = [["export", "--quiet"], ["doctor"]]
-WITH_REVISIONS = [*ANYWHERE, ["db", "current"], ["db", "check"], ["db", "history"], ["db", "sql"]]
+WITH_REVISIONS = [
+    *ANYWHERE,
+    ["db", "current"],
+    ["db", "check"],
+    ["db", "history"],
+    ["db", "sql"],
+    ["db", "downgrade", "base", "--dry-run"],
+]
 
 
 def of_directory(directory: Path) -> dict[str, tuple[bytes, int]]:
@@ -193,6 +200,7 @@ def test_no_schema_is_made_on_postgresql(postgresql: str) -> None:
         "db check": Exit.BEHIND,
         "db history": Exit.DONE,
         "db sql": Exit.DONE,
+        "db downgrade": Exit.DONE,
         "copy": Exit.BEHIND,
     }
     assert execute(postgresql, "SELECT 1 FROM pg_namespace WHERE nspname = 'firefly_memory'") == []

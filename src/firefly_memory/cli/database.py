@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from firefly_memory import schema
 from firefly_memory.cli import legacy
+from firefly_memory.cli.consent import ask_for_consent, in_words
 from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import show
 from firefly_memory.cli.target import add_target, advised, target_if_any, target_of
@@ -50,6 +51,8 @@ def add_to(commands: Any) -> None:
     _add_waiting(upgrade)
     downgrade = _action(actions, "downgrade", _downgrade, "undo revisions, with the data in what they made")
     downgrade.add_argument("revision", help="the revision to go back to, or base for an empty schema")
+    downgrade.add_argument("--yes", action="store_true", help="do not ask for the name of the database first")
+    downgrade.add_argument("--dry-run", action="store_true", help="only say what goes: revisions, tables, their rows")
     _add_waiting(downgrade)
     _action(actions, "current", _current, "say which revision the database is at")
     _action(actions, "history", _history, "list the revisions this version knows", database=False)
@@ -139,6 +142,15 @@ def _upgrade(arguments: argparse.Namespace) -> int:
 
 
 def _downgrade(arguments: argparse.Namespace) -> int:
+    if arguments.dry_run or not arguments.yes:
+        with _administration(arguments, reading=True) as database:
+            plan = database.downgrade_plan(arguments.revision)
+        if arguments.dry_run:
+            lost = [{"table": loss.table, "rows": loss.rows} for loss in plan.losses]
+            show(arguments, {"would_undo": plan.undone, "would_drop": lost}, in_words(plan))
+            return Exit.DONE
+        if plan.losses:
+            ask_for_consent(plan)
     with _administration(arguments) as database:
         undone = database.downgrade(arguments.revision)
         revision = database.status().revision

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Self
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, func, select, table
 
 from firefly_memory import schema
 from firefly_memory.errors import ConfigurationError
@@ -56,6 +57,35 @@ class Status:
         return () if self.is_ahead else schema.REVISIONS[migrate.position(self.revision) :]
 
 
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A table that is dropped, or loses columns, and how many rows it has."""
+
+    table: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Downgrade:
+    """What a downgrade of ``database`` would undo, newest first, and what would be lost."""
+
+    database: str
+    undone: list[str]
+    losses: list[Loss]
+
+
+_DROPS = re.compile(
+    r"DROP TABLE (?:IF EXISTS )?(?P<dropped>\S+)|ALTER TABLE (?P<altered>\S+) DROP COLUMN", re.IGNORECASE
+)
+
+
+def _dropped(steps: list[str]) -> list[str]:
+    """The tables that the statements take something from, each once."""
+    found = (_DROPS.match(step) for step in steps)
+    names = ((each["dropped"] or each["altered"]).rpartition(".")[2].strip('"') for each in found if each)
+    return list(dict.fromkeys(names))
+
+
 class Administration:
     """One SQL database and its schema."""
 
@@ -100,18 +130,48 @@ class Administration:
         with self._connected("upgrade") as connection:
             return migrate.upgrade(connection, self._place, last, self._timeout, lock_timeout=self._lock_timeout)
 
+    def downgrade_plan(self, target: str) -> Downgrade:
+        """What :meth:`downgrade` would do now. Nothing is changed."""
+        last = checked_revision(target)
+        self._must_exist("downgrade")
+        with self._connected("downgrade") as connection:
+            found = migrate.revision_of(connection, self._place)
+            if Status(found).is_ahead:
+                raise migrate.is_ahead("downgrade", found)
+            undone, steps = self._undoing(connection, found, last)
+            return Downgrade(
+                self._name(connection), undone, [Loss(name, self._rows(connection, name)) for name in _dropped(steps)]
+            )
+
+    def _undoing(self, connection: Connection, found: str | None, last: str | None) -> tuple[list[str], list[str]]:
+        """The revisions to undo, newest first, and the statements that undo them."""
+        undone = schema.REVISIONS[migrate.position(last) : migrate.position(found)]
+        if not undone:
+            return [], []
+        revisions = f"{found}:{last or BASE}"
+        steps = migrate.script(connection.dialect.name, self._place.schema_name, "downgrade", revisions)
+        return list(reversed(undone)), steps
+
+    def _name(self, connection: Connection) -> str:
+        """As people call the database."""
+        if self._place.file is not None:
+            return self._place.file.name
+        if connection.dialect.name == "sqlite":
+            return self._place.name
+        return str(connection.execute(select(func.current_database())).scalar_one())
+
+    def _rows(self, connection: Connection, name: str) -> int:
+        counted = select(func.count()).select_from(table(name, schema=self._place.schema_name))
+        return int(connection.execute(counted).scalar_one())
+
     def downgrade(self, target: str) -> list[str]:
         """Undo the revisions after ``target``, all or none, and return which, newest first."""
         last = checked_revision(target)
         self._must_exist("downgrade")
         with self._migrating("downgrade") as (connection, found):
-            undone = schema.REVISIONS[migrate.position(last) : migrate.position(found)]
-            if undone:
-                steps = migrate.script(
-                    connection.dialect.name, self._place.schema_name, "downgrade", f"{found}:{last or BASE}"
-                )
-                migrate.run_script(connection, self._place, steps)
-            return list(reversed(undone))
+            undone, steps = self._undoing(connection, found, last)
+            migrate.run_script(connection, self._place, steps)
+            return undone
 
     def stamp(self, target: str) -> None:
         """Write down that the database is at ``target``, and change nothing else."""
