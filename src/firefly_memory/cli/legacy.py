@@ -66,13 +66,15 @@ def _run(arguments: argparse.Namespace) -> int:
     with (
         legacy_source(url, where, timeout=arguments.timeout) as source,
         _new_store(arguments) as store,
-        progress_bar("imported", quiet=arguments.quiet) as bar,
+        progress_bar("imported", quiet=arguments.quiet or arguments.json, total=lambda _: source.estimate()) as bar,
     ):
         counts = import_rows(
             source,
             store,
             dry_run=arguments.dry_run,
-            progress=bar and (lambda counts: bar(counts.total, f"{counts.taken} taken, {counts.refused} refused")),
+            progress=None
+            if bar is None
+            else lambda counts: bar(counts.total, f"{counts.taken} taken, {counts.refused} refused"),
         )
     result = {"from": source.name, "dry_run": arguments.dry_run, **counts.as_json()}
     show(arguments, result, _in_words(source.name, counts, dry_run=arguments.dry_run))

@@ -18,6 +18,7 @@ from firefly_memory.stores.findings import Difference
 from firefly_memory.stores.sql import migrate
 from firefly_memory.stores.sql.catalogue import differences
 from firefly_memory.stores.sql.errors import Place
+from firefly_memory.stores.sql.estimates import estimated_rows
 
 BASE, HEAD = "base", "head"
 
@@ -123,6 +124,13 @@ class Administration:
             status = Status(migrate.revision_of(connection, self._place))
             found = status.state is State.CURRENT
             return status, differences(connection, self._place.schema_name) if found else []
+
+    def estimates(self) -> dict[str, int]:
+        """About how many rows each table has."""
+        self._must_exist("estimate")
+        names = [each.name for each in schema.metadata(self._place.schema_name).sorted_tables]
+        with self._connected("estimate") as connection:
+            return estimated_rows(connection, names, self._place.schema_name)
 
     def upgrade(self, target: str = HEAD) -> list[str]:
         """Run the revisions up to ``target``, all or none, and return which."""

@@ -29,10 +29,11 @@ from sqlalchemy.exc import SAWarning
 from sqlalchemy.pool import NullPool
 
 from firefly_memory import schema
-from firefly_memory.errors import DatabaseConnectionError
+from firefly_memory.errors import DatabaseConnectionError, DatabaseStoreError
 from firefly_memory.stores.sql import migrate
 from firefly_memory.stores.sql.administration import database_of, is_sqlite
 from firefly_memory.stores.sql.errors import Place, translated
+from firefly_memory.stores.sql.estimates import estimated_rows
 
 _AT_ONCE = 200  # rows that are in memory
 
@@ -105,6 +106,14 @@ class ForeignTables:
                 if index["unique"] and not any(name.endswith("_where") for name in index.get("dialect_options", {})):
                     keys.append(index["column_names"])
             return any(key and columns.issuperset(key) for key in keys)
+
+    def estimate(self, found: ForeignTable) -> int | None:
+        """About how many rows there are; ``None`` of a table that numbers no rows."""
+        try:
+            with self._reading():
+                return estimated_rows(self._connection, [found.name], found.schema_name).get(found.name)
+        except DatabaseStoreError:
+            return None
 
     def rows(self, found: ForeignTable, document: str) -> Iterator[tuple[Any, Any, str | dict[str, Any]]]:
         """Namespace, ``entry_id``, and the row itself, as PostgreSQL's JSON text for it or as a dict.
