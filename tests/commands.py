@@ -26,3 +26,23 @@ def shown_on_a_terminal(*arguments: str, cwd: Path) -> bytes:
     assert child.wait() == 0
     os.close(terminal)
     return shown
+
+
+def answered_on_a_terminal(answer: bytes, *arguments: str) -> tuple[int, str]:
+    """What a command ends with and has shown, if somebody types ``answer`` when it asks."""
+    command = [sys.executable, "-m", "firefly_memory.cli", *arguments]
+    terminal, end = pty.openpty()
+    child = subprocess.Popen(command, stdin=end, stdout=end, stderr=end)
+    os.close(end)
+    shown, asked = b"", False
+    try:
+        while chunk := os.read(terminal, 4096):
+            shown += chunk
+            if not asked and b"type the name" in shown and shown.endswith(b": "):
+                asked = True
+                os.write(terminal, answer)
+    except OSError:  # the other end is closed
+        pass
+    code = child.wait()
+    os.close(terminal)
+    return code, shown.decode()

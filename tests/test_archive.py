@@ -229,6 +229,22 @@ def test_the_commands_copy_a_store(tmp_path: Path) -> None:
     assert "imported 62 entries" in piped.stderr
 
 
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    """Nor a device: run as root, that would be the end of /dev/null."""
+    with SQLiteStore(tmp_path / "a.db") as store:
+        store.save("n", MemoryEntry(content="through a pipe"))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True) as reader:
+        try:
+            ended = run("export", "--url", "sqlite:///a.db", "pipe", cwd=tmp_path)
+            assert ended.returncode == 0, ended.stderr
+            assert pipe.is_fifo()
+            assert "through a pipe" in reader.communicate()[0]
+        finally:
+            reader.kill()
+
+
 def test_on_a_terminal_there_is_a_bar(tmp_path: Path) -> None:
     with SQLiteStore(tmp_path / "a.db") as store:
         filled(store)
@@ -246,8 +262,9 @@ def test_on_a_terminal_there_is_a_bar(tmp_path: Path) -> None:
         (["import", "--url", "sqlite:///a.db", "missing.jsonl"], 1, "missing.jsonl: No such file"),
         (["import", "--url", "sqlite:///a.db", "bad.jsonl"], 1, "line 1 of the archive is damaged"),
         (["export", "--url", "postgresql://user:secret@127.0.0.1:1/x"], 6, "127.0.0.1"),
-        (["export", "--url", "sqlite:///mistyped.db"], 2, "mistyped.db"),
-        (["export", "--url", "file:mistyped"], 2, "mistyped"),
+        (["export", "--url", "sqlite:///mistyped.db"], 3, "run: firefly-memory db upgrade --url sqlite:///mistyped.db"),
+        (["export", "--url", "sqlite:///empty.db"], 3, "run: firefly-memory db upgrade --url sqlite:///empty.db"),
+        (["export", "--url", "file:mistyped"], 6, "there is no directory"),
         (["export", "--url", "memory:", "."], 2, "is a directory"),
         (["export", "--url", "memory:", "/"], 2, "is a directory"),
         (
@@ -263,7 +280,9 @@ def test_on_a_terminal_there_is_a_bar(tmp_path: Path) -> None:
 def test_what_goes_wrong_is_one_line_and_a_code(arguments: list[str], code: int, words: str, tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text("nonsense\n")
     (tmp_path / "latin.jsonl").write_bytes(b'{"format": "\xe9"}\n')
-    sqlite3.connect(tmp_path / "a.db").close()
+    with SQLiteStore(tmp_path / "a.db"):
+        pass
+    sqlite3.connect(tmp_path / "empty.db").close()
     before = set(tmp_path.iterdir())
     ended = run(*arguments, cwd=tmp_path)
     assert ended.returncode == code

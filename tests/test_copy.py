@@ -329,8 +329,8 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
         (["--from", "sqlite:///a.db", "--to", "sqlite:///./link.db"], 2, "name the same store"),
         (["--from", "file:x", "--to", "file:./x"], 2, "name the same store"),
         (["--from", "postgresql://u:secret@h/x", "--to", "postgres://u:secret@h/x"], 2, "name the same store"),
-        (["--from", "sqlite:///mistyped.db", "--to", "sqlite:///b.db"], 2, "there is no "),
-        (["--from", "file:mistyped", "--to", "sqlite:///b.db"], 2, "there is no "),
+        (["--from", "sqlite:///mistyped.db", "--to", "sqlite:///b.db"], 3, "there is no file "),
+        (["--from", "file:mistyped", "--to", "sqlite:///b.db"], 6, "there is no directory "),
         (["--from", "sqlite:///empty.db", "--to", "sqlite:///b.db"], 3, "the schema is missing"),
         (["--from", "sqlite:///a.db", "--to", "postgresql://u:secret@127.0.0.1:1/x"], 6, "127.0.0.1"),
         (["--from", "sqlite:///a.db", "--to", "redis://u:secret@h"], 2, "no store has a URL"),
@@ -362,7 +362,8 @@ def test_the_schema_of_the_source_is_not_made(new: New) -> None:
     source, target = new("postgresql"), new("file")
     ended = run("copy", *source.as_("from"), *target.as_("to"), cwd=Path.cwd())
     assert ended.returncode == 3
-    assert f"firefly-memory db upgrade --schema {source.options[-1]}" in ended.stderr
+    assert "run: firefly-memory db upgrade --url " in ended.stderr
+    assert f" --schema {source.options[-1]}, or initialize" in ended.stderr
     with psycopg.connect(source.options[1]) as connection:
         found = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [source.options[-1]])
         assert found.fetchall() == []

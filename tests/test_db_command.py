@@ -86,7 +86,7 @@ def test_up_and_down_and_what_the_codes_say(db: Db, url: str) -> None:
     assert db("check") == Exit.DONE
     with connect(url, migrate=False) as store:
         store.save("n", MemoryEntry(content="kept"))
-    assert db("downgrade", "0001") == Exit.DONE
+    assert db("downgrade", "0001", "--yes") == Exit.DONE
     assert db.out.startswith(f"undid {', '.join(reversed(LATER))}\n")
     assert db("current") == Exit.BEHIND
     assert db.out == f"0001; missing: {', '.join(LATER)}\n"
@@ -95,8 +95,8 @@ def test_up_and_down_and_what_the_codes_say(db: Db, url: str) -> None:
     assert db.out.startswith(f"ran {', '.join(LATER)}\n")
     with connect(url, migrate=False) as store:
         assert [entry.content for entry in store.load("n")] == ["kept"]
-    assert db("downgrade", "base") == Exit.DONE
-    assert db("downgrade", "base") == Exit.DONE
+    assert db("downgrade", "base", "--yes") == Exit.DONE
+    assert db("downgrade", "base") == Exit.DONE, "nothing is left to lose"
     assert db.out == "nothing to do\nat base\n"
     assert db("current") == Exit.BEHIND
     assert db("upgrade", "0001") == Exit.DONE
@@ -107,7 +107,7 @@ def test_up_and_down_and_what_the_codes_say(db: Db, url: str) -> None:
 
 def test_machines_are_told_the_same(db: Db) -> None:
     assert db.json("upgrade") == {"ran": list(REVISIONS), "revision": HEAD}
-    assert db.json("downgrade", "0001") == {"undone": list(reversed(LATER)), "revision": "0001"}
+    assert db.json("downgrade", "0001", "--yes") == {"undone": list(reversed(LATER)), "revision": "0001"}
     expected = {"revision": "0001", "head": HEAD, "state": "behind", "pending": list(LATER)}
     assert db.json("current") == expected
     assert db.json("check") == {**expected, "differences": []}
@@ -130,7 +130,7 @@ def test_a_table_made_by_hand_is_adopted_by_a_stamp(db: Db, url: str) -> None:
     db("upgrade")
     db("stamp", "base")
     assert db("upgrade") == Exit.FAILED
-    assert "firefly-memory db stamp 0001" in db.err
+    assert "firefly-memory db stamp 0001 --url " in db.err
     assert db("stamp", HEAD) == Exit.DONE
     assert db("check") == Exit.DONE
 
@@ -156,8 +156,8 @@ def test_the_history_has_a_line_for_each_revision(anywhere: Db) -> None:
         ),
         (["upgrade", "--url", "sqlite:///a.db", "--database", "d"], 2, "--database is for MongoDB"),
         (["current", "--url", "redis://user:correct-horse@h"], 2, "redis"),
-        (["current", "--url", "sqlite:///not-there.db"], 6, "there is no file"),
-        (["check", "--url", "sqlite:///not-there.db"], 6, "there is no file"),
+        (["current", "--url", "sqlite:///not-there.db"], 3, "there is no file"),
+        (["check", "--url", "sqlite:///not-there.db"], 3, "there is no file"),
         (["current", "--url", "postgresql://u:correct-horse@127.0.0.1:1/x"], 6, "127.0.0.1"),
         (["current", "--url-file", "not-there"], 2, "cannot be read from the file not-there"),
         (["current", "--url-file", "empty"], 2, "must have a URL in it"),
@@ -308,12 +308,12 @@ def test_a_migration_that_is_blocked_gives_up_and_changes_nothing(postgresql: st
     anywhere("upgrade", *given)
     with psycopg.connect(postgresql) as reader:  # a transaction that is left open, as a report may
         reader.execute("SELECT count(*) FROM firefly_memory.memory_turns")
-        assert anywhere("downgrade", "0001", *given, "--lock-timeout", "0.2") == Exit.BUSY
+        assert anywhere("downgrade", "0001", "--yes", *given, "--lock-timeout", "0.2") == Exit.BUSY
         assert "another transaction has held a table for 0.2 seconds; nothing has been changed" in anywhere.err
         # And nobody who came after it had to wait behind it.
         execute(postgresql, "SELECT count(*) FROM firefly_memory.memory_turns")
     assert anywhere("current", *given) == Exit.DONE
-    assert anywhere("downgrade", "0001", *given) == Exit.DONE
+    assert anywhere("downgrade", "0001", "--yes", *given) == Exit.DONE
 
 
 _CROWD = """
@@ -357,6 +357,7 @@ def test_a_migrator_killed_in_the_middle_frees_the_others(postgresql: str, anywh
             "db",
             "downgrade",
             "base",
+            "--yes",
             *given,
             "--lock-timeout",
             "60",
@@ -367,7 +368,7 @@ def test_a_migrator_killed_in_the_middle_frees_the_others(postgresql: str, anywh
             assert anywhere("upgrade", *given, "--timeout", "0.5") == Exit.BUSY
             assert "still migrating" in anywhere.err
             migrator.kill()
-    assert anywhere("downgrade", "0001", *given) == Exit.DONE
+    assert anywhere("downgrade", "0001", "--yes", *given) == Exit.DONE
     assert anywhere.out.startswith(f"undid {', '.join(reversed(LATER))}\n"), "the killed one changed nothing"
 
 

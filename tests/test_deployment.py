@@ -78,6 +78,27 @@ def test_the_commands_of_a_piece_run(line: int, database: str, tmp_path: Path) -
         assert store.count("n") == 0
 
 
+def test_the_script_makes_a_database_that_is_not_there_and_then_has_nothing_to_do(tmp_path: Path) -> None:
+    (script,) = (
+        block.text
+        for block in blocks(ROOT / "docs" / "deployment.md")
+        if block.language == "bash" and "case $?" in block.text
+    )
+    variables = {
+        "FIREFLY_AGENTIC_MEMORY_URL": f"sqlite:///{tmp_path}/memory.db",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    said = []
+    for _ in range(2):
+        ran = subprocess.run(
+            ["bash", "-c", script], env=os.environ | variables, capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0, ran.stderr
+        said.append(ran.stdout)
+    assert "ran 0001" in said[0]
+    assert said[1].endswith("nothing to do\n")
+
+
 def test_there_is_a_piece_for_each() -> None:
     assert len(PIECES) == 5
 

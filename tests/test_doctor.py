@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from firefly_memory import FileStore, MemoryEntry, MongoDBStore, PostgreSQLStore
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
 from firefly_memory.schema import REVISIONS
+from firefly_memory.store_urls import without_password
 from firefly_memory.stores.file_examination import by_others, file_system, free_space
 from firefly_memory.stores.findings import Level, clock_skew
 from firefly_memory.testing.clock import stopped
@@ -89,7 +91,9 @@ def test_what_is_wrong_with_an_sqlite_file(tmp_path: Path) -> None:
     empty.chmod(0o666)
     report = doctor("--url", "sqlite:///empty.db", cwd=tmp_path)
     assert report.code == Exit.DRIFT
-    missing = f"there is none; missing: {', '.join(REVISIONS)} -> run: firefly-memory db upgrade"
+    missing = (
+        f"there is none; missing: {', '.join(REVISIONS)} -> run: firefly-memory db upgrade --url sqlite:///empty.db"
+    )
     assert report.of("problem") == {"schema": missing}
     assert report.of("warning").keys() == {"permissions", "journal"}
     assert empty.read_bytes() == b""
@@ -153,7 +157,7 @@ def test_what_a_disk_may_have(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--url", "sqlite:///mistyped.db"], Exit.UNREACHABLE, "there is no file"),
+        (["--url", "sqlite:///mistyped.db"], Exit.BEHIND, "there is no file"),
         (["--url", "file:mistyped"], Exit.UNREACHABLE, "there is no directory"),
         (["--url", "postgresql://u:secret@127.0.0.1:1/x"], Exit.UNREACHABLE, "127.0.0.1"),
         (["--url", "mongodb://u:secret@127.0.0.1:1/", "--timeout", "1"], Exit.UNREACHABLE, "127.0.0.1"),
@@ -190,7 +194,15 @@ def test_a_schema_that_is_missing_or_drifted(place: Place, admin: psycopg.Connec
     arguments = ["--url", place.postgresql(), "--schema", named]
     missing = doctor(*arguments, cwd=place.directory)
     assert missing.code == Exit.DRIFT
-    assert missing.of("problem")["schema"].endswith(f"run: firefly-memory db upgrade --schema {named}")
+    shown = without_password(place.postgresql())
+    advice = f"run: firefly-memory db upgrade --url {shlex.quote(shown)} --schema {named}"
+    assert missing.of("problem")["schema"].endswith(advice)
+    (place.directory / "url").write_text(place.postgresql())
+    from_file = doctor("--url-file", "url", "--schema", named, cwd=place.directory)
+    assert from_file.of("problem")["schema"].endswith(f"firefly-memory db upgrade --url-file url --schema {named}")
+    settings = {"FIREFLY_AGENTIC_MEMORY_URL_FILE": "url", "FIREFLY_AGENTIC_MEMORY_POSTGRES_SCHEMA": named}
+    configured = doctor(cwd=place.directory, **settings)
+    assert configured.of("problem")["schema"].endswith(f"firefly-memory db upgrade --schema {named}")
     assert admin.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [named]).fetchall() == []
     with PostgreSQLStore(place.postgresql(), schema_name=named) as store:
         store.save_many("n", [MemoryEntry(), MemoryEntry()])

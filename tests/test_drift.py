@@ -285,7 +285,7 @@ def test_a_script_for_psql_makes_the_same_schema(start: str, end: str, place: Pl
         for url in (online, offline):
             db("upgrade", start, "--url", url)
         up = ("base", *REVISIONS).index(start) < ("base", *REVISIONS).index(end)
-        db("upgrade" if up else "downgrade", end, "--url", online)
+        db(*(["upgrade"] if up else ["downgrade", "--yes"]), end, "--url", online)
         command = [program("psql"), "-v", "ON_ERROR_STOP=1", "-q", offline]
         ran = subprocess.run(command, input=script, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stderr
@@ -304,7 +304,7 @@ def test_a_script_for_sqlite_makes_the_same_schema(start: str, end: str, tmp_pat
             execute(url, script)
         else:
             up = ("base", *REVISIONS).index(start) < ("base", *REVISIONS).index(end)
-            db("upgrade" if up else "downgrade", end, "--url", url)
+            db(*(["upgrade"] if up else ["downgrade", "--yes"]), end, "--url", url)
         with sqlite3.connect(tmp_path / f"{name}.db") as connection:
             schemas.append(connection.execute("SELECT type, name, sql FROM sqlite_master ORDER BY 1, 2").fetchall())
             schemas.append(connection.execute("SELECT * FROM firefly_memory_version").fetchall() if schemas[-1] else [])

@@ -24,6 +24,7 @@ ERRORS = [
     errors.StoreClosedError("load"),
     errors.SchemaMismatchError("initialize", None, "0001", "alembic upgrade head"),
     errors.SchemaMismatchError("initialize", "0000", "0001", "alembic upgrade head"),
+    errors.SchemaMismatchError("load", None, "0001", "alembic upgrade head", nothing="there is no file"),
     errors.CorruptDataError("load", "file x", "not JSON"),
     errors.StaleConversationError("chat", 3, 5),
     errors.TurnConflictError("chat", 3, "turn_id 3"),
@@ -54,7 +55,8 @@ def test_messages_say_what_to_do() -> None:
     assert "is missing" in str(ERRORS[13])
     assert "run: alembic upgrade head" in str(ERRORS[13])
     assert "is at 0000, this version needs 0001" in str(ERRORS[14])
-    assert "left as it is" in str(ERRORS[15])
+    assert "there is no file, this version needs 0001; run: alembic" in str(ERRORS[15])
+    assert "left as it is" in str(ERRORS[16])
     assert "needs pydantic-ai-slim>=2.60; 2.0.1 is installed" in str(ERRORS[-1])
 
 

@@ -209,20 +209,25 @@ class StoreClosedError(DatabaseStoreError):
 class SchemaMismatchError(DatabaseStoreError):
     """The database's schema is not the one this version of the library needs.
 
-    ``found`` and ``expected`` say what is there and what should be, ``command`` is what to run.
+    ``found`` and ``expected`` say what is there and what should be, ``command`` is what to run. ``nothing`` says in
+    words that there is no file either.
     """
 
-    def __init__(self, operation: str, found: str | None, expected: str, command: str, otherwise: str = "") -> None:
+    def __init__(
+        self, operation: str, found: str | None, expected: str, command: str, otherwise: str = "", nothing: str = ""
+    ) -> None:
         self.found = found
         self.expected = expected
         self.command = command
         self.otherwise = otherwise
+        self.nothing = nothing
         state = "is missing or incomplete" if found is None else f"is at {found}"
+        state = nothing or f"the schema {state}"
         other = otherwise and f", or {otherwise}"
-        super().__init__(operation, f"the schema {state}, this version needs {expected}; run: {command}{other}")
+        super().__init__(operation, f"{state}, this version needs {expected}; run: {command}{other}")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (self.operation, self.found, self.expected, self.command, self.otherwise)
+        return type(self), (self.operation, self.found, self.expected, self.command, self.otherwise, self.nothing)
 
 
 class CorruptDataError(DatabaseStoreError):

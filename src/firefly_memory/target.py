@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -38,13 +39,15 @@ _OPTIONS = {"schema_name": Kind.POSTGRES, "database": Kind.MONGODB, "collection"
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a command line says: it comes before the environment. ``option`` is how an option is called there."""
+    """What a command line says: it comes before the environment. ``option`` is how an option is called there, and
+    ``url_file`` where the URL came from, if it did."""
 
     url: str | None = field(default=None, repr=False)
     schema_name: str | None = None
     database: str | None = None
     collection: str | None = None
     option: str = "--{}"
+    url_file: Path | None = None
 
     def check(self, kind: Kind) -> None:
         """``ConfigurationError`` for an option that is for stores of another kind."""

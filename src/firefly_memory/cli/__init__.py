@@ -10,6 +10,7 @@ from importlib.metadata import version
 
 from firefly_memory.cli import archive, copy, database, doctor
 from firefly_memory.cli.exits import Exit, exit_of
+from firefly_memory.cli.target import advised
 from firefly_memory.errors import FireflyMemoryError
 
 
@@ -26,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(parsed.run(parsed) or Exit.DONE)
     except FireflyMemoryError as error:
-        return _failed(parsed, str(error), exit_of(error))
+        return _failed(parsed, advised(str(error), parsed), exit_of(error))
     except BrokenPipeError:
         sys.stderr.close()  # or Python complains once more when it ends
         return Exit.FAILED

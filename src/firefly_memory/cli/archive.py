@@ -8,14 +8,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TextIO
 
-from firefly_memory.archive import Progress, export_jsonl, import_jsonl
+from firefly_memory.archive import export_jsonl, import_jsonl
 from firefly_memory.archive_items import Counts
 from firefly_memory.cli.output import in_words
 from firefly_memory.cli.progress import progress_bar
-from firefly_memory.cli.target import add_target, add_without_dialogues, opened_store
+from firefly_memory.cli.target import add_target, add_without_dialogues, target_of
+from firefly_memory.configured import reading, store_of
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.estimates import estimated_items
 
 
 def add_to(commands: Any) -> None:
@@ -23,7 +25,7 @@ def add_to(commands: Any) -> None:
         "export",
         help="write all entries and conversations to a file of JSON Lines",
         description="Write all live entries and all conversations, those of pydantic-ai's ConversationStore included, "
-        "to a file of JSON Lines, in constant memory. Nothing in the store is changed.",
+        "to a file of JSON Lines, in constant memory. The store is only read: it is not migrated either.",
     )
     add_target(export)
     export.add_argument("file", nargs="?", default="-", help="the file to write, by default the standard output")
@@ -45,30 +47,55 @@ def add_to(commands: Any) -> None:
 
 
 def _export(arguments: argparse.Namespace) -> None:
+    messages, dialogues = not arguments.no_messages, not arguments.without_dialogues
+    found = target_of(arguments)
     with (
-        opened_store(arguments, existing=True) as store,
-        _progress(arguments, "exported") as progress,
+        reading(found) as store,
+        progress_bar(
+            "exported",
+            quiet=arguments.quiet,
+            total=lambda _: estimated_items(found, dialogues=messages and dialogues),
+        ) as bar,
         _written(arguments.file) as file,
     ):
         counts = export_jsonl(
             store,
             file,
-            raw_messages=not arguments.no_messages,
-            dialogues=not arguments.without_dialogues,
-            progress=progress,
+            raw_messages=messages,
+            dialogues=dialogues,
+            progress=None if bar is None else lambda counts: bar(counts.total, in_words(counts)),
         )
     _say(arguments, "exported", counts)
 
 
 def _import(arguments: argparse.Namespace) -> None:
-    with opened_store(arguments) as store, _progress(arguments, "imported") as progress, _read(arguments.file) as file:
-        counts = import_jsonl(store, file, dialogues=not arguments.without_dialogues, progress=progress)
+    with (
+        store_of(target_of(arguments)) as store,
+        _read(arguments.file) as file,
+        progress_bar("imported", quiet=arguments.quiet, total=lambda _: _size(file), unit="B") as bar,
+    ):
+        counts = import_jsonl(
+            store,
+            file,
+            dialogues=not arguments.without_dialogues,
+            progress=None if bar is None else lambda counts: bar(_position(file), in_words(counts)),
+        )
     _say(arguments, "imported", counts)
+
+
+def _size(file: TextIO) -> int | None:
+    """In bytes; ``None`` of a pipe, which does not know."""
+    return os.fstat(file.fileno()).st_size or None
+
+
+def _position(file: TextIO) -> int:
+    """How many bytes were read: a pipe does not know, and a file does not tell while its lines are read."""
+    return os.lseek(file.fileno(), 0, os.SEEK_CUR) if file.buffer.seekable() else 0
 
 
 @contextmanager
 def _written(name: str) -> Iterator[IO[str]]:
-    """A file that is there as a whole or not at all."""
+    """A file that is there as a whole or not at all. A pipe or device is written to, never replaced."""
     if name == "-":
         yield sys.stdout
         sys.stdout.flush()
@@ -76,6 +103,10 @@ def _written(name: str) -> Iterator[IO[str]]:
     path = Path(name)
     if path.is_dir() or not path.name:
         raise ConfigurationError(f"{name} is a directory; name the file to write")
+    if path.exists() and not path.is_file():
+        with path.open("w", encoding="ascii") as pipe:
+            yield pipe
+        return
     partial = path.with_name(f"{path.name}.partial")
     try:
         with partial.open("w", encoding="ascii") as file:
@@ -89,18 +120,12 @@ def _written(name: str) -> Iterator[IO[str]]:
 
 
 @contextmanager
-def _read(name: str) -> Iterator[IO[str]]:
+def _read(name: str) -> Iterator[TextIO]:
     if name == "-":
         yield sys.stdin
         return
     with Path(name).open(encoding="utf-8") as file:
         yield file
-
-
-@contextmanager
-def _progress(arguments: argparse.Namespace, done: str) -> Iterator[Progress | None]:
-    with progress_bar(done, quiet=arguments.quiet) as show:
-        yield show and (lambda counts: show(counts.total, in_words(counts)))
 
 
 def _say(arguments: argparse.Namespace, done: str, counts: Counts) -> None:

@@ -12,11 +12,12 @@ from typing import Any
 from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import in_words, show
 from firefly_memory.cli.progress import progress_bar
-from firefly_memory.cli.target import add_without_dialogues, given_beside
-from firefly_memory.configured import store_of
+from firefly_memory.cli.target import add_without_dialogues, given
+from firefly_memory.configured import reading, store_of
 from firefly_memory.copying import Copy, Progress, copy_store
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.settings import read_settings, read_url_file
+from firefly_memory.estimates import estimated_items
+from firefly_memory.settings import read_settings
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.target import Target, target
 
@@ -49,13 +50,11 @@ def add_to(commands: Any) -> None:
 
 
 def _copy(arguments: argparse.Namespace) -> int:
-    one, other = _target(arguments, "from"), _target(arguments, "to")
-    source, into = store_of(one, **({"migrate": False} if "migrate" in one.options else {})), store_of(other)
-    if _is_same(source, into):
+    there, other = _target(arguments, "to"), _target(arguments, "from")
+    into = store_of(there)
+    if _is_same(store_of(other), into):
         raise ConfigurationError("--from and --to name the same store")
-    if source.path is not None and not source.path.exists():
-        raise ConfigurationError(f"there is no {source.path}")
-    with source, into, _progress(arguments) as progress:
+    with reading(other) as source, _written(arguments, into), _progress(arguments, other, there) as progress:
         result = copy_store(
             source, into, merge=arguments.merge, dialogues=not arguments.without_dialogues, progress=progress
         )
@@ -68,11 +67,18 @@ def _copy(arguments: argparse.Namespace) -> int:
 
 
 def _target(arguments: argparse.Namespace, side: str) -> Target:
-    file = getattr(arguments, f"{side}_file")
-    url = getattr(arguments, f"{side}_url") if file is None else read_url_file(file)
-    found = target(read_settings(), given_beside(url, arguments, f"--{side}-{{}}"))
+    """The store of one side, which from now on is the one that advice is about."""
+    url, file = getattr(arguments, f"{side}_url"), getattr(arguments, f"{side}_file")
+    found = target(read_settings(), given(arguments, url, file, f"--{side}-{{}}"))
     assert found is not None
     return found
+
+
+@contextmanager
+def _written(arguments: argparse.Namespace, store: EntryStore) -> Iterator[None]:
+    _target(arguments, "to")
+    with store:
+        yield
 
 
 def _is_same(one: EntryStore, other: EntryStore) -> bool:
@@ -83,9 +89,13 @@ def _is_same(one: EntryStore, other: EntryStore) -> bool:
 
 
 @contextmanager
-def _progress(arguments: argparse.Namespace) -> Iterator[Progress | None]:
-    with progress_bar("copy", quiet=arguments.quiet or arguments.json) as bar:
-        yield bar and (lambda step, counts: bar(counts.total, f"{step}: {in_words(counts)}"))
+def _progress(arguments: argparse.Namespace, source: Target, target: Target) -> Iterator[Progress | None]:
+    def total(step: str) -> int | None:
+        of = (source, target) if step == "looking" else (source,)  # at what is on either side
+        return max(estimated_items(each, dialogues=not arguments.without_dialogues) or 0 for each in of) or None
+
+    with progress_bar("copying", quiet=arguments.quiet or arguments.json, total=total) as bar:
+        yield None if bar is None else lambda step, counts: bar(counts.total, in_words(counts), step)
 
 
 def _lines(result: Copy) -> Iterator[str]:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from firefly_memory import schema
 from firefly_memory.cli import legacy
+from firefly_memory.cli.consent import ask_for_consent, in_words
 from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import show
-from firefly_memory.cli.target import add_target, target_if_any, target_of
+from firefly_memory.cli.target import add_target, advised, target_if_any, target_of
 from firefly_memory.configured import store_of
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.settings import read_settings
@@ -50,6 +51,8 @@ def add_to(commands: Any) -> None:
     _add_waiting(upgrade)
     downgrade = _action(actions, "downgrade", _downgrade, "undo revisions, with the data in what they made")
     downgrade.add_argument("revision", help="the revision to go back to, or base for an empty schema")
+    downgrade.add_argument("--yes", action="store_true", help="do not ask for the name of the database first")
+    downgrade.add_argument("--dry-run", action="store_true", help="only say what goes: revisions, tables, their rows")
     _add_waiting(downgrade)
     _action(actions, "current", _current, "say which revision the database is at")
     _action(actions, "history", _history, "list the revisions this version knows", database=False)
@@ -97,7 +100,7 @@ def _add_waiting(action: argparse.ArgumentParser) -> None:
 
 
 @contextmanager
-def _administration(arguments: argparse.Namespace) -> Iterator[Administration]:
+def _administration(arguments: argparse.Namespace, *, reading: bool = False) -> Iterator[Administration]:
     found = target_of(arguments)
     if found.kind is Kind.MONGODB:
         raise ConfigurationError("MongoDB has no revisions; `upgrade` makes its indexes, `check` looks for them")
@@ -110,6 +113,7 @@ def _administration(arguments: argparse.Namespace) -> Iterator[Administration]:
         found.options.get("schema_name", schema.POSTGRESQL_SCHEMA),
         timeout=arguments.timeout,
         lock_timeout=getattr(arguments, "lock_timeout", 5.0),
+        reading=reading,
     ) as administration:
         yield administration
 
@@ -138,6 +142,15 @@ def _upgrade(arguments: argparse.Namespace) -> int:
 
 
 def _downgrade(arguments: argparse.Namespace) -> int:
+    if arguments.dry_run or not arguments.yes:
+        with _administration(arguments, reading=True) as database:
+            plan = database.downgrade_plan(arguments.revision)
+        if arguments.dry_run:
+            lost = [{"table": loss.table, "rows": loss.rows} for loss in plan.losses]
+            show(arguments, {"would_undo": plan.undone, "would_drop": lost}, in_words(plan))
+            return Exit.DONE
+        if plan.losses:
+            ask_for_consent(plan)
     with _administration(arguments) as database:
         undone = database.downgrade(arguments.revision)
         revision = database.status().revision
@@ -149,7 +162,7 @@ def _downgrade(arguments: argparse.Namespace) -> int:
 def _current(arguments: argparse.Namespace) -> int:
     if _has_no_schema(target_of(arguments)):
         return _nothing_to_compare(arguments)
-    with _administration(arguments) as database:
+    with _administration(arguments, reading=True) as database:
         status = database.status()
     show(arguments, _as_json(status), [_in_words(status)])
     return _code(status)
@@ -170,7 +183,7 @@ def _check(arguments: argparse.Namespace) -> int:
         return _check_indexes(arguments)
     if _has_no_schema(found_store):
         return _nothing_to_compare(arguments)
-    with _administration(arguments) as database:
+    with _administration(arguments, reading=True) as database:
         status, found = database.differences()
     lines = [_in_words(status), *_differences_in_words(found)]
     if status.state.value == "current" and not found:
@@ -250,7 +263,7 @@ def _check_indexes(arguments: argparse.Namespace) -> int:
     is_behind = bool(found) and all(each.found == MISSING for each in found)
     lines = _differences_in_words(found) or ["every index is as it should be"]
     if is_behind:
-        lines.append("run `firefly-memory db upgrade` to make them")
+        lines.append(advised("run `firefly-memory db upgrade` to make them", arguments))
     show(arguments, {"differences": _differences_as_json(found)}, lines)
     return Exit.BEHIND if is_behind else Exit.DRIFT if found else Exit.DONE
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import show
-from firefly_memory.cli.target import add_target, target_of
+from firefly_memory.cli.target import add_target, advised, target_of
 from firefly_memory.options import seconds
 from firefly_memory.store_urls import Kind, directory_in
 from firefly_memory.stores.findings import Finding, Level, ok, warning
@@ -38,6 +39,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
     findings = [*_examined(found, arguments.timeout), *_unused(found)]
     counts = Counter(finding.level for finding in findings)
     numbers = {level.value: counts[level] for level in Level}
+    findings = [replace(each, do=advised(each.do, arguments)) for each in findings]
     details = [{"level": f.level.value, "what": f.what, "found": f.found, "do": f.do} for f in findings]
     show(arguments, {"findings": details, **numbers}, [*_in_words(findings), _summary(counts)])
     return Exit.DRIFT if counts[Level.PROBLEM] else Exit.DONE

@@ -12,7 +12,7 @@ from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import show
 from firefly_memory.cli.progress import progress_bar
 from firefly_memory.cli.target import add_target, target_of
-from firefly_memory.configured import store_of
+from firefly_memory.configured import reading, store_of
 from firefly_memory.legacy.importing import Counts, import_rows
 from firefly_memory.legacy.sources import Where, legacy_source
 from firefly_memory.schema_names import POSTGRESQL_SCHEMA
@@ -66,13 +66,15 @@ def _run(arguments: argparse.Namespace) -> int:
     with (
         legacy_source(url, where, timeout=arguments.timeout) as source,
         _new_store(arguments) as store,
-        progress_bar("imported", quiet=arguments.quiet) as bar,
+        progress_bar("imported", quiet=arguments.quiet or arguments.json, total=lambda _: source.estimate()) as bar,
     ):
         counts = import_rows(
             source,
             store,
             dry_run=arguments.dry_run,
-            progress=bar and (lambda counts: bar(counts.total, f"{counts.taken} taken, {counts.refused} refused")),
+            progress=None
+            if bar is None
+            else lambda counts: bar(counts.total, f"{counts.taken} taken, {counts.refused} refused"),
         )
     result = {"from": source.name, "dry_run": arguments.dry_run, **counts.as_json()}
     show(arguments, result, _in_words(source.name, counts, dry_run=arguments.dry_run))
@@ -83,12 +85,10 @@ def _run(arguments: argparse.Namespace) -> int:
 def _new_store(arguments: argparse.Namespace) -> Iterator[EntryStore]:
     """The store to save into; for a dry run an empty one, where there is none yet."""
     new = target_of(arguments, _OPTION)
-    options: dict[str, Any] = {} if new.kind is Kind.IN_MEMORY else {"timeout": arguments.timeout}
-    if "migrate" in new.options and arguments.dry_run:
-        options["migrate"] = False
-    store = store_of(new, **options)
+    store = store_of(new, **({} if new.kind is Kind.IN_MEMORY else {"timeout": arguments.timeout}))
     is_there = (store.path is None or store.path.exists()) and _was_here(new, arguments.timeout)
-    with InMemoryStore() if arguments.dry_run and not is_there else store as opened:
+    dry = reading(new, timeout=arguments.timeout) if is_there else InMemoryStore()
+    with dry if arguments.dry_run else store as opened:
         yield opened
 
 

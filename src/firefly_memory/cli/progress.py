@@ -5,13 +5,29 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
-Show = Callable[[int, str], None]
+
+class Show(Protocol):
+    """Moves the bar. Where ``step`` is another one than before, it begins again."""
+
+    def __call__(self, done: int, words: str, step: str | None = None) -> None: ...
+
+
+Total = Callable[[str], int | None]
+"""How far a step goes, if that is known; asked when the step begins, and only where somebody watches."""
+
+
+def unknown(_: str) -> None:
+    """For a bar that is a counter."""
 
 
 @contextmanager
-def progress_bar(what: str, *, quiet: bool, total: int | None = None) -> Iterator[Show | None]:
-    """``show(done, words)`` moves the bar; ``None`` where nobody watches or the extra ``cli`` is not installed."""
+def progress_bar(what: str, *, quiet: bool, total: Total = unknown, unit: str = "") -> Iterator[Show | None]:
+    """``None`` where nobody watches or the extra ``cli`` is not installed.
+
+    With a total it shows the time that is left as well; one that was too small is no longer shown once it is passed.
+    """
     try:
         from tqdm import tqdm
     except ImportError:
@@ -19,9 +35,17 @@ def progress_bar(what: str, *, quiet: bool, total: int | None = None) -> Iterato
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    with tqdm(desc=what, total=total, unit="", file=sys.stderr, dynamic_ncols=True, leave=False) as bar:
+    now = what
+    with tqdm(
+        desc=what, total=total(what), unit=unit, unit_scale=bool(unit), file=sys.stderr, dynamic_ncols=True, leave=False
+    ) as bar:
 
-        def show(done: int, words: str) -> None:
+        def show(done: int, words: str, step: str | None = None) -> None:
+            nonlocal now
+            if step is not None and step != now:
+                now = step
+                bar.set_description(step, refresh=False)
+                bar.reset(total(step))
             bar.set_postfix_str(words, refresh=False)
             bar.update(done - bar.n)
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import re
+import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from firefly_memory.configured import store_of
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.schema_names import POSTGRESQL_SCHEMA
 from firefly_memory.settings import PREFIX, read_settings, read_url_file
-from firefly_memory.stores.base import EntryStore
-from firefly_memory.target import Given, Target, target
+from firefly_memory.store_urls import without_password
+from firefly_memory.target import NOTHING, Given, Target, target
+
+_COMMAND = re.compile(r"(firefly-memory db (?:upgrade|grants|stamp \w+))\b( --schema [\w$]+)?")
 
 _PLACES = {
     "schema": f"the PostgreSQL schema, by default {PREFIX}POSTGRES_SCHEMA or {POSTGRESQL_SCHEMA}",
@@ -50,18 +52,37 @@ def add_without_dialogues(command: argparse.ArgumentParser) -> None:
 
 def target_if_any(arguments: argparse.Namespace, option: str = "--{}") -> Target | None:
     """The store that a command is about, or ``None`` where nothing names one."""
-    url = arguments.url or None
-    if arguments.url_file is not None:
-        url = read_url_file(arguments.url_file)
-    return target(read_settings(), given_beside(url, arguments, option))
+    return target(read_settings(), given(arguments, arguments.url or None, arguments.url_file, option))
 
 
-def given_beside(url: str | None, arguments: argparse.Namespace, option: str) -> Given:
-    """What the options say."""
+def given(arguments: argparse.Namespace, url: str | None, url_file: Path | None, option: str) -> Given:
+    """What the options say, which is remembered for what people are told to run."""
+    if url_file is not None:
+        url = read_url_file(url_file)
     schema_name, database, collection = (
         getattr(arguments, option.format(name).strip("-").replace("-", "_")) for name in _PLACES
     )
-    return Given(url, schema_name, database, collection, option=option)
+    said = Given(url, schema_name, database, collection, option=option, url_file=url_file)
+    arguments.given = said
+    return said
+
+
+def advised(text: str, arguments: argparse.Namespace) -> str:
+    """``text``, where the commands that it tells people to run name the store as this command line does."""
+    said: Given = getattr(arguments, "given", NOTHING)
+    options = "".join(_as_options(said))
+    return _COMMAND.sub(lambda found: found[1] + options + (found[2] or "" if said.schema_name is None else ""), text)
+
+
+def _as_options(said: Given) -> Iterator[str]:
+    """Without the password: whoever runs it knows where it is to go."""
+    if said.url_file is not None:
+        yield f" --url-file {shlex.quote(str(said.url_file))}"
+    elif said.url is not None:
+        yield f" --url {shlex.quote(without_password(said.url))}"
+    for name, value in (("schema", said.schema_name), ("database", said.database), ("collection", said.collection)):
+        if value is not None:
+            yield f" --{name} {shlex.quote(value)}"
 
 
 def target_of(arguments: argparse.Namespace, option: str = "--{}") -> Target:
@@ -72,13 +93,3 @@ def target_of(arguments: argparse.Namespace, option: str = "--{}") -> Target:
             f"no store: pass --url or --url-file, or set {PREFIX}URL, {PREFIX}URL_FILE or {PREFIX}BACKEND"
         )
     return found
-
-
-@contextmanager
-def opened_store(arguments: argparse.Namespace, *, existing: bool = False) -> Iterator[EntryStore]:
-    """``existing`` is for commands that only read: they shall not make a file whose name was mistyped."""
-    store = store_of(target_of(arguments))
-    if existing and store.path is not None and not store.path.exists():
-        raise ConfigurationError(f"there is no {store.path}")
-    with store:
-        yield store

@@ -24,7 +24,8 @@ def document_source(url: str, database: str | None, collection: str | None, *, t
         fitting = [full for full, (each, name) in there.items() if name in names and not places.is_ours(each, name)]
         chosen = the_only(fitting, "collection", sorted(there), "--database and --collection")
         unique_ids = places.has_unique(*there[chosen], IDS)
-        yield Source(f"collection {chosen}", _rows(places, *there[chosen]), unique_ids=unique_ids)
+        rows = _rows(places, *there[chosen])
+        yield Source(f"collection {chosen}", rows, unique_ids, estimate=lambda: places.estimate(*there[chosen]))
 
 
 def _rows(places: ForeignCollections, database: str, collection: str) -> Iterator[Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -31,6 +31,8 @@ class Source:
     rows: Iterable[Row]
     unique_ids: bool
     as_text: bool = False
+    estimate: Callable[[], int | None] = lambda: None
+    """About how many rows there are, if that can be known without counting. To be asked before the rows."""
 
 
 @contextmanager

@@ -19,7 +19,8 @@ def table_source(url: str, name: str | None, *, timeout: float) -> Iterator[Sour
         document = next(each for each in DOCUMENTS if each in found.columns)
         rows = (Row(*row) for row in tables.rows(found, document))
         unique_ids = tables.has_unique(found, IDS)
-        yield Source(f"table {found}", rows, unique_ids=unique_ids, as_text=not found.columns[document])
+        as_text = not found.columns[document]
+        yield Source(f"table {found}", rows, unique_ids, as_text, estimate=lambda: tables.estimate(found))
 
 
 def _chosen(tables: ForeignTables, name: str | None) -> ForeignTable:

@@ -63,6 +63,11 @@ class ForeignCollections:
             for each in indexes
         )
 
+    def estimate(self, database: str, collection: str) -> int:
+        """About how many documents there are."""
+        with self._reading():
+            return int(self._client[database][collection].estimated_document_count())
+
     def rows(self, database: str, collection: str) -> Iterator[dict[str, Any] | None]:
         """The documents, in the order of namespaces and time; ``None`` for one that is damaged."""
         documents = self._client[database].get_collection(collection, codec_options=_RAW)

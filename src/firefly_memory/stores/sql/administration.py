@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Self
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, func, select, table
 
 from firefly_memory import schema
-from firefly_memory.errors import ConfigurationError, DatabaseConnectionError
+from firefly_memory.errors import ConfigurationError
 from firefly_memory.stores.findings import Difference
 from firefly_memory.stores.sql import migrate
 from firefly_memory.stores.sql.catalogue import differences
 from firefly_memory.stores.sql.errors import Place
+from firefly_memory.stores.sql.estimates import estimated_rows
 
 BASE, HEAD = "base", "head"
 
@@ -55,6 +58,35 @@ class Status:
         return () if self.is_ahead else schema.REVISIONS[migrate.position(self.revision) :]
 
 
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A table that is dropped, or loses columns, and how many rows it has."""
+
+    table: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Downgrade:
+    """What a downgrade of ``database`` would undo, newest first, and what would be lost."""
+
+    database: str
+    undone: list[str]
+    losses: list[Loss]
+
+
+_DROPS = re.compile(
+    r"DROP TABLE (?:IF EXISTS )?(?P<dropped>\S+)|ALTER TABLE (?P<altered>\S+) DROP COLUMN", re.IGNORECASE
+)
+
+
+def _dropped(steps: list[str]) -> list[str]:
+    """The tables that the statements take something from, each once."""
+    found = (_DROPS.match(step) for step in steps)
+    names = ((each["dropped"] or each["altered"]).rpartition(".")[2].strip('"') for each in found if each)
+    return list(dict.fromkeys(names))
+
+
 class Administration:
     """One SQL database and its schema."""
 
@@ -67,10 +99,16 @@ class Administration:
     @classmethod
     @contextmanager
     def of(
-        cls, url: str, schema_name: str, *, timeout: float, lock_timeout: float = migrate.LOCK_TIMEOUT
+        cls,
+        url: str,
+        schema_name: str,
+        *,
+        timeout: float,
+        lock_timeout: float = migrate.LOCK_TIMEOUT,
+        reading: bool = False,
     ) -> Iterator[Self]:
-        """``schema_name`` is for PostgreSQL. Looking at an SQLite file does not make one."""
-        with database_of(url, schema_name, timeout) as (engine, place):
+        """``schema_name`` is for PostgreSQL. With ``reading`` an SQLite file is opened to be read only."""
+        with database_of(url, schema_name, timeout, reading=reading) as (engine, place):
             yield cls(engine, place, timeout=timeout, lock_timeout=lock_timeout)
 
     def status(self) -> Status:
@@ -87,24 +125,61 @@ class Administration:
             found = status.state is State.CURRENT
             return status, differences(connection, self._place.schema_name) if found else []
 
+    def estimates(self) -> dict[str, int]:
+        """About how many rows each table has."""
+        self._must_exist("estimate")
+        names = [each.name for each in schema.metadata(self._place.schema_name).sorted_tables]
+        with self._connected("estimate") as connection:
+            return estimated_rows(connection, names, self._place.schema_name)
+
     def upgrade(self, target: str = HEAD) -> list[str]:
         """Run the revisions up to ``target``, all or none, and return which."""
         last = checked_revision(target)
         with self._connected("upgrade") as connection:
             return migrate.upgrade(connection, self._place, last, self._timeout, lock_timeout=self._lock_timeout)
 
+    def downgrade_plan(self, target: str) -> Downgrade:
+        """What :meth:`downgrade` would do now. Nothing is changed."""
+        last = checked_revision(target)
+        self._must_exist("downgrade")
+        with self._connected("downgrade") as connection:
+            found = migrate.revision_of(connection, self._place)
+            if Status(found).is_ahead:
+                raise migrate.is_ahead("downgrade", found)
+            undone, steps = self._undoing(connection, found, last)
+            return Downgrade(
+                self._name(connection), undone, [Loss(name, self._rows(connection, name)) for name in _dropped(steps)]
+            )
+
+    def _undoing(self, connection: Connection, found: str | None, last: str | None) -> tuple[list[str], list[str]]:
+        """The revisions to undo, newest first, and the statements that undo them."""
+        undone = schema.REVISIONS[migrate.position(last) : migrate.position(found)]
+        if not undone:
+            return [], []
+        revisions = f"{found}:{last or BASE}"
+        steps = migrate.script(connection.dialect.name, self._place.schema_name, "downgrade", revisions)
+        return list(reversed(undone)), steps
+
+    def _name(self, connection: Connection) -> str:
+        """As people call the database."""
+        if self._place.file is not None:
+            return self._place.file.name
+        if connection.dialect.name == "sqlite":
+            return self._place.name
+        return str(connection.execute(select(func.current_database())).scalar_one())
+
+    def _rows(self, connection: Connection, name: str) -> int:
+        counted = select(func.count()).select_from(table(name, schema=self._place.schema_name))
+        return int(connection.execute(counted).scalar_one())
+
     def downgrade(self, target: str) -> list[str]:
         """Undo the revisions after ``target``, all or none, and return which, newest first."""
         last = checked_revision(target)
         self._must_exist("downgrade")
         with self._migrating("downgrade") as (connection, found):
-            undone = schema.REVISIONS[migrate.position(last) : migrate.position(found)]
-            if undone:
-                steps = migrate.script(
-                    connection.dialect.name, self._place.schema_name, "downgrade", f"{found}:{last or BASE}"
-                )
-                migrate.run_script(connection, self._place, steps)
-            return list(reversed(undone))
+            undone, steps = self._undoing(connection, found, last)
+            migrate.run_script(connection, self._place, steps)
+            return undone
 
     def stamp(self, target: str) -> None:
         """Write down that the database is at ``target``, and change nothing else."""
@@ -131,16 +206,22 @@ class Administration:
     def _must_exist(self, operation: str) -> None:
         path = self._place.file
         if path is not None and not path.exists():
-            raise DatabaseConnectionError(operation, f"there is no file {path}")
+            raise self._place.is_missing(operation)
 
 
 @contextmanager
-def database_of(url: str, schema_name: str, timeout: float) -> Iterator[tuple[Engine, Place]]:
+def database_of(url: str, schema_name: str, timeout: float, *, reading: bool = False) -> Iterator[tuple[Engine, Place]]:
     """An engine for one connection at a time, which is closed at the end."""
     if is_sqlite(url):
-        from firefly_memory.stores.sql.sqlite.database import sqlite_engine, sqlite_path
+        from firefly_memory.stores.sql.sqlite.database import IN_MEMORY, sqlite_engine, sqlite_path
 
         path = sqlite_path(url)
+        if reading and path != IN_MEMORY:
+            from firefly_memory.stores.sql.sqlite.reading import read_only_engine
+
+            with read_only_engine(Path(path), timeout=timeout) as engine:
+                yield engine, Place(path)
+            return
         engine = sqlite_engine(path, pool_size=1, timeout=timeout, synchronous="FULL")
         place = Place(path)
     else:

@@ -81,6 +81,12 @@ class Place(NamedTuple):
         other = "" if self.schema_name in (None, POSTGRESQL_SCHEMA) else f" --schema {self.schema_name}"
         return f"firefly-memory db {action}{other}"
 
+    def is_missing(self, operation: str) -> SchemaMismatchError:
+        """There is no file, which whoever migrates makes."""
+        return SchemaMismatchError(
+            operation, None, HEAD, self.command("upgrade"), nothing=f"there is no file {self.file}"
+        )
+
     def is_not_current(self, operation: str, found: str | None) -> SchemaMismatchError:
         otherwise = "initialize(migrate=True) as a role that may create tables"
         return SchemaMismatchError(operation, found, HEAD, self.command("upgrade"), otherwise)

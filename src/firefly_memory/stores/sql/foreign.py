@@ -29,10 +29,11 @@ from sqlalchemy.exc import SAWarning
 from sqlalchemy.pool import NullPool
 
 from firefly_memory import schema
-from firefly_memory.errors import DatabaseConnectionError
+from firefly_memory.errors import DatabaseConnectionError, DatabaseStoreError
 from firefly_memory.stores.sql import migrate
 from firefly_memory.stores.sql.administration import database_of, is_sqlite
 from firefly_memory.stores.sql.errors import Place, translated
+from firefly_memory.stores.sql.estimates import estimated_rows
 
 _AT_ONCE = 200  # rows that are in memory
 
@@ -106,6 +107,14 @@ class ForeignTables:
                     keys.append(index["column_names"])
             return any(key and columns.issuperset(key) for key in keys)
 
+    def estimate(self, found: ForeignTable) -> int | None:
+        """About how many rows there are; ``None`` of a table that numbers no rows."""
+        try:
+            with self._reading():
+                return estimated_rows(self._connection, [found.name], found.schema_name).get(found.name)
+        except DatabaseStoreError:
+            return None
+
     def rows(self, found: ForeignTable, document: str) -> Iterator[tuple[Any, Any, str | dict[str, Any]]]:
         """Namespace, ``entry_id``, and the row itself, as PostgreSQL's JSON text for it or as a dict.
 
@@ -158,27 +167,21 @@ def _database(url: str, schema_name: str, timeout: float) -> Iterator[tuple[Engi
             yield found
         return
     from firefly_memory.stores.sql.sqlite.database import sqlite_path
+    from firefly_memory.stores.sql.sqlite.reading import is_at_rest, read_only
 
     path = Path(sqlite_path(url)).absolute()
     if not path.is_file():
         raise DatabaseConnectionError("import-legacy", f"there is no file {path}")
-    engine = create_engine("sqlite://", creator=lambda: _read_only(path, timeout), poolclass=NullPool)
+    at_rest = is_at_rest(path)
+
+    def connect() -> sqlite3.Connection:
+        connection = read_only(path, at_rest=at_rest, timeout=timeout)
+        # What is not UTF-8 becomes surrogates instead of an error that would end the reading.
+        connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+        return connection
+
+    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
     try:
         yield engine, Place(f"SQLite database {path}")
     finally:
         engine.dispose()
-
-
-def _read_only(path: Path, timeout: float) -> sqlite3.Connection:
-    mode = "immutable=1" if _is_at_rest(path) else "mode=ro"
-    connection = sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, timeout=timeout, isolation_level=None)
-    # What is not UTF-8 becomes surrogates instead of an error that would end the reading.
-    connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
-    return connection
-
-
-def _is_at_rest(path: Path) -> bool:
-    """Whether the file is in WAL mode and nobody has it open: even who only reads would leave files beside it then."""
-    with path.open("rb") as file:
-        versions = file.read(20)[18:]
-    return versions == b"\2\2" and not path.with_name(f"{path.name}-wal").exists()
