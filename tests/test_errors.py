@@ -29,6 +29,7 @@ ERRORS = [
     errors.StaleConversationError("chat", 3, 5),
     errors.TurnConflictError("chat", 3, "turn_id 3"),
     errors.UnknownConversationError("chat"),
+    errors.TurnsDroppedError("chat", 3),
     errors.SchemaMismatchError("load", None, "0001", "alembic upgrade head", "initialize()"),
     errors.StepError("extract", "it broke"),
     errors.MissingDependencyError("agents", "pydantic-ai-slim>=2.60", "agents", "2.0.1"),
