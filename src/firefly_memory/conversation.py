@@ -254,7 +254,12 @@ class ConversationMemory:
         await self._suspending.clear(conversation_id)
 
     def clear_all(self) -> None:
-        """Delete every conversation of the store, whoever made it."""
+        """Delete every conversation of the store, whoever made it: all of them or, if it fails, none.
+
+        A turn that others append meanwhile goes with its conversation, or begins a new one. A ``FileStore`` or a store
+        of your own clears one conversation after the other, and MongoDB does so in steps without transactions, or from
+        10,000 conversations on: where that breaks off, each one is whole or gone, and another call goes on.
+        """
         finish(self._blocking.clear_all())
 
     async def async_clear_all(self) -> None:

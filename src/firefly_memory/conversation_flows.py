@@ -186,8 +186,7 @@ class ConversationFlows:
         await self._log.delete(_stored(conversation_id))
 
     async def clear_all(self) -> None:
-        for conversation_id in await self.conversation_ids():
-            await self.clear(conversation_id)
+        await self._log.delete_all(None)
 
     async def replace_summary(self, conversation_id: str, summary: str, turns: int) -> None:
         """Let ``summary`` stand for the first ``turns`` turns: what an import brings."""

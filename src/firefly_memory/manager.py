@@ -168,13 +168,14 @@ class MemoryManager(Openable):
         await self._working.async_clear()
 
     def clear_all(self) -> None:
-        """Delete every conversation of the store, whoever made it, and the facts of this manager's scope."""
-        self._conversation.clear_all()
-        self._working.clear()
+        """Delete every conversation of the store, whoever made it, and the facts of this manager's scope.
+
+        It is one call to the store, which keeps the promises of :meth:`ConversationMemory.clear_all` for both.
+        """
+        self._working.clear_with_conversations()
 
     async def async_clear_all(self) -> None:
-        await self._conversation.async_clear_all()
-        await self._working.async_clear()
+        await self._working.async_clear_with_conversations()
 
     def initialize_sync(self) -> None:
         """Open the store now instead of on first use."""

@@ -15,7 +15,7 @@ from firefly_memory.colours import finish
 from firefly_memory.entries import MemoryEntry, MemoryScope
 from firefly_memory.errors import ConflictError, InvalidEntryError
 from firefly_memory.forks import ForkAware
-from firefly_memory.names import stored_name
+from firefly_memory.names import stored_name, stored_text
 from firefly_memory.protocols import ABSENT, MemoryStore, StoreView
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.custom import adapt
@@ -145,6 +145,13 @@ class WorkingMemory:
     async def async_clear(self) -> None:
         await self._suspending.clear()
 
+    def clear_with_conversations(self) -> None:
+        """Forget everything in this scope, and every conversation of the store, in one call to it."""
+        finish(self._blocking.clear_with_conversations())
+
+    async def async_clear_with_conversations(self) -> None:
+        await self._suspending.clear_with_conversations()
+
 
 def fact_id(namespace: str, key: str) -> str:
     """The id of a fact's entry: made from scope and key, so that every writer of a key writes the same one."""
@@ -178,6 +185,10 @@ class _Flows:
     async def clear(self) -> None:
         self.writes += 1
         await self._view.clear(self._namespace)
+
+    async def clear_with_conversations(self) -> None:
+        self.writes += 1
+        await self._view.conversations.delete_all(stored_text(self._namespace))
 
     async def compare_and_set(
         self, key: str, expected: Any, value: Any, importance: float, ttl: float | timedelta | None

@@ -151,6 +151,19 @@ class EntryConversationLog:
         await self._entries.clear(_namespace(conversation_id))
         await self._entries.edit(LIST, unlist)
 
+    async def delete_all(self, namespace: str | None) -> None:
+        """One conversation after the other: where it breaks off, some are empty and the rest is as it was."""
+        now = clock.now()
+        listed = {record.entry_id: record.key or "" for record in await self._entries.scan(LIST, None, None, now)}
+        for conversation_id in listed.values():
+            await self._entries.clear(_namespace(conversation_id))
+        await self._entries.edit(LIST, lambda shelf: shelf.delete(list(listed), now))
+        for conversation_id in listed.values():
+            if await self._entries.scan(_namespace(conversation_id), 1, None, now):
+                await self.create(conversation_id, now)  # somebody has appended to it since it was cleared
+        if namespace is not None:
+            await self._entries.clear(namespace)
+
     async def page(self, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
         listed = await self._entries.scan(LIST, None, None, clock.now())
         heads = [_empty(record.key or "", record.created_at) for record in listed]

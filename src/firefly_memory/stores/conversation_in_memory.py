@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
@@ -125,7 +125,8 @@ class MemoryConversationLog:
     read_instant = staticmethod(as_it_is)
     namespaces = None
 
-    def __init__(self, max_turns_kept: int | None = None) -> None:
+    def __init__(self, clear: Callable[[str], Awaitable[None]], max_turns_kept: int | None) -> None:
+        self._clear = clear
         self._max_turns_kept = max_turns_kept
         self._conversations: dict[str, KeptConversation] = {}
         self._lock = ForkSafeLock()
@@ -195,6 +196,13 @@ class MemoryConversationLog:
         with self._lock:
             self._check_open("delete_conversation")
             self._conversations.pop(conversation_id, None)
+
+    async def delete_all(self, namespace: str | None) -> None:
+        with self._lock:
+            self._check_open("clear_all")
+            self._conversations.clear()
+        if namespace is not None:
+            await self._clear(namespace)
 
     async def page(self, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
         with self._lock:

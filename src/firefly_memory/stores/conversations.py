@@ -123,5 +123,11 @@ class ConversationLog(Protocol):
 
     async def delete(self, conversation_id: str) -> None: ...
 
+    async def delete_all(self, namespace: str | None) -> None:
+        """Delete every conversation that is there, and the entries of a namespace, if one is given.
+
+        Who appends to one meanwhile has appended before it was deleted, or to a new one.
+        """
+
     async def page(self, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
         """The newest ``limit`` conversations made before ``after``, newest first, without their summaries."""

@@ -51,7 +51,7 @@ class _MemoryBackend:
         self._namespace_of: dict[str, str] = {}
         self._closed = False
         self._lock = ForkSafeLock()
-        self.conversations = MemoryConversationLog(max_turns_kept)
+        self.conversations = MemoryConversationLog(self.clear, max_turns_kept)
         self.dialogues = None
 
     async def initialize(self, migrate: bool | None) -> None:

@@ -56,7 +56,7 @@ class MongoBackend:
         self._database = database
         self._connect = connect
         self.close = close
-        self.conversations = MongoConversationLog(database, self._connected)
+        self.conversations = MongoConversationLog(database, self._connected, self._in_transaction)
         self.dialogues = MongoDialogueLog(database, self._connected, self._in_transaction)
 
     @property
@@ -328,7 +328,7 @@ class GroupingMongoBackend(MongoBackend):
         self, database: MongoDatabase, connect: Callable[[], Connection], close: Callable[[], Coroutine[Any, Any, None]]
     ) -> None:
         super().__init__(database, connect, close)
-        self.conversations = GroupingMongoConversationLog(database, self._connected)
+        self.conversations = GroupingMongoConversationLog(database, self._connected, self._in_transaction)
         saves = Saves(super().save, self._settle_save, self.save_group, _not_the_owner)
         self._groups: PerLoop[GroupCommit[Save, None]] = PerLoop(lambda: GroupCommit(saves), _nothing)
 

@@ -11,6 +11,7 @@ from firefly_memory.stores.group_commit import LARGEST_GROUP
 from firefly_memory.stores.loops import PerLoop
 from firefly_memory.stores.mongodb.clients import MongoDatabase
 from firefly_memory.stores.mongodb.conversations import Connected, MongoConversationLog
+from firefly_memory.stores.mongodb.transactions import InTransaction
 
 _OVERDUE = 1.0
 """Seconds after which an append no longer waits for those before it: these hang, perhaps."""
@@ -30,8 +31,8 @@ _Queues = dict[str, _Queue]
 class GroupingMongoConversationLog(MongoConversationLog):
     """Every append gets its own result after it is durable, as if each had been alone."""
 
-    def __init__(self, database: MongoDatabase, connected: Connected) -> None:
-        super().__init__(database, connected)
+    def __init__(self, database: MongoDatabase, connected: Connected, in_transaction: InTransaction) -> None:
+        super().__init__(database, connected, in_transaction)
         self._queues: PerLoop[_Queues] = PerLoop(_Queues, _nothing)  # of those that somebody appends to
         self._tasks: set[asyncio.Task[None]] = set()
 

@@ -23,9 +23,11 @@ from firefly_memory.names import original_name
 from firefly_memory.stores.conversations import Appended, Head, StoredTurn
 from firefly_memory.stores.mongodb import conversation_documents as documents
 from firefly_memory.stores.mongodb.clients import IN_ONE_BATCH, Connection, MongoDatabase
+from firefly_memory.stores.mongodb.conversation_deletion import ConversationDeletion
 from firefly_memory.stores.mongodb.conversation_documents import NOWHERE, Pipeline, Tail
 from firefly_memory.stores.mongodb.documents import Document
 from firefly_memory.stores.mongodb.errors import DUPLICATE, despite_a_loss, translated, written
+from firefly_memory.stores.mongodb.transactions import InTransaction
 from firefly_memory.stores.records import as_it_is
 
 Connected = Callable[[str], Awaitable[Connection]]
@@ -42,9 +44,10 @@ class MongoConversationLog:
     read_instant = staticmethod(as_it_is)
     namespaces = None
 
-    def __init__(self, database: MongoDatabase, connected: Connected) -> None:
+    def __init__(self, database: MongoDatabase, connected: Connected, in_transaction: InTransaction) -> None:
         self._database = database
         self._connected = connected
+        self._in_transaction = in_transaction
         # Where conversations ended when they were last seen; an append that goes by an old one is refused and looks.
         self._tails: dict[str, Tail] = {}
 
@@ -211,6 +214,15 @@ class MongoConversationLog:
             if over:
                 dead = {**of_id, "life": {"$in": over}}
                 await despite_a_loss(lambda: connection.settle(connection.conversations.delete_many(dead)))
+
+    async def delete_all(self, namespace: str | None) -> None:
+        with written("clear_all", self._database.place):
+            connection = await self._connected("clear_all")
+            self._tails = {}
+            deletion = ConversationDeletion(connection, namespace)
+            is_done = self._database.has_transactions and await deletion.at_once(self._in_transaction)
+        with written("clear_all", self._database.place, has_begun=True):
+            await deletion.go_on(are_gone=bool(is_done))
 
     async def page(self, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
         with translated("conversation_page", self._database.place):

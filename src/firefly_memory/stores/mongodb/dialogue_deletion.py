@@ -8,9 +8,8 @@ it. Of a deletion that broke off such entries are left: the next deletions, and 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 from pymongo import UpdateOne
 from pymongo.errors import PyMongoError
@@ -19,8 +18,7 @@ from firefly_memory.stores.dialogues import released
 from firefly_memory.stores.mongodb import dialogue_documents as documents
 from firefly_memory.stores.mongodb.clients import Connection
 from firefly_memory.stores.mongodb.documents import Document
-
-T = TypeVar("T")
+from firefly_memory.stores.mongodb.transactions import InTransaction
 
 MOST_AT_ONCE = 2_000
 """Entries that one transaction looks at, and deletes."""
@@ -31,12 +29,6 @@ _MOST_ENDS = 50  # of histories that one transaction goes up from
 _BATCHES_FOR_OTHERS = 10  # that a deletion does of what others have left
 
 _SHAPE = {"parent_id": 1, "holders": 1}
-
-
-class InTransaction(Protocol):
-    async def __call__(
-        self, connection: Connection, work: Callable[[Any], Awaitable[T]], *, once: bool = False
-    ) -> T: ...
 
 
 class _Batch(NamedTuple):
@@ -54,19 +46,19 @@ class DialogueDeletion:
         self._in_transaction = in_transaction
         self._at_once = _FIRST_AT_ONCE
 
-    async def delete(self, conversation_id: str, expected: str) -> bool:
-        """Delete the dialogue of that revision, and the entries that nobody holds any more."""
-        ends = await self._in_transaction(
+    async def begin(self, conversation_id: str, expected: str) -> list[str] | None:
+        """Delete the dialogue of that revision. The entries that it held, or ``None`` if there is no such dialogue."""
+        return await self._in_transaction(
             self._connection, lambda session: self._let_go(session, conversation_id, expected)
         )
-        if ends is None:
-            return False
+
+    async def finish(self, ends: list[str]) -> None:
+        """Delete those of these entries that nobody holds any more, and what only they held."""
         await self._release(ends)
         with suppress(PyMongoError):  # what others have left fails nobody's deletion
             for _ in range(_BATCHES_FOR_OTHERS):
                 if not await self.go_on():
                     break
-        return True
 
     async def go_on(self) -> bool:
         """Delete some entries that nobody holds; whether there may be more. Nothing is done if others are at it."""

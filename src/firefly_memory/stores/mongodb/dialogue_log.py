@@ -16,9 +16,10 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, holders_gained
 from firefly_memory.stores.mongodb import dialogue_documents as documents
 from firefly_memory.stores.mongodb.clients import IN_ONE_BATCH, Connection, MongoDatabase
-from firefly_memory.stores.mongodb.dialogue_deletion import DialogueDeletion, InTransaction
+from firefly_memory.stores.mongodb.dialogue_deletion import DialogueDeletion
 from firefly_memory.stores.mongodb.documents import Document
 from firefly_memory.stores.mongodb.errors import DUPLICATE, translated, written
+from firefly_memory.stores.mongodb.transactions import InTransaction
 
 _FEW_FORKS, _MOST_FORKS = 4, 64  # that one query of a history goes up: each takes time, found or not
 
@@ -111,10 +112,16 @@ class MongoDialogueLog:
     async def delete(self, conversation_id: str, expected: str) -> bool:
         with written("delete_record", self._database.place, retryable=False):
             connection = await self._connected("delete_record")
-            if self._database.has_transactions:
-                return await DialogueDeletion(connection, self._in_transaction).delete(conversation_id, expected)
-            this = {"_id": conversation_id, "revision": expected}
-            return bool((await connection.settle(connection.dialogues.delete_one(this))).deleted_count)
+            if not self._database.has_transactions:
+                this = {"_id": conversation_id, "revision": expected}
+                return bool((await connection.settle(connection.dialogues.delete_one(this))).deleted_count)
+            deletion = DialogueDeletion(connection, self._in_transaction)
+            ends = await deletion.begin(conversation_id, expected)
+        if ends is None:
+            return False
+        with written("delete_record", self._database.place, retryable=False, has_begun=True):
+            await deletion.finish(ends)
+            return True
 
     async def go_on_deleting(self) -> bool:
         """Delete some of the entries that are left of a deletion that broke off; whether there may be more."""

@@ -58,16 +58,19 @@ def translated(operation: str, place: str, what: str | None = None) -> Iterator[
 
 
 @contextmanager
-def written(operation: str, place: str, what: str | None = None, *, retryable: bool = True) -> Iterator[None]:
+def written(
+    operation: str, place: str, what: str | None = None, *, retryable: bool = True, has_begun: bool = False
+) -> Iterator[None]:
     """:func:`translated` around a write. PyMongo has tried again what may be tried again; if the last answer is lost as
-    well, nobody knows the outcome. ``retryable`` says whether the same call may then be made again without harm."""
+    well, nobody knows the outcome. ``retryable`` says whether the same call may then be made again without harm,
+    ``has_begun`` that earlier steps of it are done: then no failure means that nothing was."""
     try:
         yield
     except FireflyMemoryError:
         raise
     except (errors.PyMongoError, BSONError, OverflowError) as exc:
         error = _translated(exc, operation, place, what)
-        if isinstance(error, DatabaseStoreError) and _may_have_been_done(exc):
+        if isinstance(error, DatabaseStoreError) and (has_begun or _may_have_been_done(exc)):
             error = outcome_unknown(error, retryable=retryable)
         raise error from exc
 

@@ -57,5 +57,8 @@ class SQLConversationLog:
     async def delete(self, conversation_id: str) -> None:
         await self._run(operations.delete_conversation, conversation_id)
 
+    async def delete_all(self, namespace: str | None) -> None:
+        await self._run(operations.delete_all_conversations, namespace)
+
     async def page(self, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
         return await self._run(operations.conversation_page, limit, after)

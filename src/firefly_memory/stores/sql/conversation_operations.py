@@ -226,6 +226,25 @@ def delete_conversation(session: SQLSession, conversation_id: str) -> None:
         session.execute(statements.delete_turns, values)
 
 
+def delete_all_unless_deleted(session: SQLSession, namespace: str | None) -> None:
+    """:func:`delete_all_conversations` after a lost answer. What is there, others may have made since."""
+    statements = session.statements
+    if session.fetch(statements.conversations.newest, {"limit": 1}):
+        raise UndecidedError
+    if namespace is not None and session.fetch(statements.is_used, {"namespace": namespace}):
+        raise UndecidedError
+
+
+@operation(on_lost_reply=delete_all_unless_deleted, name="clear_all")
+def delete_all_conversations(session: SQLSession, namespace: str | None) -> None:
+    statements = session.statements
+    with session.transaction():
+        session.execute(statements.conversations.delete_heads, {})  # first, as above
+        session.execute(statements.conversations.delete_headless_turns, {})
+        if namespace is not None:
+            session.execute(statements.clear, {"namespace": namespace})
+
+
 @reads
 def conversation_page(session: SQLSession, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
     statements = session.statements

@@ -250,6 +250,20 @@ class ConversationStatements:
         return self._compiled(delete(self.turns_table).where(self._is_this(self.turns_table.c)))
 
     @cached_property
+    def delete_heads(self) -> Statement:
+        """Of all conversations, locked in the order in which groups of appends lock them."""
+        c = self.table.c
+        locked = select(c.conversation_id).order_by(self._of.by_code_point(c.conversation_id)).with_for_update()
+        return self._compiled(delete(self.table).where(c.conversation_id.in_(locked)))
+
+    @cached_property
+    def delete_headless_turns(self) -> Statement:
+        """Not those of a conversation that somebody has begun meanwhile."""
+        c, t = self.table.c, self.turns_table.c
+        head = select(literal_column("1")).where(c.conversation_id == t.conversation_id).exists()
+        return self._compiled(delete(self.turns_table).where(not_(head)))
+
+    @cached_property
     def newest(self) -> Statement:
         return self._compiled(self._page())
 
