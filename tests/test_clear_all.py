@@ -21,6 +21,7 @@ from firefly_memory import (
     MemoryEntry,
     MemoryManager,
     MongoDBStore,
+    OutcomeUnknownError,
     PostgreSQLStore,
     SQLiteStore,
     adapt,
@@ -255,6 +256,23 @@ async def test_turns_that_a_dead_process_has_left_go_as_well(mongodb: MongoDBSto
     await conversations.delete_one({"_id": ids[1]})
     await memory.async_clear_all()
     assert await conversations.count_documents({}) == 0
+
+
+async def test_a_call_that_fails_half_way_says_so(place: Place) -> None:
+    with MongoClient[dict[str, Any]](place.mongodb()) as client, client.start_session() as session:
+        conversations = client["clear_half"].memory_conversations
+        async with MongoDBStore(place.mongodb(), database="clear_half", timeout=0.5) as store:
+            memory = ConversationMemory(store=store)
+            await fill(memory, 2)
+            session.start_transaction()
+            conversations.update_one({"turn_id": 1}, {"$set": {"of": "another"}}, session=session)
+            with pytest.raises(OutcomeUnknownError):
+                await memory.async_clear_all()
+            assert await memory.async_conversation_ids() == []
+            session.abort_transaction()
+            await memory.async_clear_all()
+            assert await asyncio.to_thread(conversations.count_documents, {}) == 0
+        client.drop_database("clear_half")
 
 
 # While others append

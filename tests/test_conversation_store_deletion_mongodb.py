@@ -13,7 +13,7 @@ from pydantic_ai.conversation import Conversation
 from pydantic_ai.conversation_store import ConversationConflict, ConversationRecord
 from pymongo import AsyncMongoClient, MongoClient, monitoring
 
-from firefly_memory import MongoDBStore
+from firefly_memory import MongoDBStore, OutcomeUnknownError
 from firefly_memory.agents import MongoConversationStore
 from firefly_memory.stores.mongodb import dialogue_deletion
 from firefly_memory.stores.mongodb.dialogue_deletion import MOST_AT_ONCE
@@ -149,3 +149,21 @@ async def test_a_damaged_entry_that_is_left_stops_no_deletion(where: str) -> Non
             client[name].memory_dialogue_entries.insert_many(damaged)
         await conversations.delete("a")
         assert await kept(conversations) == {}
+
+
+async def test_a_deletion_that_fails_half_way_says_so(where: str) -> None:
+    url, _, name = where.partition("#")
+    with MongoClient[dict[str, Any]](url) as client, client.start_session() as session:
+        async with MongoDBStore(url, database=name, timeout=0.5) as store:
+            conversations = MongoConversationStore(store)
+            line = await conversations.save(Conversation(conversation_id="a", messages=messages(5)))
+            session.start_transaction()
+            this = {"_id": line[2].id}
+            client[name].memory_dialogue_entries.update_one(this, {"$set": {"of": "another"}}, session=session)
+            with pytest.raises(OutcomeUnknownError):
+                await conversations.delete("a")
+            assert await conversations.load("a") is None
+            session.abort_transaction()
+            assert len(await kept(conversations)) == 5
+            await store.cleanup_expired()
+            assert await kept(conversations) == {}

@@ -265,6 +265,10 @@ async def clear_conversation(uses: Uses) -> None:
     await uses.turns.clear(uses.name)
 
 
+async def clear_all(uses: Uses) -> None:
+    await uses.turns.clear_all()
+
+
 ACTS = [
     Act(save_new, ENTRIES, two_entries),
     Act(save_over, ENTRIES, two_entries),
@@ -287,6 +291,7 @@ ACTS = [
     Act(fork, TURNS, two_turns, doubts="never"),
     Act(summarize, TURNS, two_turns, doubts="never"),
     Act(clear_conversation, TURNS, two_turns),
+    Act(clear_all, TURNS, two_turns),
 ]
 
 
@@ -412,6 +417,7 @@ MEETINGS = [
     Meeting(increment, add_one, _fact("n"), 7, a_fact),
     Meeting(delete_fact, take_the_lock, _fact("n"), "the other's", a_fact),
     Meeting(clear_conversation, start_again, prompts, ["the other's"], two_turns),
+    Meeting(clear_all, start_again, prompts, ["the other's"], two_turns),
     Meeting(add_turn, start_again, prompts, ["first", "second", "third", "the other's"], two_turns),
 ]
 
