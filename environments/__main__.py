@@ -51,7 +51,8 @@ def _run(name: str, environment: Environment, seed: int) -> bool:
         command.append(f"--random-order-seed={seed}")
         print(f"the same order again: make environments ENVIRONMENTS='{name} --seed {seed}'", flush=True)
     with ExitStack() as running:
-        return not subprocess.run(command, cwd=ROOT, env=_variables(name, environment, running), check=False).returncode
+        variables = _variables(name, environment, python, running)
+        return subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode == 0
 
 
 def _made(name: str, environment: Environment) -> Path | None:
@@ -69,7 +70,12 @@ def _made(name: str, environment: Environment) -> Path | None:
     return None if installed.returncode else python
 
 
-def _variables(name: str, environment: Environment, running: ExitStack) -> dict[str, str]:
+def _is_before_conversation_stores(python: Path) -> bool:
+    command = [str(python), "-c", "import pydantic_ai.conversation_store"]
+    return subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode != 0
+
+
+def _variables(name: str, environment: Environment, python: Path, running: ExitStack) -> dict[str, str]:
     """No setting of this machine, no vocabulary but where tokens are counted, and a server for each single extra."""
     variables = {
         name: value
@@ -85,6 +91,8 @@ def _variables(name: str, environment: Environment, running: ExitStack) -> dict[
     for extra, (variable, server) in SERVERS.items():
         if environment.extras == (extra,):
             variables[variable] = running.enter_context(server())
+    if "agents" in environment.extras and _is_before_conversation_stores(python):
+        variables["FIREFLY_TEST_PYDANTIC_AI"] = "oldest"
     if environment.extras == ("tokens",):
         variables["TIKTOKEN_CACHE_DIR"] = str(fill_cache(temporary))
     return variables

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 from pymongo import monitoring
 from sqlalchemy import event
 from sqlalchemy.pool import Pool
@@ -38,6 +39,11 @@ from tests.vocabularies import PATIENT, fill_cache
 # A run with the oldest pydantic-ai that the extra "agents" allows says so. Its ConversationStore came later.
 _WITH_OLDEST_PYDANTIC_AI = os.environ.get("FIREFLY_TEST_PYDANTIC_AI") == "oldest"
 collect_ignore_glob = ["test_conversation_store*.py", "test_dialogue_archive*.py"] if _WITH_OLDEST_PYDANTIC_AI else []
+
+
+# A busy machine is slow now and then, which says nothing about the code.
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 
 def pytest_configure(config: pytest.Config) -> None:

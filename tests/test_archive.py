@@ -9,8 +9,8 @@ import os
 import sqlite3
 import subprocess
 import sys
-import tracemalloc
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from firefly_memory.archive import async_export_jsonl, async_import_jsonl, expor
 from firefly_memory.testing.rules.values import VALUES, same
 from tests.backends import OWN, Backend, Place
 from tests.commands import shown_on_a_terminal
+from tests.peaks import Work, assert_more_takes_no_more_memory
 from tests.test_messages import EVERYTHING
 
 ROOT = Path(__file__).parents[1]
@@ -180,17 +181,15 @@ def test_a_conversation_that_went_another_way_is_a_conflict() -> None:
             import_jsonl(other, io.StringIO(file.getvalue()))
 
 
+@contextmanager
+def exporting(entries: int, directory: Path) -> Iterator[Sequence[Work]]:
+    with SQLiteStore(directory / "memory.db") as store, (directory / "out").open("w") as out:
+        store.save_many("n", [MemoryEntry(content="x" * 200) for _ in range(entries)])
+        yield [lambda: export_jsonl(store, out)]
+
+
 def test_an_export_takes_no_more_memory_for_more(tmp_path: Path) -> None:
-    peaks = []
-    for entries in (2_000, 20_000):
-        with SQLiteStore(tmp_path / f"{entries}.db") as store, (tmp_path / "out").open("w") as out:
-            store.save_many("n", [MemoryEntry(content="x" * 200) for _ in range(entries)])
-            export_jsonl(store, io.StringIO())
-            tracemalloc.start()
-            export_jsonl(store, out)
-            peaks.append(tracemalloc.get_traced_memory()[1])
-            tracemalloc.stop()
-    assert peaks[1] < peaks[0] * 1.5
+    assert_more_takes_no_more_memory(exporting, tmp_path, 2_000, 20_000)
 
 
 def run(*arguments: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -40,6 +39,7 @@ from firefly_memory.testing.clock import stopped
 from firefly_memory.testing.rules.values import VALUES
 from tests.copy_worker import killed_copy
 from tests.five_methods import FolderStore
+from tests.peaks import Work, assert_more_takes_no_more_memory
 from tests.test_archive import contents, equal, filled, run
 from tests.test_messages import EVERYTHING
 from tests.values import any_text, json_values, names
@@ -378,14 +378,13 @@ def test_stores_that_cannot_list_or_take_an_entry_say_so(tmp_path: Path) -> None
             copy_store(source, target)
 
 
+@contextmanager
+def copying(entries: int, directory: Path) -> Iterator[Sequence[Work]]:
+    with SQLiteStore(directory / "from.db") as source, SQLiteStore(directory / "to.db") as target:
+        source.save_many("n", [MemoryEntry(content="x" * 200) for _ in range(entries)])
+        target.initialize_sync()
+        yield [lambda: copy_store(source, target)]
+
+
 def test_a_copy_takes_the_same_memory_however_much_there_is(tmp_path: Path) -> None:
-    peaks = []
-    for entries in (1_500, 4_500):
-        with SQLiteStore(tmp_path / f"{entries}.db") as source, SQLiteStore(tmp_path / f"to {entries}.db") as target:
-            source.save_many("n", [MemoryEntry(content="x" * 200) for _ in range(entries)])
-            copy_store(source, InMemoryStore())
-            tracemalloc.start()
-            copy_store(source, target)
-            peaks.append(tracemalloc.get_traced_memory()[1])
-            tracemalloc.stop()
-    assert peaks[1] < peaks[0] * 1.5
+    assert_more_takes_no_more_memory(copying, tmp_path, 1_500, 4_500)

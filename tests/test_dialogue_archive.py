@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
-import tracemalloc
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from pydantic_ai.conversation import Conversation
 from pymongo import MongoClient
 
 from firefly_memory import (
-    InMemoryStore,
     MongoDBStore,
     SQLiteStore,
     dialogue_archive,
@@ -35,6 +35,7 @@ from tests.carried import (
 )
 from tests.copy_worker import killed_copy
 from tests.dialogues import SHARED, kept, message, messages, opened, somewhere
+from tests.peaks import Work, assert_more_takes_no_more_memory
 from tests.servers import EmbeddedMongoDB
 from tests.test_archive import run
 
@@ -187,24 +188,20 @@ async def test_a_standalone_server_gives_and_takes_them(place: Place) -> None:
         server.remove()
 
 
-async def test_a_long_conversation_takes_no_more_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(dialogue_archive, "_PAGE", 100)
-    peaks: list[tuple[int, int]] = []
-    for count in (400, 1_600):
-        async with SQLiteStore(tmp_path / f"{count}.db") as store:
-            said = [message("x" * 1_000) for _ in range(count)]
-            await SQLConversationStore(store).save(Conversation(conversation_id="long", messages=said))
-            del said
-            with (tmp_path / "out").open("w") as out, SQLiteStore(tmp_path / f"to {count}.db") as target:
-                copy_store(InMemoryStore(), target)
-                peaks.append((_peak(lambda: export_jsonl(store, out)), _peak(lambda: copy_store(store, target))))
-    for less, more in zip(*peaks, strict=True):
-        assert more < less * 1.5
+@contextmanager
+def exporting_and_copying(messages: int, directory: Path) -> Iterator[Sequence[Work]]:
+    dialogue_archive._PAGE = 100  # in a process of its own
+    with (
+        SQLiteStore(directory / "from.db") as store,
+        SQLiteStore(directory / "to.db") as target,
+        (directory / "out").open("w") as out,
+    ):
+        said = [message("x" * 1_000) for _ in range(messages)]
+        asyncio.run(SQLConversationStore(store).save(Conversation(conversation_id="long", messages=said)))
+        del said
+        target.initialize_sync()
+        yield [lambda: export_jsonl(store, out), lambda: copy_store(store, target)]
 
 
-def _peak(work: Callable[[], object]) -> int:
-    tracemalloc.start()
-    work()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak
+def test_a_long_conversation_takes_no_more_memory(tmp_path: Path) -> None:
+    assert_more_takes_no_more_memory(exporting_and_copying, tmp_path, 400, 1_600)

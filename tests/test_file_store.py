@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from firefly_memory import ConfigurationError, FileStore, MemoryEntry
+from firefly_memory import ConfigurationError, FileStore, MemoryEntry, StoreTimeoutError
 from firefly_memory.codec import DOCUMENT
 from firefly_memory.colours import finish
 from firefly_memory.stores.conversation_entries import EntryConversationLog
@@ -152,20 +152,20 @@ def only_lock(store: FileStore) -> Path:
 
 
 async def given_up(call: Any) -> None:
-    with pytest.raises(TimeoutError):
+    """It ends by being cancelled, not by the store's own time-out: it does not wait for the lock."""
+    with pytest.raises(TimeoutError) as caught:
         await asyncio.wait_for(call, 0.05)
+    assert not isinstance(caught.value, StoreTimeoutError)
 
 
 async def test_a_save_that_was_given_up_is_not_made_later(store: FileStore) -> None:
     store.save("n", MemoryEntry(entry_id="it", content="first"))
     loop = asyncio.get_running_loop()
     with locked(store):
-        started = loop.time()
         await given_up(store.async_save("n", MemoryEntry(entry_id="it", content="given up")))
         await given_up(store.async_clear("n"))
         await given_up(store.async_delete("n", "it"))
         await given_up(store.async_save_many("n", [MemoryEntry()]))
-        assert loop.time() - started < 5, "giving up does not wait for the lock"
     await loop.shutdown_default_executor()
     assert contents(store) == ["first"]
 

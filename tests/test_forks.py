@@ -11,7 +11,7 @@ import pytest
 from firefly_memory.forks import ForkAware, ForkBarrier, ForkSafeLock
 
 pytestmark = [
-    pytest.mark.timeout(20),
+    pytest.mark.timeout(60),
     pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning"),
 ]
 

@@ -54,7 +54,7 @@ class Place:
 async def until(condition: object) -> None:
     """Let the other tasks go on until something has happened."""
     assert callable(condition)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - there is no event for it
             await asyncio.sleep(0)
 
@@ -180,7 +180,7 @@ async def test_when_the_saving_task_is_cancelled_another_takes_over() -> None:
     drain.cancel()
     await until(lambda: len(place.calls) == 3)
     place.answer.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         results = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(result) for result in results] == [asyncio.CancelledError, type(None), type(None), type(None)]
     assert place.calls == [["x"], ["a", "b"], ["a"], ["b"], ["c"]], "what may have been written goes alone"
@@ -199,7 +199,7 @@ async def test_when_one_of_two_saving_tasks_is_cancelled_the_other_does_its_part
     await until(lambda: len(place.calls) == 3)  # and so is the first task
     overdue.cancel()
     place.answer.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await asyncio.gather(hanging, *tasks)
     assert place.calls == [["x"], ["a"], ["b"], ["a"]]
 

@@ -147,7 +147,7 @@ class Ended:
 
     def gone(self) -> bool:
         """Whether the server sees them end, which takes it a moment."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while self.open() > 0 and time.monotonic() < deadline:
             pass
         return self.open() <= 0
