@@ -20,6 +20,7 @@ from firefly_memory import (
     SQLiteStore,
     connect,
 )
+from firefly_memory.store_urls import without_password
 from firefly_memory.stores.sql.postgresql.urls import postgresql_url
 from tests.backends import Place
 
@@ -163,6 +164,25 @@ async def test_parameters_of_the_url_reach_the_server(place: Place) -> None:
     assert await store.async_load("options") == store.load("options")
     store.clear("options")
     await store.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("sqlite:///my file.db", "sqlite:///my file.db"),
+        ("file:some/dir", "file:some/dir"),
+        ("postgresql://h/d?sslmode=require", "postgresql://h/d?sslmode=require"),
+        ("postgresql://u@h/d", "postgresql://u@h/d"),
+        ("postgresql://u:s3cret@h/d", "postgresql://u:***@h/d"),
+        ("postgresql://u:s3c@ret/s3cret@h:5/d", "postgresql://u:***@h:5/d"),
+        ("postgresql:///d?user=u&password=s3cret&sslpassword=s3cret", "postgresql:///d?user=u&password=***&sslpassword=***"),
+        ("mongodb://u:s3cret@h1,h2:5/d?replicaSet=r", "mongodb://u:***@h1,h2:5/d?replicaSet=r"),
+        ("mongodb://h/?authMechanismProperties=AWS_SESSION_TOKEN:s3cret", "mongodb://h/?authMechanismProperties=***"),
+        ("mongodb://h/?tlsCertificateKeyFilePassword=s3cret", "mongodb://h/?tlsCertificateKeyFilePassword=***"),
+    ],
+)  # fmt: skip
+def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
+    assert without_password(url) == shown
 
 
 def test_connect_is_a_public_name() -> None:

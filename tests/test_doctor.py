@@ -227,6 +227,7 @@ def test_a_role_without_rights(place: Place, admin: psycopg.Connection[Any], nam
     admin.execute(f"CREATE ROLE {named} LOGIN PASSWORD 'secret'".encode())
     nothing = doctor(*arguments, cwd=place.directory)
     assert nothing.code == Exit.DRIFT
+    assert "secret" not in str(nothing)
     assert f"{named} has no USAGE on schema {named} -> GRANT USAGE" in nothing.of("problem")["rights"]
     admin.execute(f"GRANT USAGE ON SCHEMA {named} TO {named}".encode())
     admin.execute(f"GRANT SELECT ON {named}.memory_entries, {named}.firefly_memory_version TO {named}".encode())
@@ -284,7 +285,8 @@ def test_a_replica_set_has_no_problem_once_the_indexes_are_there(place: Place, m
     arguments = ["--url", place.mongodb(), "--database", mongodb_name]
     missing = doctor(*arguments, cwd=place.directory)
     assert missing.code == Exit.DRIFT
-    assert "run: firefly-memory db upgrade" in missing.of("problem")["indexes"]
+    assert "run: firefly-memory db upgrade --url " in missing.of("problem")["indexes"]
+    assert f" --database {mongodb_name}, as a user" in missing.of("problem")["indexes"]
     client: pymongo.MongoClient[Any]
     with pymongo.MongoClient(place.mongodb()) as client:
         assert mongodb_name not in client.list_database_names()

@@ -50,13 +50,13 @@ def _export(arguments: argparse.Namespace) -> None:
     messages, dialogues = not arguments.no_messages, not arguments.without_dialogues
     found = target_of(arguments)
     with (
+        _written(arguments.file) as file,  # put in its place when the store was read to its end
         reading(found) as store,
         progress_bar(
             "exported",
             quiet=arguments.quiet,
             total=lambda _: estimated_items(found, dialogues=messages and dialogues),
         ) as bar,
-        _written(arguments.file) as file,
     ):
         counts = export_jsonl(
             store,

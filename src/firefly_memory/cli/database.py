@@ -28,7 +28,7 @@ exit codes:
   {Exit.DONE}  done; for current and check: the schema is at the newest revision, or ahead and compatible
   {Exit.FAILED}  it could not be done
   {Exit.USAGE}  the command was called wrongly
-  {Exit.BEHIND}  the schema is missing or behind: run `firefly-memory db upgrade`
+  {Exit.BEHIND}  the schema is missing or behind, or there is no SQLite file: run `firefly-memory db upgrade`
   {Exit.AHEAD}  the schema is ahead, and this version cannot use it: a newer firefly-memory migrated it
   {Exit.DRIFT}  something is not as it should be (check, doctor)
   {Exit.UNREACHABLE}  the database cannot be reached

@@ -24,8 +24,8 @@ def add_to(commands: Any) -> None:
         "doctor",
         help="look at a store and its surroundings, and say what is wrong",
         description="Look at a store, its database and its surroundings, and say what is wrong and what to do. Nothing "
-        f"is changed. Ends with {Exit.DRIFT} if there is a problem, with {Exit.UNREACHABLE} if the store cannot be "
-        "reached.",
+        f"is changed. Ends with {Exit.DRIFT} if there is a problem, with {Exit.BEHIND} if there is no SQLite file, and "
+        f"with {Exit.UNREACHABLE} if the store cannot be reached.",
     )
     add_target(doctor)
     doctor.add_argument("--timeout", type=float, default=10.0, metavar="SECONDS", help="for the server (10)")

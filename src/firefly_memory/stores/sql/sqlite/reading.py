@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import QueuePool
 
-from firefly_memory.errors import DatabaseStoreError
+from firefly_memory.errors import DatabaseStoreError, FireflyMemoryError
 from firefly_memory.stores.sql.errors import Place
 from firefly_memory.stores.sql.sqlite.store import SQLiteStore
 
@@ -46,11 +46,20 @@ def read_only_engine(path: Path, *, timeout: float, operation: str = "read") -> 
     )
     try:
         yield engine
+    except FireflyMemoryError as error:  # such as damage that there is none of
+        _check_that_nobody_wrote(at_rest, path, before, operation, error)
+        raise
     finally:
         engine.dispose()
+    _check_that_nobody_wrote(at_rest, path, before, operation)
+
+
+def _check_that_nobody_wrote(
+    at_rest: bool, path: Path, before: object, operation: str, cause: Exception | None = None
+) -> None:
     if at_rest and _version(path) != before:
         reason = f"somebody wrote to {path} meanwhile, so that what was read may not be right; try again"
-        raise DatabaseStoreError(operation, reason, retryable=True)
+        raise DatabaseStoreError(operation, reason, retryable=True) from cause
 
 
 def read_only(path: Path, *, at_rest: bool, timeout: float) -> sqlite3.Connection:
