@@ -20,15 +20,22 @@ from pydantic_ai.messages import ModelMessage, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import ToolDefinition
 
+from firefly_memory.agents.already_stored import beyond
 from firefly_memory.agents.recording import OnConflict, Recorder, Said, TurnOfSteps
 from firefly_memory.agents.run_state import RunState
 from firefly_memory.agents.shielding import finished
-from firefly_memory.agents.turn_of_run import asked, in_conversation, last_text, prompt_text, response_text
-from firefly_memory.agents.window import load_window
+from firefly_memory.agents.turn_of_run import (
+    asked,
+    in_conversation,
+    last_text,
+    prompt_text,
+    prompts_text,
+    response_text,
+)
+from firefly_memory.agents.window import Loaded, load_window
 from firefly_memory.by_url import connect
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError, InvalidEntryError
 from firefly_memory.manager import MemoryManager
-from firefly_memory.turns import Window
 
 logger = logging.getLogger("firefly_memory")
 
@@ -174,8 +181,8 @@ class Memory(AbstractCapability[Any]):
         memories = [each for each in ctx.capabilities.values() if isinstance(each, Memory)]
         if len(memories) > 1:
             raise _several(len(memories))
-        loaded = await self._load(ctx.conversation_id) if self._turn is None else self._turn.so_far()
-        self._run.begin(loaded, ctx.messages)
+        loaded = await self._load(ctx) if self._turn is None else Loaded(self._turn.so_far())
+        self._run.begin(loaded.window, ctx.messages)
         try:
             result = await handler()
         except GeneratorExit:  # nothing can be awaited any more
@@ -184,22 +191,26 @@ class Memory(AbstractCapability[Any]):
             with suppress(asyncio.CancelledError):  # the error itself is the one to raise
                 await finished(self._store_what_was_said(ctx, loaded))
             raise
-        messages = self._run.said(result, ctx)
+        messages = self._beyond(loaded, self._run.said(result, ctx))
         if self._turn is not None:
             self._turn.messages.extend(messages)
             return result
         if not messages:  # it had nothing to ask, and found its answer in the window
             return result
-        said = Said(_prompt(ctx, messages), response_text(result.output, messages), messages)
-        _goes_on_in(result, await self._recorder.add(ctx.run_id, loaded, said, result))
+        said = Said(self._prompt(ctx, loaded, messages), response_text(result.output, messages), messages)
+        again = loaded.is_made_again
+        conversation_id = await self._recorder.add(ctx.run_id, loaded.window, said, result, is_made_again=again)
+        _goes_on_in(result, conversation_id)
         return result
 
     async def before_node_run(self, ctx: RunContext[Any], *, node: Any) -> Any:
         """A run that begins with a new prompt leaves no call open behind it."""
         self._run.look_at(ctx)
         if Agent.is_user_prompt_node(node):
-            goes_on = node.user_prompt is None or node.deferred_tool_results is not None
-            self._run.prepare(ctx, new_prompt=not goes_on)
+            answers = node.deferred_tool_results is not None
+            self._run.prepare(ctx, new_prompt=node.user_prompt is not None and not answers)
+            if node.user_prompt is None and not answers:
+                self._run.resume(ctx)
         return node
 
     async def before_model_request(
@@ -239,7 +250,7 @@ class Memory(AbstractCapability[Any]):
 
     async def begin_turn(self, conversation_id: str, history: Sequence[ModelMessage] | None = None) -> TurnOfSteps:
         """A turn that several runs are parts of; ``history`` is in the place of what is stored."""
-        loaded = await self._load(conversation_id)
+        loaded = (await load_window(self.manager.conversation, conversation_id, self.max_tokens, None, "")).window
         return TurnOfSteps(loaded if history is None else replace(loaded, messages=list(history), summary=None))
 
     def for_step(self, turn: TurnOfSteps) -> Self:
@@ -264,16 +275,31 @@ class Memory(AbstractCapability[Any]):
     def _recorder(self) -> Recorder:
         return Recorder(self.manager.conversation, self.on_conflict)
 
-    async def _load(self, conversation_id: str | None) -> Window:
-        return await load_window(self.manager.conversation, conversation_id, self.max_tokens)
+    async def _load(self, ctx: RunContext[Any]) -> Loaded:
+        prompt = prompt_text(ctx.prompt)
+        return await load_window(self.manager.conversation, ctx.conversation_id, self.max_tokens, ctx.run_id, prompt)
 
-    async def _store_what_was_said(self, ctx: RunContext[Any], loaded: Window) -> None:
-        messages = self._run.said_so_far(ctx)
+    def _beyond(self, loaded: Loaded, messages: list[ModelMessage]) -> list[ModelMessage]:
+        """What is not stored yet."""
+        stored = loaded.said_before or (loaded.unanswered if self._run.has_resumed else [])
+        return beyond(messages, stored) if stored else messages
+
+    def _prompt(self, ctx: RunContext[Any], loaded: Loaded, messages: Sequence[ModelMessage]) -> str:
+        """What the user said, as the messages have it: a history processor may have left something out of it."""
+        if self._run.has_resumed:
+            return prompts_text(messages[0])
+        said = asked(messages)
+        if ctx.prompt is None or (said is None and loaded.said_before):
+            return ""
+        return prompt_text(ctx.prompt if said is None else said)
+
+    async def _store_what_was_said(self, ctx: RunContext[Any], loaded: Loaded) -> None:
+        messages = self._beyond(loaded, self._run.said_so_far(ctx))
         if self._turn is not None:
             self._turn.messages.extend(messages)
         elif messages:
-            said = Said(_prompt(ctx, messages), last_text(messages), messages)
-            await self._recorder.add_broken(ctx.run_id, loaded, said)
+            said = Said(self._prompt(ctx, loaded, messages), last_text(messages), messages)
+            await self._recorder.add_broken(None, loaded.window, said)
 
 
 def _scope_of_run(working_scope: WorkingScope, ctx: RunContext[Any]) -> str:
@@ -284,14 +310,6 @@ def _scope_of_run(working_scope: WorkingScope, ctx: RunContext[Any]) -> str:
     if not isinstance(scope, str) or not scope:
         raise ConfigurationError(f"working_scope returned {scope!r}: it must return the name of a scope")
     return scope
-
-
-def _prompt(ctx: RunContext[Any], messages: Sequence[ModelMessage]) -> str:
-    """As the messages have it, if they still do: a history processor may have left something out of it."""
-    if ctx.prompt is None:
-        return ""
-    said = asked(messages)
-    return prompt_text(ctx.prompt if said is None else said)
 
 
 def _goes_on_in(result: AgentRunResult[Any], conversation_id: str) -> None:

@@ -52,12 +52,15 @@ class Recorder:
         self._conversation = conversation
         self._on_conflict = on_conflict
 
-    async def add(self, key: str | None, loaded: Window, said: Said, result: Any) -> str:
+    async def add(
+        self, key: str | None, loaded: Window, said: Said, result: Any, *, is_made_again: bool = False
+    ) -> str:
         """Store the turn, also if this task is being cancelled, and see to the summary, which may take its time.
 
-        Returns the id of the conversation that the turn is in, or should be in.
+        A run that ``is_made_again`` is not stored again, whatever it says now. Returns the id of the conversation that
+        the turn is in, or should be in.
         """
-        conversation_id, turn = await finished(self._append(key, loaded, said, result))
+        conversation_id, turn = await finished(self._append(key, loaded, said, result, is_made_again=is_made_again))
         if turn is not None and turn.summary_is_due:
             await self._conversation.async_summarize(conversation_id)
         return conversation_id
@@ -69,15 +72,20 @@ class Recorder:
         except ConflictError:
             logger.exception("the turn of a run that broke off was not stored")
 
-    async def _append(self, key: str | None, loaded: Window, said: Said, result: Any) -> _Stored:
+    async def _append(
+        self, key: str | None, loaded: Window, said: Said, result: Any, *, is_made_again: bool = False
+    ) -> _Stored:
         expected = None if self._on_conflict == "append" else loaded.total_turns
         options = {"idempotency_key": key, "expected_turns": expected}
         turn = None
         try:
             turn = await self._add_turn(loaded.conversation_id, said, options)
-        except TurnConflictError:  # the same run again, after its first result was lost, or one with a borrowed id
-            logger.warning("run %s in %r was stored before, with other messages", key, loaded.conversation_id)
-            return await self._append(None, loaded, said, result)
+        except TurnConflictError as conflict:
+            turn = await self._stored_before(conflict)
+            if not is_made_again and (turn is None or turn.user_prompt != said.prompt):
+                logger.warning("run %s in %r was stored before, with another prompt", key, loaded.conversation_id)
+                return await self._append(None, loaded, said, result)
+            logger.info("run %s in %r was stored before", key, loaded.conversation_id)
         except ConflictError as conflict:
             if self._on_conflict != "branch":
                 conflict.result = result
@@ -86,6 +94,12 @@ class Recorder:
         except Exception:
             logger.exception("the turn of run %s in %r was not stored", key, loaded.conversation_id)
         return loaded.conversation_id, turn
+
+    async def _stored_before(self, conflict: TurnConflictError) -> ConversationTurn | None:
+        """The turn of the same id. Of a run that is made again, the times and perhaps the words are others."""
+        after = None if conflict.turn_id == 0 else conflict.turn_id - 1
+        turns = await self._conversation.async_get_turns(conflict.conversation_id, limit=1, after=after)
+        return turns[0] if turns else None
 
     async def _branch(self, loaded: Window, said: Said) -> _Stored:
         conversation_id = branch = loaded.conversation_id

@@ -45,6 +45,7 @@ class RunState:
         self._summary = ""
         self._was_told = False
         self._is_given_window = False
+        self._resumed: ModelRequest | None = None
         self._system_prompt: list[SystemPromptPart] | None = None
         self._output_tools: frozenset[str] = frozenset()
         self._messages: list[ModelMessage] = []
@@ -79,6 +80,18 @@ class RunState:
         repaired = repair_messages(history, repair_last_response=new_prompt)
         nobodys = (None, ctx.run_id)  # an id that was used before is no reason to take those messages for this run's
         history[:] = [replace(each, run_id=_EARLIER) if each.run_id in nobodys else each for each in repaired]
+
+    def resume(self, ctx: RunContext[Any]) -> None:
+        """The run has no prompt but the request that a given history ends with, which is one of its own messages."""
+        history = ctx.messages
+        if self._is_given_window or not history or not isinstance(history[-1], ModelRequest):
+            return
+        self._resumed = history[-1] = replace(history[-1], run_id=None)
+
+    @property
+    def has_resumed(self) -> bool:
+        """Whether the prompt came in the history."""
+        return self._resumed is not None
 
     async def instructions(self, manager: MemoryManager, *, with_context: bool) -> str:
         """What the model is told beside the messages. Facts are read anew when somebody has written some."""
@@ -168,7 +181,9 @@ class RunState:
     def said_so_far(self, ctx: RunContext[Any]) -> list[ModelMessage]:
         """What is to be stored of a run that broke off: what was asked, at least, and the results that there were."""
         own = self._own(self._messages, ctx)
-        if not own and ctx.prompt is not None:
+        if not own and self._resumed is not None:
+            own = [_request(ctx, list(self._resumed.parts))]
+        elif not own and ctx.prompt is not None:
             own = [_request(ctx, [UserPromptPart(ctx.prompt)])]
         known = [part for call in _open_calls(self._messages) for part in self._results.get(call.tool_call_id, ())]
         if known or (_open_calls(own) and own[-1].state != "interrupted"):

@@ -57,6 +57,11 @@ def asked(messages: Iterable[ModelMessage]) -> Any:
     return None
 
 
+def prompts_text(message: ModelMessage) -> str:
+    """All that the user says in a request, as text."""
+    return "\n".join(prompt_text(part.content) for part in message.parts if isinstance(part, UserPromptPart))
+
+
 def response_text(output: Any, messages: Iterable[ModelMessage] = ()) -> str:
     """What the agent answered, as text: its output, as JSON if it is not text; of a run that waits, what it said."""
     if isinstance(output, str):

@@ -1,0 +1,94 @@
+"""Which of a run's messages the conversation has already, so that nothing is stored twice.
+
+A run that is made again with its id has perhaps stored a part before it broke off. A ``message_history`` that ends with
+a request, as user interfaces send it, may repeat what an earlier run stored, and got no answer to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolReturnPart
+
+from firefly_memory.turns import ConversationTurn
+
+
+def turns_of_run(turns: Sequence[ConversationTurn], run_id: str | None, prompt: str) -> Sequence[ConversationTurn]:
+    """The turns from the first on that an earlier try of the run has stored.
+
+    A run with another prompt is another run, which was given an id that was used before.
+    """
+    for number, turn in enumerate(turns):
+        if _is_of_run(turn, run_id):
+            return turns[number:] if turn.user_prompt == prompt else ()
+    return ()
+
+
+def said_by_run(turns: Sequence[ConversationTurn], run_id: str | None) -> list[ModelMessage]:
+    """What the run has stored at the end of a conversation; nothing, if other runs went on since."""
+    return _messages(turns) if all(_is_of_run(turn, run_id) for turn in turns) else []
+
+
+def unanswered(turns: Sequence[ConversationTurn]) -> list[ModelMessage]:
+    """The requests at the end of a conversation that got no answer."""
+    requests: list[ModelMessage] = []
+    for message in reversed(_messages(turns)):
+        if isinstance(message, ModelRequest):
+            requests.insert(0, message)
+        elif message.parts or message.state != "interrupted":  # a stream that broke off before it said anything
+            break
+    return requests
+
+
+def beyond(messages: Sequence[ModelMessage], stored: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """``messages`` without what they begin with and what is ``stored``, whenever it was said."""
+    known = 0
+    while known < min(len(messages), len(stored)) and _same(messages[known], stored[known]):
+        known += 1
+    rest = list(messages[known:])
+    if rest and isinstance(rest[0], ModelRequest):
+        there = [part for message in stored[known:] if isinstance(message, ModelRequest) for part in message.parts]
+        parts = _without(rest[0].parts, there)
+        rest[:1] = [replace(rest[0], parts=parts)] if parts or not rest[0].parts else []
+    return rest
+
+
+def _is_of_run(turn: ConversationTurn, run_id: str | None) -> bool:
+    return run_id is not None and any(getattr(message, "run_id", None) == run_id for message in turn.raw_messages)
+
+
+def _messages(turns: Iterable[ConversationTurn]) -> list[ModelMessage]:
+    return [message for turn in turns for message in turn.raw_messages]
+
+
+def _same(one: ModelMessage, other: ModelMessage) -> bool:
+    if type(one) is not type(other) or len(one.parts) != len(other.parts):
+        return False
+    if isinstance(one, ModelResponse) and isinstance(other, ModelResponse) and one.state != other.state:
+        return False
+    return all(_same_part(*pair) for pair in zip(one.parts, other.parts, strict=True))
+
+
+def _same_part(one: Any, other: Any) -> bool:
+    if isinstance(one, ToolReturnPart) and isinstance(other, ToolReturnPart):
+        return one.tool_call_id == other.tool_call_id  # a call has one result
+    return bool(_timeless(one) == _timeless(other))
+
+
+def _timeless(part: Any) -> Any:
+    changes: dict[str, Any] = {"timestamp": None}
+    return replace(part, **changes) if hasattr(part, "timestamp") else part
+
+
+def _without(parts: Sequence[Any], there: list[Any]) -> list[Any]:
+    """Each of those that are there takes away one."""
+    left, kept = list(there), []
+    for part in parts:
+        found = next((each for each in left if _same_part(part, each)), None)
+        if found is None:
+            kept.append(part)
+        else:
+            left.remove(found)
+    return kept
