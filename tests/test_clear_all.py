@@ -202,7 +202,8 @@ async def test_on_mongodb_it_is_all_or_nothing(place: Place) -> None:
             session.start_transaction()
             database.memory_conversations.update_one({"_id": "c 7"}, {"$set": {"other": 1}}, session=session)
 
-        async with MongoDBStore(place.mongodb(), database="clear_atomic", timeout=0.5) as store:
+        async with MongoDBStore(place.mongodb(), database="clear_atomic") as store:
+            store.database.timeout = 0.2  # for transactions that are in somebody's way
             await _all_or_nothing(store, refuse)
             session.abort_transaction()
             await ConversationMemory(store=store).async_clear_all()
@@ -261,9 +262,12 @@ async def test_turns_that_a_dead_process_has_left_go_as_well(mongodb: MongoDBSto
 async def test_a_call_that_fails_half_way_says_so(place: Place) -> None:
     with MongoClient[dict[str, Any]](place.mongodb()) as client, client.start_session() as session:
         conversations = client["clear_half"].memory_conversations
-        async with MongoDBStore(place.mongodb(), database="clear_half", timeout=0.5) as store:
+        async with (
+            MongoDBStore(place.mongodb(), database="clear_half") as patient,
+            MongoDBStore(place.mongodb(), database="clear_half", timeout=1.5) as store,
+        ):
+            await fill(ConversationMemory(store=patient), 2)
             memory = ConversationMemory(store=store)
-            await fill(memory, 2)
             session.start_transaction()
             conversations.update_one({"turn_id": 1}, {"$set": {"of": "another"}}, session=session)
             with pytest.raises(OutcomeUnknownError):
@@ -293,13 +297,11 @@ async def test_others_append_before_it_or_after_it(kind: str, place: Place) -> N
     async with stores[0] as one, stores[1] as other:
         clearing, appending = ConversationMemory(store=one), ConversationMemory(store=other)
         done = asyncio.Event()
-        numbers: set[int] = set()
 
         async def append(task: int) -> None:
             for number in range(40):
                 for conversation_id in ("shared", f"own {task} {number}", f"of {task}"):
-                    turn = await appending.async_add_turn(conversation_id, f"{task} {number}", "")
-                    numbers.add(turn.turn_id)
+                    await appending.async_add_turn(conversation_id, f"{task} {number}", "")
 
         async def clear() -> None:
             while not done.is_set():
@@ -310,7 +312,6 @@ async def test_others_append_before_it_or_after_it(kind: str, place: Place) -> N
             await asyncio.gather(*[append(task) for task in range(4)])
             done.set()
             await clears
-        assert len(numbers) > 1, "some conversations had several turns"
         await appending.async_add_turn("last", "", "")
         for conversation in await clearing.async_list_conversations(limit=1_000):
             turns = await clearing.async_get_turns(conversation.conversation_id)

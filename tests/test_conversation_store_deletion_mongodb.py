@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import signal
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,7 +17,7 @@ from pymongo import AsyncMongoClient, MongoClient, monitoring
 from firefly_memory import MongoDBStore, OutcomeUnknownError
 from firefly_memory.agents import MongoConversationStore
 from firefly_memory.stores.mongodb import dialogue_deletion
-from firefly_memory.stores.mongodb.dialogue_deletion import MOST_AT_ONCE
+from firefly_memory.stores.mongodb.dialogue_deletion import MOST_AT_ONCE, DialogueDeletion
 from tests.backends import Place
 from tests.dialogue_worker import start
 from tests.dialogues import Stored, kept, messages, opened, somewhere, texts
@@ -115,17 +116,25 @@ async def test_a_fork_keeps_what_a_killed_deletion_has_left(where: str) -> None:
 
 async def test_a_reader_sees_a_conversation_whole_or_not_at_all(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dialogue_deletion, "MOST_AT_ONCE", 4)
+    monkeypatch.setattr(dialogue_deletion, "_FIRST_AT_ONCE", 4)
+    monkeypatch.setattr(dialogue_deletion, "_SLOW", math.inf)
     async with opened("mongodb", where) as one, opened("mongodb", where) as other:
-        line = await one.save(Conversation(conversation_id="a", messages=messages(60)))
-        deletion = asyncio.create_task(one.delete("a"))
-        half_way = 0
-        while not deletion.done():
-            with suppress(KeyError):
-                assert len(await other.read_history(line[-1].id)) == 60
-            with suppress(KeyError):
-                half_way += await other.read_history(line[5].id, limit=6) != []
-        await deletion
-        assert half_way, "it was read before all of it was gone"
+        line = await one.save(Conversation(conversation_id="a", messages=messages(20)))
+        real, readable = DialogueDeletion._batch, []
+
+        async def read_after(deletion: DialogueDeletion, *args: Any, **kwargs: Any) -> Any:
+            batch = await real(deletion, *args, **kwargs)
+            histories = 0
+            for count, entry in enumerate(line, 1):
+                with suppress(KeyError):
+                    assert len(await other.read_history(entry.id)) == count
+                    histories += 1
+            readable.append(histories)
+            return batch
+
+        monkeypatch.setattr(DialogueDeletion, "_batch", read_after)
+        await one.delete("a")
+        assert readable == [16, 12, 8, 4, 0, 0], "after each step, and after the look for what others have left"
 
 
 async def test_a_conversation_of_many_branches_is_deleted_whole(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +163,8 @@ async def test_a_damaged_entry_that_is_left_stops_no_deletion(where: str) -> Non
 async def test_a_deletion_that_fails_half_way_says_so(where: str) -> None:
     url, _, name = where.partition("#")
     with MongoClient[dict[str, Any]](url) as client, client.start_session() as session:
-        async with MongoDBStore(url, database=name, timeout=0.5) as store:
+        async with MongoDBStore(url, database=name) as store:
+            store.database.timeout = 0.2  # for transactions that are in somebody's way
             conversations = MongoConversationStore(store)
             line = await conversations.save(Conversation(conversation_id="a", messages=messages(5)))
             session.start_transaction()
