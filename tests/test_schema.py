@@ -258,6 +258,23 @@ def test_the_url_and_the_schema_come_from_the_environment(postgresql: str) -> No
         store.save("n", MemoryEntry())
 
 
+@pytest.mark.parametrize("command", ["current", "check"])
+def test_alembic_only_looks_where_it_is_asked_to(command: str, tmp_path: Path) -> None:
+    missing = alembic(f"sqlite:///{tmp_path}/memory.db", command)
+    assert missing.returncode != 0
+    assert "there is no file" in missing.stderr
+    assert list(tmp_path.iterdir()) == []
+    with SQLiteStore(tmp_path / "memory.db"):
+        pass
+    connection = sqlite3.connect(tmp_path / "memory.db")
+    connection.execute("PRAGMA journal_mode=DELETE")
+    connection.close()
+    before = (tmp_path / "memory.db").read_bytes()
+    done(f"sqlite:///{tmp_path}/memory.db", command)
+    assert [path.name for path in tmp_path.iterdir()] == ["memory.db"]
+    assert (tmp_path / "memory.db").read_bytes() == before
+
+
 def test_alembic_goes_where_a_manager_goes(postgresql: str) -> None:
     left_over = {"FIREFLY_AGENTIC_MEMORY_POSTGRES_URL": postgresql}
     for variables, words in (

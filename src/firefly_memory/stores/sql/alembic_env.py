@@ -15,6 +15,8 @@ from firefly_memory.stores.sql.administration import database_of, is_sqlite
 from firefly_memory.stores.sql.migrate import checked_schema_name, connected, create_schema, migrating
 from firefly_memory.target import Given, target
 
+_READING = {"current", "check"}
+
 PATIENCE = 60.0  # seconds that `alembic` waits for a server, or for another migrator
 
 
@@ -76,8 +78,15 @@ def _target(context: Any) -> tuple[str, str]:
 
 
 def _run_on_url(context: Any, url: str, schema_name: str) -> None:
-    command = getattr(context.config.cmd_opts, "cmd", (None,))[0]
-    makes_schema = getattr(command, "__name__", "upgrade") in {"upgrade", "stamp"}
+    command = getattr(getattr(context.config.cmd_opts, "cmd", (None,))[0], "__name__", "upgrade")
+    if command in _READING:
+        with (
+            database_of(url, schema_name, PATIENCE, reading=True) as (engine, place),
+            connected(engine, place, "alembic") as connection,
+        ):
+            _run(context, connection, place.schema_name, makes_schema=False)
+        return
+    makes_schema = command in {"upgrade", "stamp"}
     with (
         database_of(url, schema_name, PATIENCE) as (engine, place),
         connected(engine, place, "alembic") as connection,
