@@ -8,15 +8,18 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
 from pymongo import MongoClient
+from pymongo.network_layer import PyMongoProtocol
 
 from firefly_memory import EntryStore, MemoryEntry, MongoDBStore, PostgreSQLStore, StoreClosedError, adapt
 from firefly_memory.colours import finish
+from firefly_memory.stores.mongodb.ended_loops import cut_client
 from tests.backends import BY_NAME, OWN, Backend, Place
 
 # A Motor client belongs to one event loop, and so does a store made with it.
@@ -233,6 +236,19 @@ def test_threads_that_end_with_their_loops_leave_no_connections(
     for loop in loops:
         loop.run_until_complete(asyncio.sleep(0))  # what is left in it would be found now
         loop.close()
+    gc.collect()
+    assert not [record for record in caplog.records if record.name == "asyncio"]
+
+
+def test_a_task_of_pymongo_that_had_not_begun_is_ended_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    loop = asyncio.new_event_loop()
+    nobody: Any = None
+    task = loop.create_task(PyMongoProtocol.write(nobody, b"hello"))
+    cut_client(SimpleNamespace(), loop)
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    assert task.done()
+    del task
     gc.collect()
     assert not [record for record in caplog.records if record.name == "asyncio"]
 

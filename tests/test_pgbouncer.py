@@ -28,6 +28,7 @@ from firefly_memory.configured import configured_store
 from firefly_memory.settings import MemorySettings
 from firefly_memory.testing import Check, Colour, checks
 from tests.backends import Place
+from tests.durations import in_the_end
 from tests.pgbouncer import PgBouncer
 from tests.used import Using
 
@@ -228,13 +229,13 @@ def test_a_save_that_was_given_up_is_not_written_later(
     """The server does not know of the time-out. It is asked, through the pooler, to end the statement."""
     url = through(mode, driver)
     store = using(PostgreSQLStore(url, schema_name=name, pooler=mode, timeout=0.3, pool_size=2), colour)
-    store("save", "n", MemoryEntry(entry_id="it", content="first"))
+    in_the_end(lambda: store("save", "n", MemoryEntry(entry_id="it", content="first")))
     late = MemoryEntry(entry_id="it", content="late")
     with locked(place, name):
         with pytest.raises(StoreTimeoutError):
             store(operation, "n", late if operation == "save" else [MemoryEntry(content="beside"), late])
         assert not at_work(admin, name)
-    assert store("load", "n") == []
+    assert in_the_end(lambda: store("load", "n")) == []
 
 
 @on_each_driver

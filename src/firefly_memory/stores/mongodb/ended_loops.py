@@ -19,8 +19,15 @@ def cut_client(client: Any, loop: asyncio.AbstractEventLoop) -> None:
         if _is_from_pymongo(task.get_coro()):
             task.cancel()
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
+            task.add_done_callback(_retrieve)
             _end(task.get_coro())
     client._closed = True  # noqa: SLF001
+
+
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    """A loop that runs once more finds that the coroutine has ended, and would log that nobody asked why."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _end(coroutine: Any) -> None:
