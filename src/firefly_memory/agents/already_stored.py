@@ -40,11 +40,14 @@ def has_ended(turns: Sequence[ConversationTurn], run_id: str | None) -> bool:
 def unanswered(turns: Sequence[ConversationTurn]) -> list[ModelMessage]:
     """The requests at the end of a conversation that got no answer."""
     requests: list[ModelMessage] = []
-    for message in reversed(_messages(turns)):
-        if isinstance(message, ModelRequest):
-            requests.insert(0, message)
-        elif message.parts or message.state != "interrupted":  # a stream that broke off before it said anything
-            break
+    for turn in reversed(turns):
+        for message in reversed(turn.raw_messages):
+            if isinstance(message, ModelRequest):
+                requests.insert(0, message)
+            elif not _is_silent(message):
+                return requests
+        if not turn.raw_messages:  # its texts say what was answered
+            return requests
     return requests
 
 
@@ -63,6 +66,11 @@ def beyond(messages: Sequence[ModelMessage], stored: Sequence[ModelMessage]) -> 
 
 def _is_of_run(turn: ConversationTurn, run_id: str | None) -> bool:
     return run_id is not None and any(getattr(message, "run_id", None) == run_id for message in turn.raw_messages)
+
+
+def _is_silent(message: Any) -> bool:
+    """Whether it is what a stream leaves that broke off before it said anything."""
+    return isinstance(message, ModelResponse) and message.state == "interrupted" and not message.parts
 
 
 def _is_whole(last: ModelMessage) -> bool:

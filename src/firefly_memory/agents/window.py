@@ -57,8 +57,9 @@ async def load_window(
             turns += newest
     messages = [message for turn in turns for message in _messages(turn)]
     shown = replace(window, messages=messages)
-    said = said_by_run(tried, run_id)
-    return Loaded(shown, bool(tried), has_ended(tried, run_id), said, unanswered(window.replayed))
+    has_newest = window.total_turns - 1 in window.turns
+    open_requests = unanswered(window.replayed) if has_newest else ()
+    return Loaded(shown, bool(tried), has_ended(tried, run_id), said_by_run(tried, run_id), open_requests)
 
 
 def _messages(turn: ConversationTurn) -> list[Any]:
