@@ -125,6 +125,17 @@ async def test_the_same_words_again_are_stored_again(manager: MemoryManager) -> 
     assert stored(manager) == [("go on", ""), ("go on", "fine"), ("go on", "fine too")]
 
 
+async def test_turns_of_other_forms_are_no_prompts_without_an_answer(manager: MemoryManager) -> None:
+    agent = an_agent(manager, RuntimeError("503"), "yes", "yes again", "and again")
+    with pytest.raises(RuntimeError, match="503"):
+        await agent.run(message_history=[user("is it?")], conversation_id="c")
+    await manager.async_add_turn("c", "texts only", "answered")
+    await agent.run(message_history=[user("is it?")], conversation_id="c")
+    await manager.async_add_turn("c", "is it?", "", [{"role": "user", "content": "is it?"}])
+    await agent.run(message_history=[user("is it?")], conversation_id="c")
+    assert [prompt for prompt, _ in stored(manager)] == ["is it?", "texts only", "is it?", "is it?", "is it?"]
+
+
 async def test_a_prompt_is_stored_though_nobody_was_asked(manager: MemoryManager) -> None:
     agent = an_agent(manager)
 

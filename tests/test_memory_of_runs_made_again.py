@@ -80,6 +80,14 @@ async def test_a_run_that_broke_off_and_is_made_again_adds_what_was_missing(step
     assert [part.content for part in prompts] == ["which?"]
 
 
+async def test_a_run_that_had_ended_and_breaks_off_when_it_is_made_again_adds_nothing(manager: MemoryManager) -> None:
+    await agent_of(manager, Scripted({"look": {}}, "red")).run("which?", conversation_id="c", run_id="r")
+    with pytest.raises(RuntimeError, match="503"):
+        scripted = Scripted({"look": {}}, RuntimeError("503"))
+        await agent_of(manager, scripted).run("which?", conversation_id="c", run_id="r")
+    assert stored(manager) == [("which?", "red")]
+
+
 def said(manager: MemoryManager) -> list[Any]:
     turns = manager.conversation.get_turns("c")
     return [part for turn in turns for message in turn.raw_messages for part in message.parts]

@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolReturnPart
 
+from firefly_memory.agents.refusals import FINAL, NOT_EXECUTED, NOT_USED
 from firefly_memory.turns import ConversationTurn
 
 
@@ -31,14 +32,22 @@ def said_by_run(turns: Sequence[ConversationTurn], run_id: str | None) -> list[M
     return _messages(turns) if all(_is_of_run(turn, run_id) for turn in turns) else []
 
 
+def has_ended(turns: Sequence[ConversationTurn], run_id: str | None) -> bool:
+    """Whether one of the turns is that of the run when it had come to its end."""
+    return any(_is_of_run(turn, run_id) and _is_whole(turn.raw_messages[-1]) for turn in turns)
+
+
 def unanswered(turns: Sequence[ConversationTurn]) -> list[ModelMessage]:
     """The requests at the end of a conversation that got no answer."""
     requests: list[ModelMessage] = []
-    for message in reversed(_messages(turns)):
-        if isinstance(message, ModelRequest):
-            requests.insert(0, message)
-        elif message.parts or message.state != "interrupted":  # a stream that broke off before it said anything
-            break
+    for turn in reversed(turns):
+        for message in reversed(turn.raw_messages):
+            if isinstance(message, ModelRequest):
+                requests.insert(0, message)
+            elif not _is_silent(message):
+                return requests
+        if not turn.raw_messages:  # its texts say what was answered
+            return requests
     return requests
 
 
@@ -57,6 +66,18 @@ def beyond(messages: Sequence[ModelMessage], stored: Sequence[ModelMessage]) -> 
 
 def _is_of_run(turn: ConversationTurn, run_id: str | None) -> bool:
     return run_id is not None and any(getattr(message, "run_id", None) == run_id for message in turn.raw_messages)
+
+
+def _is_silent(message: Any) -> bool:
+    """Whether it is what a stream leaves that broke off before it said anything."""
+    return isinstance(message, ModelResponse) and message.state == "interrupted" and not message.parts
+
+
+def _is_whole(last: ModelMessage) -> bool:
+    """What broke off ends with a response that was interrupted, or with a request that no final result is in."""
+    if isinstance(last, ModelResponse):
+        return last.state != "interrupted"
+    return any(getattr(part, "content", None) in (FINAL, NOT_USED, NOT_EXECUTED) for part in last.parts)
 
 
 def _messages(turns: Iterable[ConversationTurn]) -> list[ModelMessage]:

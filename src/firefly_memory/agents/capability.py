@@ -297,7 +297,7 @@ class Memory(AbstractCapability[Any]):
         messages = self._beyond(loaded, self._run.said_so_far(ctx))
         if self._turn is not None:
             self._turn.messages.extend(messages)
-        elif messages:
+        elif messages and not loaded.has_ended:
             said = Said(self._prompt(ctx, loaded, messages), last_text(messages), messages)
             await self._recorder.add_broken(None, loaded.window, said)
 

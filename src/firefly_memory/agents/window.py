@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pydantic_ai.messages import ModelMessage
 
-from firefly_memory.agents.already_stored import said_by_run, turns_of_run, unanswered
+from firefly_memory.agents.already_stored import has_ended, said_by_run, turns_of_run, unanswered
 from firefly_memory.agents.turn_of_run import is_model_message
 from firefly_memory.conversation import ConversationMemory
 from firefly_memory.errors import InvalidEntryError
@@ -22,6 +22,8 @@ class Loaded(NamedTuple):
     window: Window
     is_made_again: bool = False
     """Whether an earlier try of the same run has stored a turn."""
+    has_ended: bool = False
+    """Whether an earlier try of the same run came to its end."""
     said_before: Sequence[ModelMessage] = ()
     """What that turn says, if it is at the end of the conversation; it is not in the window."""
     unanswered: Sequence[ModelMessage] = ()
@@ -55,7 +57,9 @@ async def load_window(
             turns += newest
     messages = [message for turn in turns for message in _messages(turn)]
     shown = replace(window, messages=messages)
-    return Loaded(shown, bool(tried), said_by_run(tried, run_id), unanswered(window.replayed))
+    has_newest = window.total_turns - 1 in window.turns
+    open_requests = unanswered(window.replayed) if has_newest else ()
+    return Loaded(shown, bool(tried), has_ended(tried, run_id), said_by_run(tried, run_id), open_requests)
 
 
 def _messages(turn: ConversationTurn) -> list[Any]:
