@@ -13,7 +13,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from firefly_memory import DatabaseConnectionError, MemoryEntry, PostgreSQLStore, StoreTimeoutError
+from firefly_memory import DatabaseConnectionError, MemoryEntry, OutcomeUnknownError, PostgreSQLStore, StoreTimeoutError
 from firefly_memory.testing import Colour
 from tests.backends import Place
 from tests.durations import in_the_end
