@@ -41,6 +41,8 @@ class Proxy:
         self._given = 0
         self._armed: int | None = None
         self._then: Callable[[], object] | None = None
+        self.is_closed = False
+        """Whether nobody is let through any more."""
         self.lost = 0
         """How many answers were lost so far."""
         self.port = 0
@@ -80,7 +82,14 @@ class Proxy:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
 
+    def close(self) -> None:
+        """From now on nobody gets a connection."""
+        self.is_closed = True
+
     async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        if self.is_closed:
+            to_client.transport.abort()
+            return
         try:
             server, to_server = await asyncio.open_connection("127.0.0.1", self._target)
         except OSError:

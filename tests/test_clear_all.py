@@ -18,6 +18,7 @@ from firefly_memory import (
     DatabaseStoreError,
     EntryStore,
     FileStore,
+    InMemoryStore,
     MemoryEntry,
     MemoryManager,
     MongoDBStore,
@@ -326,3 +327,28 @@ async def test_others_append_before_it_or_after_it(kind: str, place: Place) -> N
             await connection.client.drop_database(name)
     if kind == "postgresql":
         await asyncio.to_thread(_drop_schema, place, name)
+
+
+@pytest.mark.parametrize("act", ["import", "summarize"])
+def test_a_conversation_that_is_cleared_meanwhile_ends_what_is_done_with_it(
+    act: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its summary is over: nobody waits for turns that never come, and nothing is said to have failed."""
+    memory = ConversationMemory(store=InMemoryStore(), summarize_threshold=30, summarizer=lambda _: "short")
+    for _ in range(8):
+        memory.add_turn("c", "some words to remember", "some words more", summarize=act == "import")
+    data = memory.export_conversation("c")
+    log = type(memory.store.blocking.conversations)
+    real = log.turns
+
+    async def cleared_before(self: Any, conversation_id: str, after: int, limit: int | None) -> Any:
+        await self.delete(conversation_id)
+        return await real(self, conversation_id, after, limit)
+
+    monkeypatch.setattr(log, "turns", cleared_before)
+    if act == "import":
+        memory.import_conversation(data, "other")
+    else:
+        memory.summarize("c")
+    assert caplog.text == ""
+    assert memory.conversation_ids in (["c"], [])

@@ -27,6 +27,7 @@ from firefly_memory import (
     MongoDBStore,
     OutcomeUnknownError,
     PostgreSQLStore,
+    StoreTimeoutError,
     WorkingMemory,
     adapt,
     clock,
@@ -452,6 +453,58 @@ def test_what_others_do_before_a_loss_is_noticed_stays(meeting: Meeting, server:
         assert met == [meeting.expected]
         assert finish(meeting.kept(mine)) == meeting.expected
     run.close()
+
+
+@pytest.mark.parametrize(
+    "server", [each for each in KINDS if each[1] is Colour.SUSPENDING], indirect=True, ids="-".join
+)
+@pytest.mark.parametrize("what", ["entries", "turns"])
+async def test_after_a_lost_answer_and_a_lost_server_no_error_says_that_nothing_was_written(
+    what: str, server: Server
+) -> None:
+    """Writes of several tasks go together; their answer is lost, and the store cannot look what became of them."""
+    with server.open(server.url) as direct:
+        direct.count("there")
+        answers, lost = 0, 1
+        while lost:
+            name = uuid4().hex
+            server.proxy.is_closed = False
+            async with server.open_behind_proxy() as store:
+                uses = Uses(store, Colour.SUSPENDING, name)
+                await uses.store.count("warm")
+                server.proxy.lose_reply(answers, server.proxy.close)
+                if what == "entries":
+                    calls = [uses.store.save(name, MemoryEntry(entry_id=f"{name} {n}")) for n in range(4)]
+                else:
+                    calls = [uses.turns.add_turn(name, str(n), "answer") for n in range(4)]
+                results = await asyncio.gather(*calls, return_exceptions=True)
+                server.proxy.calm_down()
+                lost = server.proxy.lost
+            if what == "entries":
+                there = {entry.entry_id.removeprefix(f"{name} ") for entry in direct.load(name)}
+            else:
+                there = {turn.user_prompt for turn in ConversationMemory(store=direct).get_turns(name)}
+            for number, result in enumerate(results):
+                if not isinstance(result, BaseException):
+                    assert str(number) in there
+                elif not isinstance(result, OutcomeUnknownError):
+                    assert isinstance(result, DatabaseConnectionError | StoreTimeoutError)
+                    assert str(number) not in there
+            answers += 1
+        assert answers > 2
+
+
+@pytest.mark.parametrize("server", [("psycopg", Colour.BLOCKING)], indirect=True, ids="-".join)
+def test_nobody_is_told_that_what_was_never_there_was_deleted(server: Server) -> None:
+    with server.open_behind_proxy() as store:
+        store.count("warm")
+        lost, answers = 1, 0
+        while lost:
+            server.proxy.lose_reply(answers)
+            assert not finish(store.blocking.dialogues.delete("nobody", "revision"))
+            server.proxy.calm_down()
+            lost, answers = server.proxy.lost, answers + 1
+        assert answers > 2
 
 
 RETRIES = [each for each in checks() if each.rule == "C2"]

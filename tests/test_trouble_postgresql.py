@@ -159,6 +159,14 @@ async def _saved_by_one_of_many(store: PostgreSQLStore, number: int) -> None:
         await store.async_save("n", MemoryEntry(content=number))
 
 
+async def test_on_a_full_server_callers_share_the_connections_that_are_there(small_server: EmbeddedPostgreSQL) -> None:
+    with ExitStack() as others:
+        for _ in range(10):
+            others.enter_context(psycopg.connect(small_server.url))
+        async with PostgreSQLStore(small_server.url, schema_name="shared", pool_size=5, timeout=10) as store:
+            await asyncio.gather(*[store.async_count("n") for _ in range(20)])
+
+
 @COLOURS
 def test_a_server_that_stays_full_is_said_so_within_the_time_out(
     colour: Colour, small_server: EmbeddedPostgreSQL, using: Using

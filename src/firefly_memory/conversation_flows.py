@@ -197,6 +197,8 @@ class ConversationFlows:
         tokens, after = head.evicted_tokens, head.evicted_turns - 1
         while after < turns - 1:
             page = await self._log.turns(name, after, min(_PAGE, turns - 1 - after))
+            if not page:
+                return  # it has been deleted since
             tokens += sum(turn.tokens for turn in page)
             after += len(page)
         claim, now = new_entry_id(), clock.now()
@@ -236,6 +238,8 @@ class ConversationFlows:
         threshold = self._rules.summarize_threshold
         due = min(head.live_tokens - threshold // 2, max(4 * threshold, _MOST))
         turns = await self._oldest(name, head, due)
+        if not turns:
+            return False  # it has been deleted since
         newest_is_among_them = turns[-1].turn_id == head.turns - 1
         candidates = turns[:-1] if newest_is_among_them else turns
         count = _how_many_to_evict(turns, len(candidates), due, head.live_tokens > 2 * threshold)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from firefly_memory.errors import OutcomeUnknownError
+from firefly_memory.errors import DatabaseStoreError, OutcomeUnknownError, outcome_unknown
 
 LARGEST_GROUP = 128
 LARGEST_GROUP_SIZE = 4_000_000
@@ -28,6 +28,9 @@ Result = TypeVar("Result")
 
 class Writes(ABC, Generic[Item, Result]):
     """One kind of write."""
+
+    retryable: bool
+    """Whether a caller who does not know the outcome may make the same call again without harm."""
 
     @abstractmethod
     def key(self, item: Item) -> str:
@@ -200,11 +203,12 @@ class GroupCommit(Generic[Item, Result]):
                 waiting.done.set_result(result)
 
     async def _write(self, waiting: _Waiting[Item, Result]) -> Result:
-        if waiting.loss is not None:
-            try:
-                return await self._writes.settle(waiting.item)
-            except OutcomeUnknownError as error:
-                raise error from waiting.loss
-        if waiting.cancelled:
-            return await self._writes.again(waiting.item)
-        return await self._writes.one(waiting.item)
+        if waiting.loss is None and not waiting.cancelled:
+            return await self._writes.one(waiting.item)
+        go_on = self._writes.again if waiting.loss is None else self._writes.settle
+        try:
+            return await go_on(waiting.item)
+        except OutcomeUnknownError as error:
+            raise error from waiting.loss or error.__cause__
+        except DatabaseStoreError as error:  # the earlier attempt may have been done all the same
+            raise outcome_unknown(error, retryable=self._writes.retryable) from waiting.loss or error

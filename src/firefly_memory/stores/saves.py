@@ -16,6 +16,8 @@ class Saves(Writes[Save, None]):
     """The writes of records: ``settle`` is a save after a lost answer, ``save_group`` returns those it refused, and
     ``refusal`` makes the error for one."""
 
+    retryable = True
+
     def __init__(
         self,
         save: Callable[[Record, datetime], Awaitable[None]],

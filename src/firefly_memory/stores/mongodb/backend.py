@@ -148,7 +148,7 @@ class MongoBackend:
 
     async def save_group(self, records: list[Record], now: datetime) -> list[Record]:
         """Save records of different callers, each for itself; those that another namespace owns are returned."""
-        with written("save", self._database.place, "entry"):
+        with written("save", self._database.place, "entry") as writing:
             connection = await self._connected("save")
             try:
                 await connection.settle(connection.entries.bulk_write(_updates(records, now), ordered=False))
@@ -158,6 +158,7 @@ class MongoBackend:
                 in_the_way = [records[error["index"]] for error in exc.details["writeErrors"]]
             else:
                 return []
+            writing.has_begun = True
             refused: list[Record] = []
             for record in in_the_way:
                 try:
@@ -226,7 +227,7 @@ class MongoBackend:
         return found
 
     async def purge(self, limit: int, now: datetime) -> Purged:
-        with written("cleanup_expired", self._database.place):
+        with written("cleanup_expired", self._database.place) as writing:
             connection = await self._connected("cleanup_expired")
             doomed = documents.expired(now)
             count = await connection.settle(connection.entries.count_documents(doomed, limit=limit + 1))
@@ -235,6 +236,7 @@ class MongoBackend:
                 ids = [document["_id"] for document in await connection.settle(some.to_list(None))]
                 doomed = {"_id": {"$in": ids}, **doomed}
             deleted = (await connection.settle(connection.entries.delete_many(doomed))).deleted_count
+            writing.has_begun = True
             more = count > limit or await self.dialogues.go_on_deleting()
             return Purged(int(deleted), more=more)
 

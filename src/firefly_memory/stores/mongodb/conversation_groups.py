@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 
+from firefly_memory.errors import DatabaseStoreError, OutcomeUnknownError, outcome_unknown
 from firefly_memory.stores.conversations import Appended, StoredTurn
 from firefly_memory.stores.group_commit import LARGEST_GROUP
 from firefly_memory.stores.loops import PerLoop
@@ -73,19 +74,32 @@ class GroupingMongoConversationLog(MongoConversationLog):
         finally:
             del queues[conversation_id]
 
-    async def _append_group(self, conversation_id: str, group: list[_Waiting]) -> None:
+    async def _append_group(
+        self, conversation_id: str, group: list[_Waiting], loss: OutcomeUnknownError | None = None
+    ) -> None:
+        """``loss`` is that of an earlier attempt whose answer was lost."""
         try:
             drafts = [waiting.draft for waiting in group]
             results = await self.append_all(conversation_id, drafts, group[0].expected)
         except Exception as exc:  # noqa: BLE001 - handed to the caller it belongs to
             if len(group) > 1:  # what was appended already is recognised
-                await asyncio.gather(*[self._append_group(conversation_id, [waiting]) for waiting in group])
+                lost = exc if isinstance(exc, OutcomeUnknownError) else None
+                await asyncio.gather(*[self._append_group(conversation_id, [waiting], lost) for waiting in group])
             elif not group[0].appended.done():
-                group[0].appended.set_exception(exc)
+                group[0].appended.set_exception(_in_doubt(exc, loss))
             return
         for waiting, result in zip(group, results, strict=True):
             if not waiting.appended.done():
                 waiting.appended.set_result(result)
+
+
+def _in_doubt(error: Exception, loss: OutcomeUnknownError | None) -> Exception:
+    """``error``; after a ``loss`` it says that the turn may be there all the same."""
+    if loss is None or isinstance(error, OutcomeUnknownError) or not isinstance(error, DatabaseStoreError):
+        return error
+    unknown = outcome_unknown(error, retryable=False)
+    unknown.__cause__ = loss
+    return unknown
 
 
 def _next_group(queue: _Queue) -> list[_Waiting]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
 from bson.errors import BSONError, InvalidBSON
@@ -15,6 +16,8 @@ from firefly_memory.errors import (
     DatabaseStoreError,
     FireflyMemoryError,
     InvalidEntryError,
+    OutcomeUnknownError,
+    SchemaMismatchError,
     StoreTimeoutError,
     outcome_unknown,
 )
@@ -57,22 +60,35 @@ def translated(operation: str, place: str, what: str | None = None) -> Iterator[
         raise _translated(exc, operation, place, what) from exc
 
 
+@dataclass(slots=True)
+class Writing:
+    """A write under way. ``has_begun`` says that a part of it is done: then no failure means that nothing was."""
+
+    has_begun: bool = False
+
+
 @contextmanager
 def written(
     operation: str, place: str, what: str | None = None, *, retryable: bool = True, has_begun: bool = False
-) -> Iterator[None]:
+) -> Iterator[Writing]:
     """:func:`translated` around a write. PyMongo has tried again what may be tried again; if the last answer is lost as
-    well, nobody knows the outcome. ``retryable`` says whether the same call may then be made again without harm,
-    ``has_begun`` that earlier steps of it are done: then no failure means that nothing was."""
+    well, nobody knows the outcome. ``retryable`` says whether the same call may then be made again without harm."""
+    writing = Writing(has_begun)
     try:
-        yield
+        yield writing
+    except (OutcomeUnknownError, CorruptDataError, SchemaMismatchError):
+        raise
+    except DatabaseStoreError as error:
+        if not writing.has_begun:
+            raise
+        raise outcome_unknown(error, retryable=retryable) from error.__cause__
     except FireflyMemoryError:
         raise
     except (errors.PyMongoError, BSONError, OverflowError) as exc:
-        error = _translated(exc, operation, place, what)
-        if isinstance(error, DatabaseStoreError) and (has_begun or _may_have_been_done(exc)):
-            error = outcome_unknown(error, retryable=retryable)
-        raise error from exc
+        failure = _translated(exc, operation, place, what)
+        if isinstance(failure, DatabaseStoreError) and (writing.has_begun or _may_have_been_done(exc)):
+            failure = outcome_unknown(failure, retryable=retryable)
+        raise failure from exc
 
 
 def _translated(exc: Exception, operation: str, place: str, what: str | None) -> FireflyMemoryError:
@@ -83,7 +99,11 @@ def _translated(exc: Exception, operation: str, place: str, what: str | None) ->
 
 def _may_have_been_done(exc: Exception) -> bool:
     """Whether something was sent that the server may have done without an answer that arrived."""
-    if not isinstance(exc, errors.PyMongoError) or exc.has_error_label("TransientTransactionError"):
+    if not isinstance(exc, errors.PyMongoError):
+        return False
+    if exc.has_error_label("UnknownTransactionCommitResult") or isinstance(exc, errors.WriteConcernError):
+        return True
+    if exc.has_error_label("TransientTransactionError"):
         return False
     if isinstance(exc, (errors.ServerSelectionTimeoutError, errors.WaitQueueTimeoutError)):
         return False
@@ -95,8 +115,11 @@ async def despite_a_loss(call: Callable[[], Awaitable[T]]) -> T:
     same data when it runs twice."""
     try:
         return await call()
-    except errors.ConnectionFailure:
-        return await call()
+    except errors.ConnectionFailure as loss:
+        try:
+            return await call()
+        except errors.ServerSelectionTimeoutError:  # which would say that nothing was sent
+            raise loss from None
 
 
 def _shorten_history(exc: BaseException) -> None:

@@ -15,7 +15,7 @@ from firefly_memory.stores.sql.runners import Runner
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_ATTEMPTS = 5
+_ATTEMPTS = 20  # each that fails is another writer's success
 
 
 class SQLDialogueLog:

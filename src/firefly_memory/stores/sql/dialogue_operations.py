@@ -123,17 +123,24 @@ def delete_unless_deleted(session: SQLSession, conversation_id: str, expected: s
 
 @operation(on_lost_reply=delete_unless_deleted, retryable=False)
 def delete_dialogue(session: SQLSession, conversation_id: str, expected: str) -> bool:
+    try:
+        with session.transaction():
+            _delete(session, conversation_id, expected)
+    except _HeadIsGoneError:  # nothing is committed then, so that a lost answer leaves no doubt
+        return False
+    return True
+
+
+def _delete(session: SQLSession, conversation_id: str, expected: str) -> None:
     statements = session.statements.dialogues
-    with session.transaction():
-        rows = session.fetch(statements.locked, {"this_id": conversation_id, "expected": expected})
-        if not rows:
-            return False
-        session.execute(statements.delete, {"this_id": conversation_id})
-        for entry_id in sorted(statements.dialogue(rows[0]).ends):
-            session.execute(statements.hold, {"this_id": entry_id, "gained": -1})
-        while _release(session):
-            pass
-        return True
+    rows = session.fetch(statements.locked, {"this_id": conversation_id, "expected": expected})
+    if not rows:
+        raise _HeadIsGoneError
+    session.execute(statements.delete, {"this_id": conversation_id})
+    for entry_id in sorted(statements.dialogue(rows[0]).ends):
+        session.execute(statements.hold, {"this_id": entry_id, "gained": -1})
+    while _release(session):
+        pass
 
 
 def _release(session: SQLSession) -> bool:

@@ -149,7 +149,14 @@ def is_lost(exc: Exception) -> bool:
 def was_undone(exc: BaseException) -> bool:
     """Whether PostgreSQL ended the connection and said why: it does so at rest, or after it has undone what was under
     way. After a commit it closes the connection without a word."""
-    return isinstance(exc, Exception) and (sqlstate(exc) in _ENDED or _is_outdated(exc))
+    if not isinstance(exc, Exception):
+        return False
+    said: BaseException | None = driver_error(exc)
+    while said is not None:  # asyncpg has the server's words in the cause of its own
+        if getattr(said, "sqlstate", None) in _ENDED:
+            return True
+        said = said.__cause__
+    return _is_outdated(exc)
 
 
 def _is_outdated(exc: Exception) -> bool:

@@ -41,6 +41,8 @@ class Groups:
 class _Appends(Writes[Draft, Appended | None]):
     """The writes of turns without a condition."""
 
+    retryable = False
+
     def __init__(self, runner: _Runs) -> None:
         self._run = runner.run
 

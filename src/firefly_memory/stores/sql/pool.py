@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import random
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from contextvars import ContextVar
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from sqlalchemy import Engine
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
+from sqlalchemy.util import await_only
 
 from firefly_memory.errors import OutcomeUnknownError
 from firefly_memory.stores.sql.errors import (
@@ -32,13 +34,21 @@ S = TypeVar("S", bound=Statements)
 
 _LAST_USED = "firefly_memory.last_used"
 
-WAITS_FOR_ROOM = ContextVar("WAITS_FOR_ROOM", default=True)
-"""Whether whoever opens a connection waits while the server has no room for it."""
-
 _NOT_THERE = "what was written is not there now"
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
+"""Seconds until a full server is asked again."""
 
 _QUIET = 30.0
 """Seconds of rest after which a connection is tried out: something on the way may have dropped it without a word."""
+
+
+def growing_pauses() -> Iterator[float]:
+    """Seconds between attempts; those who begin together do not meet again."""
+    longest = _FIRST_PAUSE
+    while True:
+        yield longest * random.uniform(0.5, 1.0)  # noqa: S311
+        longest = min(2 * longest, _LONGEST_PAUSE)
 
 
 class Pool(Generic[S]):
@@ -51,14 +61,16 @@ class Pool(Generic[S]):
         place: Place,
         gate: AbstractContextManager[None] | None = None,
         is_quiet: Callable[[Any], bool] | None = None,
+        timeout: float = 0.0,
     ) -> None:
         """``is_quiet`` says of a driver's connection, without asking the server, that nothing has come from it since it
-        was used; ``None`` where connections cannot be lost."""
+        was used; ``None`` where connections cannot be lost. A full server is asked again for ``timeout`` seconds."""
         self.engine = engine
         self.statements = statements
         self._place = place
         self._gate = gate
         self._is_quiet = is_quiet
+        self._timeout = timeout
         self._disposed = False
 
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -105,23 +117,21 @@ class Pool(Generic[S]):
         pool = cast("QueuePool", self.engine.pool)
         with translated("initialize", self._place):
             opened: list[PoolProxiedConnection] = []
-            waits = WAITS_FOR_ROOM.get()
             try:
                 while len(opened) < connections and pool.checkedout() < pool.size():
-                    opened.append(self.engine.raw_connection())
-                    WAITS_FOR_ROOM.set(False)  # processes that hold one connection must not wait for each other's next
+                    # Processes that hold one connection must not wait for each other's next.
+                    opened.append(self.engine.raw_connection() if opened else self._connection())
             except Exception as exc:
                 if not opened or not is_full(driver_error(exc)):
                     raise
             finally:
-                WAITS_FOR_ROOM.set(waits)
                 for connection in opened:
                     self._give_back(connection)
 
     def _borrow(self, operation: Operation[Any, Any]) -> PoolProxiedConnection:
         """A connection; where it matters whether it is lost before anything is sent, one that does not look lost."""
         while True:
-            connection = self.engine.raw_connection()
+            connection = self._connection()
             last_used = connection.info.get(_LAST_USED)
             if self._is_quiet is None or last_used is None or operation.on_lost_reply is REPEAT:
                 return connection
@@ -129,18 +139,35 @@ class Pool(Generic[S]):
                 if monotonic() - last_used > _QUIET or not self._is_quiet(connection.dbapi_connection):
                     self._try_out(connection)
             except BaseException as exc:
+                is_lost = self._is_lost(exc, connection)
                 connection.invalidate()
                 self._give_back(connection)
-                if not isinstance(exc, Exception) or isinstance(driver_error(exc), TimeoutError):
+                if not is_lost:
                     raise
             else:
                 return connection
 
+    def _connection(self) -> PoolProxiedConnection:
+        """One that is free. If the server has no room for a new one, one may be given back meanwhile."""
+        deadline = monotonic() + self._timeout
+        pauses = growing_pauses()
+        while True:
+            try:
+                return self.engine.raw_connection()
+            except Exception as exc:
+                seconds = next(pauses)
+                if not is_full(driver_error(exc)) or monotonic() + seconds > deadline:
+                    raise
+            if self.engine.dialect.is_async:
+                await_only(asyncio.sleep(seconds))
+            else:
+                sleep(seconds)
+
     def _give_back(self, connection: PoolProxiedConnection) -> None:
-        if self._disposed:
-            connection.invalidate()  # nobody would close it later
-        elif connection.is_valid:
+        if connection.is_valid:
             connection.info[_LAST_USED] = monotonic()
+            if self._disposed:
+                connection.invalidate()  # nobody would close it later
         connection.close()
 
     def _try_out(self, connection: PoolProxiedConnection) -> None:

@@ -92,7 +92,7 @@ class PostgreSQLDatabase(Database):
     def _pool_on(self, make_engine: Callable[..., Engine]) -> Pool[Any]:
         engine = make_engine(self._url, pool_size=self.pool_size, timeout=self.timeout, prepared=self._prepares)
         statements = PostgreSQLStatements(engine.dialect, self.place.schema_name)
-        return Pool(engine, statements, self.place, is_quiet=is_quiet)
+        return Pool(engine, statements, self.place, is_quiet=is_quiet, timeout=self.timeout)
 
 
 class _Lane:

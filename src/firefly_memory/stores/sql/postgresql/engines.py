@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import re
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -11,16 +10,17 @@ from importlib import import_module
 from secrets import randbits, token_hex
 from time import monotonic, sleep
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 from weakref import WeakSet
 
 from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.pool import QueuePool
 
 from firefly_memory.colours import finish
 from firefly_memory.errors import MissingDependencyError
 from firefly_memory.stores.sql.database import ENGINE_OPTIONS
 from firefly_memory.stores.sql.errors import is_full
-from firefly_memory.stores.sql.pool import WAITS_FOR_ROOM
+from firefly_memory.stores.sql.pool import growing_pauses
 from firefly_memory.stores.sql.postgresql.connecting_loop import ConnectingLoop
 from firefly_memory.stores.sql.postgresql.patience import patient, settled
 from firefly_memory.stores.sql.postgresql.urls import PostgreSQLUrl
@@ -32,9 +32,6 @@ _SERVER_FIRST = 0.5
 
 _USES_BEFORE_PREPARING = 5
 """psycopg's default."""
-
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
-"""Seconds until a full server is asked again."""
 
 _NO_SETTINGS = re.compile("unsupported startup parameter|command-line options")
 """What PgBouncer and Amazon's proxy say to settings that they do not let through."""
@@ -48,8 +45,8 @@ def blocking_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float, prepa
     """
     psycopg = _driver("psycopg", "a PostgreSQL store's blocking methods")
     open_one = _psycopg_connect(psycopg, psycopg.Connection, url, timeout, prepared)
-    connect = _when_there_is_room(_with_settings(open_one, url, timeout), timeout, sleep)
-    return create_engine(
+    connect = _when_there_is_room(_with_settings(open_one, url, timeout), timeout, sleep, lambda: engine)
+    engine = create_engine(
         "postgresql+psycopg://",
         creator=lambda: finish(connect()),
         pool_size=pool_size,
@@ -57,6 +54,7 @@ def blocking_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float, prepa
         use_native_hstore=False,  # saves a query on each first connection
         **ENGINE_OPTIONS,
     )
+    return engine
 
 
 def suspending_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float, prepared: bool = False) -> Engine:
@@ -64,7 +62,7 @@ def suspending_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float, pre
     if url.driver == "psycopg" or (url.driver is None and url.only_libpq_understands):
         psycopg = _driver("psycopg", "this PostgreSQL URL")
         open_one = _psycopg_connect(psycopg, psycopg.AsyncConnection, url, timeout, prepared)
-        connect = _when_there_is_room(_with_settings(open_one, url, timeout), timeout, asyncio.sleep)
+        connect = _with_settings(open_one, url, timeout)
         return _suspending("psycopg_async", connect, {}, pool_size, timeout, use_native_hstore=False)
     asyncpg = _driver("asyncpg", "a PostgreSQL store's asynchronous methods")
     arguments = url.for_asyncpg()
@@ -82,7 +80,7 @@ def suspending_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float, pre
         )
 
     adapter = {"prepared_statement_name_func": _new_name} if prepared else {"prepared_statement_cache_size": 0}
-    connect = _when_there_is_room(_with_settings(connect_asyncpg, url, timeout), timeout, asyncio.sleep)
+    connect = _with_settings(connect_asyncpg, url, timeout)
     return _suspending("asyncpg", connect, adapter, pool_size, timeout)
 
 
@@ -117,32 +115,40 @@ def _with_settings(connect: Callable[..., Any], url: PostgreSQLUrl, timeout: flo
 
 
 def _when_there_is_room(
-    connect: Callable[[], Awaitable[Any]], timeout: float, pause: Callable[[float], Any]
+    connect: Callable[[], Awaitable[Any]], timeout: float, pause: Callable[[float], Any], engine: Callable[[], Engine]
 ) -> Callable[[], Any]:
     """``connect``, tried again for ``timeout`` seconds while all slots of the server are taken: many processes that
-    start at once take turns."""
+    start at once take turns. With other connections in the pool of ``engine`` it is tried once: one of these may become
+    free before the server has room."""
 
     async def connected() -> Any:
-        deadline = monotonic() + timeout
-        seconds = _FIRST_PAUSE
+        deadline, pauses = monotonic() + timeout, growing_pauses()
         while True:
             try:
                 return await connect()
             except Exception as exc:
-                if not WAITS_FOR_ROOM.get() or not is_full(exc) or monotonic() + seconds > deadline:
+                seconds = next(pauses)
+                if not is_full(exc) or not _is_the_only_one(engine()) or monotonic() + seconds > deadline:
                     raise
-            await settled(pause(seconds * random.uniform(0.5, 1.0)))  # noqa: S311 - so that they do not meet again
-            seconds = min(2 * seconds, _LONGEST_PAUSE)
+            await settled(pause(seconds))
 
     return connected
+
+
+def _is_the_only_one(engine: Engine) -> bool:
+    """Whether the pool has no connection but the one that is being opened."""
+    pool = cast("QueuePool", engine.pool)
+    return pool.checkedout() + pool.checkedin() <= 1
 
 
 def _suspending(
     driver: str, connect: Callable[[], Any], adapter: dict[str, Any], pool_size: int, timeout: float, **options: Any
 ) -> Engine:
     # What create_async_engine() does, without importing SQLAlchemy's ORM as its package would.
+    connect_in_turn = _when_there_is_room(connect, timeout, asyncio.sleep, lambda: engine)
+
     def creator() -> Any:
-        return engine.dialect.loaded_dbapi.connect(async_creator_fn=connect, **adapter)
+        return engine.dialect.loaded_dbapi.connect(async_creator_fn=connect_in_turn, **adapter)
 
     engine = create_engine(
         f"postgresql+{driver}://",

@@ -10,10 +10,10 @@ from typing import Any
 
 
 def is_quiet(connection: Any) -> bool:
-    """Whether nothing waits to be read on a connection of psycopg or of SQLAlchemy's adapter."""
+    """Whether nothing waits to be read on a connection of psycopg or of SQLAlchemy's adapter, as far as can be seen."""
     driver_connection = getattr(connection, "driver_connection", connection)
     descriptor = _descriptor(driver_connection)
-    if descriptor < 0:
+    if descriptor < 0 or not hasattr(select, "poll"):  # which eventlet takes away
         return False
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)  # errors and hang-ups are always reported
