@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pymongo
@@ -13,6 +15,7 @@ from firefly_memory import (
     ConflictError,
     ConversationMemory,
     ConversationTurn,
+    CorruptDataError,
     EntryStore,
     MemoryEntry,
     MongoDBStore,
@@ -22,6 +25,7 @@ from firefly_memory import (
 )
 from firefly_memory.colours import finish
 from firefly_memory.stores.mongodb import conversation_documents
+from firefly_memory.stores.mongodb.conversations import MongoConversationLog
 from firefly_memory.stores.sql import conversation_operations
 from firefly_memory.stores.sql.operation import REPEAT, operation, reads
 from tests.backends import Place
@@ -132,7 +136,7 @@ def test_whatever_happens_between_two_commands_a_copy_is_whole(command: int, pla
     ):
         memory, others = ConversationMemory(store=store), ConversationMemory(store=other)
         documents = listened["forks"]["memory_conversations"]
-        for act in ("delete", "delete the copy", "take"):
+        for act in ("delete", "delete the copy", "delete all", "copy as well", "take"):
             name, fork = new_id(), new_id()
             for _ in range(3):
                 memory.add_turn(name, "prompt", "answer")
@@ -142,6 +146,11 @@ def test_whatever_happens_between_two_commands_a_copy_is_whole(command: int, pla
                     others.clear(name)
                 elif act == "delete the copy":
                     others.clear(fork)
+                elif act == "delete all":
+                    others.clear_all()
+                elif act == "copy as well":
+                    with contextlib.suppress(ConflictError):
+                        others.fork_conversation(name, fork)
                 else:
                     others.add_turn(fork, "somebody else's", "answer")
 
@@ -151,6 +160,7 @@ def test_whatever_happens_between_two_commands_a_copy_is_whole(command: int, pla
             prompts = [turn.user_prompt for turn in memory.get_turns(fork)]
             assert prompts in ([], ["prompt"] * 3, ["somebody else's"], [*["prompt"] * 3, "somebody else's"])
             assert (fork in memory.conversation_ids) == bool(prompts)
+            assert prompts or act.startswith("delete")
             turns = {"conversation_id": fork, "turn_id": {"$exists": True}}
             assert documents.count_documents(turns) == len(prompts), "nothing is left behind"
 
@@ -171,6 +181,121 @@ def test_an_append_that_has_only_begun_is_not_in_the_way_of_a_copy(place: Place)
         head = finish(store.blocking.conversations.append(fork, a_turn("late"), None))
         assert head is not None
         assert [turn.user_prompt for turn in others.get_turns(fork)] == ["prompt", "late"]
+
+
+@pytest.mark.parametrize("held_at", range(2, 6))
+@pytest.mark.parametrize("deletes", ["clear", "clear_all"])
+def test_a_copy_that_ends_in_the_middle_of_a_deletion_is_whole_or_not_there(
+    deletes: str, held_at: int, place: Place
+) -> None:
+    """It stops before one of its commands, and goes on to its end before one of those of the deletion."""
+    copies, clears = AtCommand(), AtCommand()
+    with (
+        pymongo.MongoClient[Any](place.mongodb(), event_listeners=[copies]) as copying,
+        pymongo.MongoClient[Any](place.mongodb(), event_listeners=[clears]) as clearing,
+        MongoDBStore(client=copying, database="forks_in_deletions") as store,
+        MongoDBStore(client=clearing, database="forks_in_deletions") as other,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        other.database.has_transactions = False  # one would hold what the copy writes, until this test lets it end
+        memory, others = ConversationMemory(store=store), ConversationMemory(store=other)
+        documents = copying["forks_in_deletions"]["memory_conversations"]
+        for goes_on_at in range(1, 8):
+            name, fork, held, goes_on = new_id(), new_id(), threading.Event(), threading.Event()
+            for _ in range(3):
+                memory.add_turn(name, "prompt", "answer")
+
+            def hold(held: threading.Event = held, goes_on: threading.Event = goes_on) -> None:
+                held.set()
+                goes_on.wait()
+
+            copies.arm(held_at, hold)
+            copy = threads.submit(memory.fork_conversation, name, fork)
+            held.wait()
+
+            def let_it_end(goes_on: threading.Event = goes_on, copy: Future[str] = copy) -> None:
+                goes_on.set()
+                copy.exception()
+
+            clears.arm(goes_on_at, let_it_end)
+            if deletes == "clear":
+                others.clear(fork)
+            else:
+                others.clear_all()
+            clears.arm(0, lambda: None)
+            goes_on.set()
+            assert copy.exception() is None or isinstance(copy.exception(), UnknownConversationError)
+            prompts = [turn.user_prompt for turn in memory.get_turns(fork)]
+            assert prompts in ([], ["prompt"] * 3)
+            assert (fork in memory.conversation_ids) == bool(prompts)
+            assert documents.count_documents({"conversation_id": fork, "turn_id": {"$exists": True}}) == len(prompts)
+
+
+@pytest.mark.parametrize("copied", [0, 2, 3])
+async def test_what_a_copy_leaves_that_died_is_seen_by_nobody_and_in_nobodys_way(copied: int, place: Place) -> None:
+    async with MongoDBStore(place.mongodb(), database="forks_that_died") as store:
+        memory, log = ConversationMemory(store=store), store.suspending.conversations
+        name = new_id()
+        for _ in range(3):
+            await memory.async_add_turn(name, "prompt", "answer")
+        documents = store.database.suspending().conversations
+        (there,) = await (await documents.aggregate(conversation_documents.conversation(name))).to_list()
+        source = await log.head(name)
+        assert source is not None
+
+        async def died() -> str:
+            fork = conversation_documents.fork_of(source, new_id(), 3, NOW)
+            await documents.insert_one(conversation_documents.forking(fork))
+            await (await documents.aggregate(conversation_documents.copied_turns(there, fork, copied))).to_list()
+            return str(fork["_id"])
+
+        async def left(fork: str) -> int:
+            return int(await documents.count_documents({"conversation_id": fork}))
+
+        seen: list[list[str]] = []
+        for goes_on in (
+            lambda fork: memory.async_add_turn(fork, "new", ""),
+            memory.async_new_conversation,
+            lambda fork: memory.async_fork_conversation(name, fork, turns=1),
+            memory.async_clear,
+        ):
+            fork = await died()
+            assert await left(fork) == 1 + copied
+            assert await memory.async_get_turns(fork) == []
+            assert await memory.async_conversation_ids() == [name]
+            await goes_on(fork)
+            seen.append([turn.user_prompt for turn in await memory.async_get_turns(fork)])
+            await memory.async_clear(fork)
+            assert await left(fork) == 0
+        assert seen == [["new"], [], ["prompt"], []]
+        fork = await died()
+        await memory.async_clear_all()
+        assert await left(fork) == 0
+
+
+def test_a_copy_that_fails_after_it_was_made_stays(place: Place) -> None:
+    """Its answer was lost, and others may go on with it already."""
+    with MongoDBStore(place.mongodb(), database="forks") as store:
+        memory, log = ConversationMemory(store=store), store.blocking.conversations
+        name, fork = new_id(), new_id()
+        memory.add_turn(name, "prompt", "answer")
+        memory.fork_conversation(name, fork)
+        document = store.database.blocking().conversations.find_one({"_id": fork})
+        assert isinstance(log, MongoConversationLog)
+        assert not finish(log._give_up(store.database.blocking(), document))
+        assert [turn.user_prompt for turn in memory.get_turns(fork)] == ["prompt"]
+
+
+def test_a_conversation_that_lacks_a_turn_is_not_copied(place: Place) -> None:
+    with MongoDBStore(place.mongodb(), database="forks") as store:
+        memory, (name, fork) = ConversationMemory(store=store), (new_id(), new_id())
+        for _ in range(3):
+            memory.add_turn(name, "prompt", "answer")
+        documents = store.database.blocking().conversations
+        documents.delete_one({"conversation_id": name, "turn_id": 1})
+        with pytest.raises(CorruptDataError, match="2 of its first 3 turns"):
+            memory.fork_conversation(name, fork)
+        assert documents.count_documents({"conversation_id": fork}) == 0
 
 
 @pytest.mark.parametrize("command", range(1, 8))

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from bson import Decimal128, ObjectId
 from pydantic_ai.conversation import Conversation
 from pydantic_ai.conversation_store import ConversationConflict, ConversationRecord
 from pymongo import AsyncMongoClient, MongoClient, monitoring
@@ -158,6 +159,83 @@ async def test_a_damaged_entry_that_is_left_stops_no_deletion(where: str) -> Non
             client[name].memory_dialogue_entries.insert_many(damaged)
         await conversations.delete("a")
         assert await kept(conversations) == {}
+
+
+UNCOUNTABLE: dict[str, Any] = {"decimal": Decimal128("0"), "array": [0], "document": {"a": 0}, "negative": -(2**63)}
+"""Numbers of holders that no deletion can count with."""
+
+UNHELD: dict[str, dict[str, Any]] = {
+    "parent is a number": {"parent_id": 5},
+    "parent is an array": {"parent_id": [1]},
+    "parent is a document": {"parent_id": {"a": 1}},
+    "place is a bool": {"chain": ObjectId(), "place": True},
+    "place is the lowest number": {"chain": ObjectId(), "place": -(2**63)},
+    "place is an array": {"chain": ObjectId(), "place": [1]},
+    **{f"after {name}": {"parent_id": name} for name in UNCOUNTABLE},
+}
+"""Entries that nobody holds, each damaged in another field."""
+
+
+async def _damaged(where: str) -> set[Any]:
+    """Make damaged entries; the ids of those that stay."""
+    url, _, name = where.partition("#")
+    with MongoClient[dict[str, Any]](url) as client:
+        entries = client[name].memory_dialogue_entries
+        entries.insert_one({"_id": 5, "holders": 0, "parent_id": None})
+        entries.insert_many([{"_id": each, "holders": holders} for each, holders in UNCOUNTABLE.items()])
+        entries.insert_many([{"_id": each, "holders": 0, **fields} for each, fields in UNHELD.items()])
+    return {5, *UNCOUNTABLE}
+
+
+def _ids(where: str) -> set[Any]:
+    url, _, name = where.partition("#")
+    with MongoClient[dict[str, Any]](url) as client:
+        return set(client[name].memory_dialogue_entries.distinct("_id"))
+
+
+@pytest.mark.parametrize("at_once", [1, 50])
+async def test_cleanup_ends_and_leaves_the_damaged_entries_that_it_cannot_count(
+    at_once: int, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batches, real = 0, DialogueDeletion.go_on
+
+    async def counted(deletion: DialogueDeletion) -> bool:
+        nonlocal batches
+        batches += 1
+        assert batches <= len(UNHELD) + 1, "each batch but the last deletes something"
+        return await real(deletion)
+
+    monkeypatch.setattr(dialogue_deletion, "_FIRST_AT_ONCE", at_once)
+    monkeypatch.setattr(DialogueDeletion, "go_on", counted)
+    async with opened("mongodb", where) as conversations:
+        await conversations.save(Conversation(conversation_id="a", messages=messages(2)))
+        held = _ids(where)
+        stay = await _damaged(where)
+        await conversations.store.cleanup_expired()
+        assert _ids(where) == stay | held
+
+
+async def test_a_deletion_ends_among_damaged_entries_of_others(where: str) -> None:
+    async with opened("mongodb", where) as conversations:
+        await conversations.save(Conversation(conversation_id="a", messages=messages(5)))
+        stay = await _damaged(where)
+        await conversations.delete("a")
+        assert await conversations.load("a") is None
+        assert _ids(where) == stay
+
+
+async def test_what_others_have_left_fails_no_deletion(
+    where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fails(_: DialogueDeletion) -> bool:
+        raise TypeError("whatever a damaged entry comes to")
+
+    monkeypatch.setattr(DialogueDeletion, "go_on", fails)
+    async with opened("mongodb", where) as conversations:
+        await conversations.save(Conversation(conversation_id="a", messages=messages(5)))
+        await conversations.delete("a")
+        assert await kept(conversations) == {}
+    assert "cleanup_expired() goes on with them (TypeError)" in caplog.text
 
 
 async def test_a_deletion_that_fails_half_way_says_so(where: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from firefly_memory.stores.mongodb import conversation_documents as documents
 from firefly_memory.stores.mongodb.clients import Connection
 from firefly_memory.stores.mongodb.documents import Document
 from firefly_memory.stores.mongodb.errors import despite_a_loss
@@ -68,11 +69,10 @@ class ConversationDeletion:
             some = conversations.find({"_id": after}, {"conversation_id": 1, "life": 1})
             turns = await connection.all_of(some.sort("_id").limit(_TURNS_AT_ONCE))
             is_full = len(turns) == _TURNS_AT_ONCE
-            # A life has its conversation before it has turns: if it is not there now, it never will be again. A fork
-            # that is being made has turns first, and counts them again.
-            ids = {each["conversation_id"] for each in turns}
-            there = await connection.all_of(conversations.find({"_id": {"$in": list(ids)}}, {"life": 1}))
-            lives = {each["life"] for each in there}
+            # A life is named before it has turns: if it is not now, it never will be again.
+            these = {"_id": {"$in": list({each["conversation_id"] for each in turns})}}
+            there = await connection.all_of(conversations.find(these, documents.NAMES_OF_LIVES))
+            lives = documents.lives(there)
             over = [each["_id"] for each in turns if each["life"] not in lives]
             if over:
                 await self._delete_these(over)

@@ -11,6 +11,10 @@ or a deletion leaves of an earlier life when it dies half-way is seen by nobody 
 
 A conversation that an append makes is there once it has a turn, and is then ``settled``. Until then, whoever makes it
 under its name, or by a fork, may give it another life.
+
+A life is named before it has turns: by its conversation's ``life``, or among the ``forks`` of one that is not settled.
+These are copies in the making, seen by nobody; one of them may become the conversation's life. A life that is named no
+longer never is again, so a deletion that finds turns, and then finds their life not named, may delete them.
 """
 
 from __future__ import annotations
@@ -83,6 +87,51 @@ def settled(conversation: Document) -> Document:
 def unsettled(conversation: Document) -> Document:
     """What has to hold for the document of a conversation that is not there yet to be replaced."""
     return {"life": conversation["life"], "settled": {"$exists": False}}
+
+
+def forking(fork: Mapping[str, Any]) -> Document:
+    """The document that stands where a fork is being made, in a life of its own, and names that of ``fork``."""
+    begun = {**fork, "life": ObjectId(), "evicted_turns": 0, "evicted_tokens": 0, "summary": None}
+    del begun["settled"]
+    return {**begun, "forks": [fork["life"]]}
+
+
+def life_of(conversation: Mapping[str, Any]) -> Document:
+    """A filter for all documents in the life of a conversation."""
+    return {"conversation_id": conversation["_id"], "life": conversation["life"]}
+
+
+def also_forking(fork: Mapping[str, Any]) -> Document:
+    """The update that names the life of ``fork`` in a conversation that is not settled."""
+    return {"$addToSet": {"forks": fork["life"]}}
+
+
+def no_longer_forking(fork: Mapping[str, Any]) -> Document:
+    return {"$pull": {"forks": fork["life"]}}
+
+
+def is_forking(fork: Mapping[str, Any]) -> Document:
+    """What holds as long as the life of ``fork`` may become that of the conversation."""
+    return {"forks": fork["life"], "settled": {"$exists": False}}
+
+
+def replaced_by(conversation: Mapping[str, Any]) -> Document:
+    """The update that puts a conversation in the place of one that is not settled."""
+    fields = {name: value for name, value in conversation.items() if name != "_id"}
+    return {"$set": fields, "$unset": {"forks": ""}}
+
+
+NAMES_OF_LIVES = {"life": 1, "forks": 1, "settled": 1}
+
+
+def lives(conversations: Iterable[Mapping[str, Any]]) -> set[Any]:
+    """The lives that these documents name; all others of these conversations are over."""
+    named = set()
+    for document in conversations:
+        named.add(document["life"])
+        if "settled" not in document:
+            named.update(document.get("forks", ()))
+    return named
 
 
 def turn_key(append_id: Any) -> Document:
@@ -324,6 +373,11 @@ def turn(document: Mapping[str, Any]) -> StoredTurn:
         )
     except DAMAGE as exc:
         raise _damaged(document, exc) from exc
+
+
+def lacks_turns(conversation_id: str, count: int, found: int) -> CorruptDataError:
+    lacking = ValueError(f"it has {found} of its first {count} turns")
+    return _damaged({"_id": conversation_id}, lacking)
 
 
 def _made_at(document: Mapping[str, Any]) -> datetime:

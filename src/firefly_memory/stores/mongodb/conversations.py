@@ -55,7 +55,7 @@ class MongoConversationLog:
         with written("create_conversation", self._database.place):
             connection = await self._connected("create_conversation")
             new = documents.settled(documents.new_conversation(conversation_id, now))
-            is_new = await self._make(connection, new, self._tries("create_conversation", conversation_id))
+            is_new = await self._make("create_conversation", connection, new, documents.replaced_by(new))
             if is_new:
                 self._remember(conversation_id, documents.tail(new))
             return is_new
@@ -159,31 +159,47 @@ class MongoConversationLog:
             return await connection.finish(self._copied(connection, there, fork, count))
 
     async def _copied(self, connection: Connection, there: Document, fork: Document, count: int) -> bool:
-        life = {"conversation_id": fork["_id"], "life": fork["life"]}
-        copied = {**life, "turn_id": {"$lt": count}}
-        # The turns first: the other document makes all of them appear at once.
+        """Whether it was made; ``False`` if the id is taken, or somebody deleted one of the two meanwhile."""
         try:
+            begun, also = documents.forking(fork), documents.also_forking(fork)
+            if not await self._make("fork_conversation", connection, begun, also):
+                return False
+            # Where nobody sees them: they appear with the one update that makes their life the conversation's.
             copy = documents.copied_turns(there, fork, count)
             await despite_a_loss(lambda: connection.all_of(connection.conversations.aggregate(copy)))
-            if (
-                await self._count(connection, copied) == count
-                and await self._make(connection, fork, self._tries("fork_conversation", fork["_id"]))
-                # Again: who deletes it at this moment takes turns without a conversation for what a dead one has left.
-                and await self._count(connection, copied) == count
-            ):
+            copied = await self._count(connection, {**documents.life_of(fork), "turn_id": {"$lt": count}})
+            made = documents.replaced_by(fork)
+            if copied == count and await self._update(connection, fork["_id"], documents.is_forking(fork), made):
                 return True
         except Exception:
             with suppress(Exception):  # the first error is the one to raise
-                await connection.settle(connection.conversations.delete_many(life))
+                await self._give_up(connection, fork)
             raise
-        await despite_a_loss(lambda: connection.settle(connection.conversations.delete_many(life)))
+        if await self._give_up(connection, fork):  # nobody deleted what was copied
+            now = await self._conversation(connection, there["_id"])
+            if now is not None and now["life"] == there["life"]:
+                raise documents.lacks_turns(there["_id"], count, copied)
         return False
+
+    async def _give_up(self, connection: Connection, fork: Document) -> bool:
+        """Delete what there is of a fork that was not made; whether it could still have been made."""
+        itself = documents.itself(fork["_id"])
+        no_longer = documents.no_longer_forking(fork)
+        still = await self._update(connection, fork["_id"], documents.is_forking(fork), no_longer)
+        there = await connection.settle(connection.conversations.find_one(itself, documents.NAMES_OF_LIVES))
+        if there is None or there["life"] != fork["life"]:  # else it was made, and only the answer was lost
+            life = documents.life_of(fork)
+            await despite_a_loss(lambda: connection.settle(connection.conversations.delete_many(life)))
+        nobody_is = {**itself, "forks": [], "settled": {"$exists": False}}
+        await despite_a_loss(lambda: connection.settle(connection.conversations.delete_one(nobody_is)))
+        return still
 
     async def _count(self, connection: Connection, wanted: Document) -> int:
         return int(await connection.settle(connection.conversations.count_documents(wanted)))
 
-    async def _make(self, connection: Connection, new: Document, tries: _Tries) -> bool:
-        """Insert the document of a conversation; ``False`` if there is one already."""
+    async def _make(self, operation: str, connection: Connection, new: Document, change: Document) -> bool:
+        """Insert the document of a conversation, or change one that is not there yet; ``False`` if it is there."""
+        tries = self._tries(operation, new["_id"])
         while True:
             with suppress(DuplicateKeyError):
                 await connection.settle(connection.conversations.insert_one(new))
@@ -192,8 +208,7 @@ class MongoConversationLog:
             if there is not None:
                 if documents.head(there) is not None:
                     return False
-                # An append has made it, whose turn is still to come: its writer will find another life, and try again.
-                change = {"$set": {name: value for name, value in new.items() if name != "_id"}}
+                # By an append whose turn is still to come, or a fork whose turns are: its writer sees that, and looks.
                 if await self._update(connection, new["_id"], documents.unsettled(there), change):
                     return True
             await tries.pause(connection)
@@ -207,10 +222,10 @@ class MongoConversationLog:
             self._tails.pop(conversation_id, None)
             of_id = {"conversation_id": conversation_id}
             lives = await connection.settle(connection.conversations.distinct("life", of_id))
-            # A life has its conversation before it has turns: if it is not this one now, it never will be again. A fork
-            # that is being made has turns first, and counts them again.
-            there = await connection.settle(connection.conversations.find_one(itself))
-            over = [life for life in lives if there is None or life != there["life"]]
+            # A life is named before it has turns: if it is not now, it never will be again.
+            there = await connection.all_of(connection.conversations.find(itself, documents.NAMES_OF_LIVES))
+            named = documents.lives(there)
+            over = [life for life in lives if life not in named]
             if over:
                 dead = {**of_id, "life": {"$in": over}}
                 await despite_a_loss(lambda: connection.settle(connection.conversations.delete_many(dead)))

@@ -3,12 +3,15 @@
 Every transaction leaves counts of holders that are right. An entry that nobody holds waits to be deleted; whatever is
 before it is there, so that a history is whole or its end is missing, and a fork that gets hold of such an entry keeps
 it. Of a deletion that broke off such entries are left: the next deletions, and ``cleanup_expired``, go on with them.
+
+A damaged entry, whose id is no text or whose ``holders`` is no count, stays as it is. So every transaction that finds
+entries to delete deletes them, and a loop over transactions ends.
 """
 
 from __future__ import annotations
 
+import logging
 import time
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from pymongo import UpdateOne
@@ -19,6 +22,8 @@ from firefly_memory.stores.mongodb import dialogue_documents as documents
 from firefly_memory.stores.mongodb.clients import Connection
 from firefly_memory.stores.mongodb.documents import Document
 from firefly_memory.stores.mongodb.transactions import InTransaction
+
+logger = logging.getLogger("firefly_memory")
 
 MOST_AT_ONCE = 2_000
 """Entries that one transaction looks at, and deletes."""
@@ -55,10 +60,13 @@ class DialogueDeletion:
     async def finish(self, ends: list[str]) -> None:
         """Delete those of these entries that nobody holds any more, and what only they held."""
         await self._release(ends)
-        with suppress(PyMongoError):  # what others have left fails nobody's deletion
+        try:
             for _ in range(_BATCHES_FOR_OTHERS):
                 if not await self.go_on():
                     break
+        except Exception as exc:  # what others have left fails nobody's deletion
+            left = "entries that earlier deletions left could not be deleted now; cleanup_expired() goes on with them"
+            logger.warning("%s (%s)", left, type(exc).__name__, exc_info=exc)
 
     async def go_on(self) -> bool:
         """Delete some entries that nobody holds; whether there may be more. Nothing is done if others are at it."""
@@ -102,16 +110,20 @@ class DialogueDeletion:
 
     async def _delete(self, session: Any, wanted: Document) -> _Batch:
         connection, entries = self._connection, self._connection.dialogue_entries
-        unheld = entries.find({**wanted, "holders": 0}, {"chain": 1, "place": 1}, session=session)
+        undamaged = {"holders": 0, **documents.IS_SOUND}
+        unheld = entries.find({**wanted, **undamaged}, {"chain": 1, "place": 1}, session=session)
         ends = await connection.all_of(unheld.limit(self._ends_at_once))
         if not ends:
             return _Batch(looked=False, above=[])
         ranges = [documents.up_from(end, self._at_once // len(ends)) for end in ends]
-        counted = {"$or": ranges, "holders": {"$type": "number"}}
-        before = await connection.all_of(entries.find(counted, _SHAPE, session=session))
-        gone, lost = released({each["_id"]: (each.get("parent_id"), each["holders"]) for each in before})
+        sound = {"$or": ranges, **documents.IS_SOUND}
+        before = await connection.all_of(entries.find(sound, _SHAPE, session=session))
+        gone, lost = released({each["_id"]: (documents.parent_of(each), each["holders"]) for each in before})
         await connection.settle(entries.delete_many({"_id": {"$in": gone}}, session=session))
         if lost:
-            fewer = [UpdateOne({"_id": each}, {"$inc": {"holders": -holders}}) for each, holders in lost.items()]
+            fewer = [
+                UpdateOne({"_id": each, **documents.IS_SOUND}, {"$inc": {"holders": -holders}})
+                for each, holders in lost.items()
+            ]
             await connection.settle(entries.bulk_write(fewer, session=session))
         return _Batch(looked=True, above=list(lost))

@@ -30,6 +30,11 @@ DIALOGUE_ENTRY_INDEXES = (
     IndexModel([("holders", ASCENDING)], partialFilterExpression={"holders": 0}),
 )
 
+_COUNTS = ["int", "long", "double"]
+_HOLDERS_COUNT = [{"$in": [{"$type": "$holders"}, _COUNTS]}, {"$gte": ["$holders", 0]}]
+IS_SOUND: Document = {"$expr": {"$and": [{"$eq": [{"$type": "$_id"}, "string"]}, *_HOLDERS_COUNT]}}
+"""A filter for entries that a deletion can count with. As an expression it lets no query choose another index."""
+
 
 class Chain(NamedTuple):
     """The chain that a dialogue goes on with, if its next entry comes after ``end``."""
@@ -177,9 +182,15 @@ _UP_FROM_END = {
 def up_from(document: Document, steps: int) -> dict[str, Any]:
     """The entry of ``document`` and those before it in its chain, so many; itself, if it is damaged."""
     chain, last = document.get("chain"), document.get("place")
-    if not isinstance(chain, ObjectId) or not isinstance(last, int):
+    if not isinstance(chain, ObjectId) or not isinstance(last, int) or isinstance(last, bool) or last < 0:
         return {"_id": document["_id"]}
     return {"chain": chain, "place": {"$lte": last, "$gt": last - steps}}
+
+
+def parent_of(document: Document) -> str | None:
+    """The entry before the one of ``document``; ``None`` as well if that link is damaged."""
+    parent_id = document.get("parent_id")
+    return parent_id if isinstance(parent_id, str) else None
 
 
 def not_in_its_chain(document: Document) -> CorruptDataError:
