@@ -58,8 +58,9 @@ class PostgreSQLStore(SQLStore):
         if engine is not None and pooler is not None:
             raise ConfigurationError("pooler goes with url; an engine of yours is told by its own connect_args")
         if engine is not None:
-            self._shown = f"engine={engine!r}"
-            super().__init__(BorrowedDatabase(engine, self._dialect, schema_name, timeout=timeout, migrate=migrate))
+            database = BorrowedDatabase(engine, self._dialect, schema_name, timeout=timeout, migrate=migrate)
+            self._shown = f"engine={type(engine).__name__}({database.place.name})"
+            super().__init__(database)
             return
         assert url is not None
         if not any(map(is_installed, _DRIVERS)):  # one of them is enough for its kind of methods
