@@ -165,7 +165,7 @@ def _options(kind: Kind, settings: MemorySettings, given: Given) -> dict[str, An
                 "schema_name": given.schema_name or settings.postgres_schema,
                 "pool_size": settings.postgres_pool_size,
                 "pool_min_size": settings.postgres_pool_min_size,
-                "pooler": settings.postgres_pooler or None,
+                "pooler": settings.postgres_pooler,
                 "migrate": settings.migrate,
             }
         case Kind.MONGODB:
