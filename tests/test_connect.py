@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from sqlalchemy import URL, make_url
+from sqlalchemy import URL, create_engine, make_url
 
 import firefly_memory
 from firefly_memory import (
@@ -174,7 +174,28 @@ async def test_parameters_of_the_url_reach_the_server(place: Place) -> None:
         ("postgresql://h/d?sslmode=require", "postgresql://h/d?sslmode=require"),
         ("postgresql://u@h/d", "postgresql://u@h/d"),
         ("postgresql://u:s3cret@h/d", "postgresql://u:***@h/d"),
-        ("postgresql://u:s3c@ret/s3cret@h:5/d", "postgresql://u:***@h:5/d"),
+        ("postgresql://u:s3c@ret@h:5/d", "postgresql://u:***@h:5/d"),
+        # The query is no part of the password, and a path has none.
+        ("postgresql://h:5/d?user=u&password=s3c@ret", "postgresql://h:5/d?user=u&password=***"),
+        ("postgresql://h:5/d?pass%77ord=s3cret&user=me@there", "postgresql://h:5/d?pass%77ord=***&user=me@there"),
+        ("postgresql://u:s3cret@h/d?application_name=a@b", "postgresql://u:***@h/d?application_name=a@b"),
+        ("postgresql://u:s3cret@[::1]:5,h2/d", "postgresql://u:***@[::1]:5,h2/d"),
+        ("mongodb://u:s3cret@h/?appName=a@b", "mongodb://u:***@h/?appName=a@b"),
+        ("postgresql://h/d?sslkey=/secret/key", "postgresql://h/d?sslkey=/secret/key"),
+        ("mongodb://h/?w=1;tlsCertificateKeyFilePassword=s3c;ret", "mongodb://h/?w=***"),
+        ("sqlite:///my:notes@home.db", "sqlite:///my:notes@home.db"),
+        ("file:my:notes@home?password=1", "file:my:notes@home?password=1"),
+        ("sqlite+pysqlcipher://:s3cret@/my.db", "sqlite+pysqlcipher://:***@/my.db"),
+        # What can be read in two ways is not shown: a password with a bare "/", "?", "=" or "@".
+        ("postgresql://u:s3c@ret/s3cret@h:5/d", "postgresql://***"),
+        ("postgresql://u:s3c/ret@h:5/d", "postgresql://***"),
+        ("postgresql://u:s3c?ret@h/d", "postgresql://***"),
+        ("postgresql://u:s3c@ret?a=s3cret@h/d?sslmode=require", "postgresql://***"),
+        ("postgresql://u:s3c@ret?password@h/d?sslmode=require", "postgresql://***"),
+        ("postgresql://u:12?s3cret", "postgresql://***"),
+        ("postgresql://u:s3cret", "postgresql://***"),
+        ("postgresql:u:s3cret@h/d", "postgresql://***"),
+        ("u s3cret", "***"),
         ("postgresql:///d?user=u&password=s3cret&sslpassword=s3cret", "postgresql:///d?user=u&password=***&sslpassword=***"),
         ("mongodb://u:s3cret@h1,h2:5/d?replicaSet=r", "mongodb://u:***@h1,h2:5/d?replicaSet=r"),
         ("mongodb://h/?authMechanismProperties=AWS_SESSION_TOKEN:s3cret", "mongodb://h/?authMechanismProperties=***"),
@@ -183,6 +204,20 @@ async def test_parameters_of_the_url_reach_the_server(place: Place) -> None:
 )  # fmt: skip
 def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
     assert without_password(url) == shown
+
+
+@pytest.mark.parametrize("url", ["postgresql://u:12/s3cret@h/d", "postgresql://u:1@s3c/ret@h/d"])
+def test_a_postgresql_url_that_can_be_read_in_two_ways_is_not_shown(url: str) -> None:
+    assert str(postgresql_url(url)) == "postgresql://***"
+
+
+@pytest.mark.parametrize("url", ["postgresql+psycopg://h/d?password=s3cret", "postgresql+psycopg://u:s3cret@h/d"])
+def test_an_engine_of_the_caller_is_shown_without_its_secrets(url: str) -> None:
+    engine = create_engine(url)
+    store = PostgreSQLStore(engine=engine)
+    assert "psycopg://" in repr(store)
+    assert "s3cret" not in repr(store)
+    engine.dispose()
 
 
 def test_connect_is_a_public_name() -> None:

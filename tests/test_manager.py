@@ -21,7 +21,7 @@ from firefly_memory import (
     StoreClosedError,
     WorkingMemory,
 )
-from firefly_memory.settings import read_settings
+from firefly_memory.settings import EARLIER_PREFIX, MemorySettings, read_settings
 from firefly_memory.target import target
 from tests.backends import Place
 
@@ -255,7 +255,8 @@ def test_a_file_of_settings_is_read_and_the_process_wins(monkeypatch: pytest.Mon
         ({"POSTGRES_POOL_SIZE": "-1"}, f"{PREFIX}POSTGRES_POOL_SIZE"),
         ({"BACKEND": "mongodb", "MONGODB_URL": "nonsense:secret"}, "mongodb://"),
         ({"URL": "redis://user:secret@host"}, f"{PREFIX}URL: no store has a URL that starts with 'redis'"),
-        ({"BACKEND": "postgres", "POSTGRES_URL": "mysql://user:secret@host/x"}, f"{PREFIX}POSTGRES_…: "),
+        ({"BACKEND": "postgres", "POSTGRES_URL": "mysql://user:secret@host/x"}, f"{PREFIX}POSTGRES_URL: no store"),
+        ({"POSTGRES_POOLER": "statement"}, f"{PREFIX}POSTGRES_POOLER: must be one of transaction, session"),
     ],
     ids=str,
 )
@@ -268,6 +269,36 @@ def test_a_setting_that_cannot_be_used_is_named_and_no_secret_shown(
         MemoryManager.from_config()
     assert words in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("in_file", [False, True], ids=["process", ".env"])
+@pytest.mark.parametrize("prefix", [PREFIX, EARLIER_PREFIX])
+def test_an_empty_variable_is_as_good_as_none(
+    prefix: str, in_file: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    names = [f"{prefix}{name.upper()}" for name in MemorySettings.model_fields]
+    if in_file:
+        (tmp_path / ".env").write_text("".join(f"{name}=\n" for name in names))
+    else:
+        for name in names:
+            monkeypatch.setenv(name, "")
+    settings = read_settings()
+    assert settings == MemorySettings.model_validate({})
+    assert settings.model_fields_set == set()
+    assert target(settings) is None
+
+
+def test_a_variable_is_read_from_where_it_is_not_empty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(f"{PREFIX}SUMMARIZE_THRESHOLD=3000\n")
+    monkeypatch.setenv(f"{PREFIX}SUMMARIZE_THRESHOLD", "")
+    assert read_settings().summarize_threshold == 3000
+    monkeypatch.setenv(f"{PREFIX}BACKEND", "")
+    monkeypatch.setenv(f"{EARLIER_PREFIX}BACKEND", "nonsense")
+    with (
+        pytest.warns(DeprecationWarning, match=PREFIX),
+        pytest.raises(ConfigurationError, match=f"^{EARLIER_PREFIX}BACKEND"),
+    ):
+        read_settings()
 
 
 def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,6 +79,29 @@ CASES = [
     Case({"BACKEND": "file", "FILE_DIR": "//srv/my files"}, ("file", "file:////srv/my%20files", {})),
     Case({"BACKEND": "postgres", "MONGODB_URL": MONGO}, f"BACKEND is postgres, which needs {PREFIX}POSTGRES_URL"),
     Case({"BACKEND": "sqlite"}, f"which needs {PREFIX}SQLITE_PATH"),
+    Case(
+        {"BACKEND": "postgres", "POSTGRES_URL": SQLITE},
+        f"{PREFIX}POSTGRES_URL must be the URL of PostgreSQL, not of SQLite",
+    ),
+    Case(
+        {"BACKEND": "postgres", "POSTGRES_URL": MONGO},
+        f"{PREFIX}POSTGRES_URL must be the URL of PostgreSQL, not of MongoDB",
+    ),
+    Case(
+        {"BACKEND": "mongodb", "MONGODB_URL": PG}, f"{PREFIX}MONGODB_URL must be the URL of MongoDB, not of PostgreSQL"
+    ),
+    Case(
+        {"BACKEND": "mongodb", "MONGODB_URL": "memory:"},
+        f"{PREFIX}MONGODB_URL must be the URL of MongoDB, not of memory",
+    ),
+    Case({"BACKEND": "postgres", "POSTGRES_URL": "h/s3cret"}, f"{PREFIX}POSTGRES_URL: this is not a URL"),
+    Case({"POSTGRES_URL": MONGO}, f"{PREFIX}POSTGRES_URL must be the URL of PostgreSQL", manager="POSTGRES_URL"),
+    Case(
+        {"BACKEND": "sqlite", "SQLITE_PATH": SQLITE},
+        f"{PREFIX}SQLITE_PATH takes a path; a URL goes into {PREFIX}URL",
+    ),
+    Case({"BACKEND": "sqlite", "SQLITE_PATH": PG}, f"{PREFIX}SQLITE_PATH takes a path"),
+    Case({"BACKEND": "file", "FILE_DIR": "file://files"}, f"{PREFIX}FILE_DIR takes a path"),
     Case({"BACKEND": "mongodb", "POSTGRES_URL": PG}, f"which needs {PREFIX}MONGODB_URL"),
     Case(
         {"BACKEND": "mongodb", "MONGODB_URL": f"{MONGO}own"},

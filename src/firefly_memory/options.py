@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Literal
 
 from firefly_memory.errors import ConfigurationError
+
+Pooler = Literal["transaction", "session"]
+"""How a pooler shares the server's connections."""
 
 
 def seconds(name: str, value: Any) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,8 +16,9 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from pydantic_settings.sources import DotEnvSettingsSource, EnvSettingsSource
 
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.options import Pooler
 from firefly_memory.schema_names import POSTGRESQL_SCHEMA
-from firefly_memory.store_urls import DIRECTORY, Kind
+from firefly_memory.store_urls import DIRECTORY
 
 PREFIX = "FIREFLY_AGENTIC_MEMORY_"
 EARLIER_PREFIX = "FIREFLY_GENAI_MEMORY_"
@@ -28,10 +30,12 @@ class MemorySettings(BaseSettings):
     """Settings from variables that start with ``FIREFLY_AGENTIC_MEMORY_``, of the process or of a file ``.env``.
 
     ``url``, or the file ``url_file`` that has it, names a store of any kind: in place of ``backend``, or in agreement
-    with it and with the other URLs and paths.
+    with it and with the other URLs and paths. An empty variable is as good as none.
     """
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, env_file=ENV_FILE, extra="ignore", hide_input_in_errors=True)
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_file=ENV_FILE, extra="ignore", hide_input_in_errors=True, env_ignore_empty=True
+    )
 
     url: SecretStr | None = None
     url_file: Path | None = None
@@ -46,7 +50,7 @@ class MemorySettings(BaseSettings):
     postgres_pool_size: int = Field(10, ge=1)
     postgres_pool_min_size: int = Field(2, ge=0)
     postgres_schema: str = POSTGRESQL_SCHEMA
-    postgres_pooler: str | None = None
+    postgres_pooler: Pooler | None = None
     mongodb_url: SecretStr | None = None
     mongodb_database: str = "firefly_memory"
     mongodb_collection: str = "entries"
@@ -129,7 +133,7 @@ def read_settings() -> MemorySettings:
 def variable(setting: str) -> str:
     """The variable that a setting is read from: the one that is set, under its present name or an earlier one."""
     name = setting.upper()
-    known = {each.upper() for each in (*os.environ, *dotenv_values(ENV_FILE))}
+    known = {each.upper() for source in (os.environ, dotenv_values(ENV_FILE)) for each in source if source[each]}
     return next((p + name for p in (PREFIX, EARLIER_PREFIX) if p + name in known), PREFIX + name)
 
 
@@ -147,5 +151,6 @@ def _levels_to_the_caller() -> int:
 
 def _problem(error: Mapping[str, Any]) -> str:
     if error["type"] == "literal_error":
-        return f"must be one of {', '.join(Kind)}"
+        expected = re.findall("'([^']*)'", error["ctx"]["expected"])
+        return f"must be one of {', '.join(expected)}"
     return str(error["msg"])

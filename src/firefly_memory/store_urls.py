@@ -45,6 +45,12 @@ _SCHEMES = {
     "mongodb": Kind.MONGODB,
 }
 
+_SERVER = re.compile(r"(?:\[[^\]]*\]|[^:\[\]]*)(?::[0-9]*)?")
+
+_SECRET = re.compile("password|passwd|passphrase|token|properties|secret|scram_", re.IGNORECASE)
+
+_MAY_HAVE_AN_AT = re.compile(f"user|application_?name|app_?name|options|{_SECRET.pattern}", re.IGNORECASE)
+
 
 def kind_of(url: str) -> Kind:
     """The kind of store that ``url`` names, by its scheme, in capitals or not."""
@@ -72,11 +78,32 @@ def database_in(url: str) -> str | None:
 
 
 def without_password(url: str) -> str:
-    """``url`` to be shown: with ``***`` in place of every secret."""
-    scheme, separator, rest = url.partition("://")
-    credentials, at, servers = rest.rpartition("@")
-    if at:
-        user = credentials.partition(":")[0]
-        rest = f"{user}:***@{servers}" if ":" in credentials else f"{user}@{servers}"
-    shown = f"{scheme}{separator}{rest}"
-    return re.sub(r"([?&][^=&]*(?:password|token|properties|secret)[^=&]*=)[^&]*", r"\1***", shown, flags=re.IGNORECASE)
+    """``url`` to be shown: with ``***`` in place of every secret, and of all but the scheme where it can be read in
+    two ways, for then a part of the password may be anywhere."""
+    scheme, colon, rest = url.partition(":")
+    kind = _SCHEMES.get(scheme.lower().partition("+")[0])
+    if kind in (Kind.FILE, Kind.IN_MEMORY) or (kind is Kind.SQLITE and rest.startswith("///")):
+        return url
+    before, mark, query = rest.removeprefix("//").partition("?")
+    shown, parameters = _credentials_masked(before), [_parameter_masked(each) for each in query.split("&")]
+    if not rest.startswith("//") or shown is None or None in parameters:
+        return f"{scheme}://***" if colon else "***"
+    return f"{scheme}://{shown}{mark}{'&'.join(filter(None, parameters))}"
+
+
+def _credentials_masked(before: str) -> str | None:
+    """What is before the parameters; ``None`` if it may not be what it looks like."""
+    credentials, at, servers = before.rpartition("@")
+    user, colon, password = credentials.partition(":")
+    if "/" in password or not all(_SERVER.fullmatch(each) for each in servers.partition("/")[0].split(",")):
+        return None
+    return f"{user}:***@{servers}" if colon else f"{user}{at}{servers}"
+
+
+def _parameter_masked(parameter: str) -> str | None:
+    """``name=value``; ``None`` if it may be the end of a password, and hosts."""
+    name, equals, value = parameter.partition("=")
+    if (parameter and not equals) or "@" in name or ("@" in value and not _MAY_HAVE_AN_AT.search(unquote(name))):
+        return None
+    # MongoDB's may be separated by semicolons, and a password may have one in it.
+    return f"{name}=***" if _SECRET.search(unquote(parameter.rpartition("=")[0])) else parameter

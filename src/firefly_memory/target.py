@@ -5,6 +5,7 @@ docs/production.md has it as a table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,6 +32,9 @@ _BESIDE = {
 """The settings that a store of each kind has beside its name."""
 
 _ALL = {"url", "url_file", "backend", *_NAMES.values(), *(name for names in _BESIDE.values() for name in names)}
+
+_URL = re.compile(r"(?i:sqlite|file):|[A-Za-z][A-Za-z0-9+.-]+://")
+"""What no path starts with, unless by mistake."""
 
 _SERVERS = ("postgres_url", "mongodb_url")
 
@@ -123,6 +127,7 @@ def _by_backend(kind: Kind, settings: MemorySettings, given: Given) -> Target:
     if named_by is not None and not name:
         needed = f"{PREFIX}{named_by.upper()}"
         raise ConfigurationError(f"{PREFIX}BACKEND is {kind}, which needs {needed}, and that is not set")
+    _check_name(kind, named_by, str(name))
     match kind:
         case Kind.IN_MEMORY:
             url = "memory:"
@@ -140,6 +145,18 @@ def _by_backend(kind: Kind, settings: MemorySettings, given: Given) -> Target:
     return Target(kind, url, options, source, _unused(settings, {"backend", named_by, *_BESIDE.get(kind, ())}))
 
 
+def _check_name(kind: Kind, named_by: str | None, name: str) -> None:
+    """``ConfigurationError`` for a URL where a path should be, and for one of another kind."""
+    if named_by in _SERVERS:
+        with naming(variable(named_by)):
+            of = kind_of(name)
+        if of is not kind:
+            problem = f"must be the URL of {kind.in_words}, not of {of.in_words}"
+            raise ConfigurationError(f"{variable(named_by)} {problem}; a URL of any kind goes into {PREFIX}URL")
+    elif named_by is not None and _URL.match(name):
+        raise ConfigurationError(f"{variable(named_by)} takes a path; a URL goes into {PREFIX}URL")
+
+
 def _options(kind: Kind, settings: MemorySettings, given: Given) -> dict[str, Any]:
     """What a store of this kind is told beside its URL."""
     match kind:
@@ -148,7 +165,7 @@ def _options(kind: Kind, settings: MemorySettings, given: Given) -> dict[str, An
                 "schema_name": given.schema_name or settings.postgres_schema,
                 "pool_size": settings.postgres_pool_size,
                 "pool_min_size": settings.postgres_pool_min_size,
-                "pooler": settings.postgres_pooler or None,
+                "pooler": settings.postgres_pooler,
                 "migrate": settings.migrate,
             }
         case Kind.MONGODB:

@@ -16,6 +16,7 @@ from sqlalchemy.util import await_only
 from firefly_memory.errors import ConfigurationError, StoreClosedError, StoreTimeoutError
 from firefly_memory.forks import ForkAware
 from firefly_memory.options import seconds
+from firefly_memory.store_urls import without_password
 from firefly_memory.stores.loops import PerLoop
 from firefly_memory.stores.sql.errors import Doubt, Place, is_an_answer, translated
 from firefly_memory.stores.sql.migrate import checked_schema_name, ensure_schema
@@ -109,7 +110,7 @@ class BorrowedDatabase(ForkAware):
             raise ConfigurationError(f"engine must be a SQLAlchemy Engine or AsyncEngine, not {type(engine).__name__}")
         self.engine: Engine = engine if isinstance(engine, Engine) else engine.sync_engine
         _check_dialect("engine", self.engine.dialect, statements)
-        name = self.engine.url.render_as_string(hide_password=True)
+        name = without_password(self.engine.url.render_as_string(hide_password=True))  # it hides none in parameters
         self.place = Place(name, None if schema_name is None else checked_schema_name(schema_name))
         self.timeout = seconds("timeout", timeout)
         self._migrate = migrate

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from sqlalchemy import Engine
 
 from firefly_memory.errors import ConfigurationError, MissingDependencyError
-from firefly_memory.options import exactly_one, is_installed
+from firefly_memory.options import Pooler, exactly_one, is_installed
 from firefly_memory.schema_names import POSTGRESQL_SCHEMA
 from firefly_memory.stores.sql.borrowed import BorrowedDatabase
 from firefly_memory.stores.sql.migrate import checked_schema_name
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 
 _DRIVERS = ("asyncpg", "psycopg")
-
-POOLERS = ("transaction", "session")
 
 
 class PostgreSQLStore(SQLStore):
@@ -53,13 +51,14 @@ class PostgreSQLStore(SQLStore):
     ) -> None:
         exactly_one("PostgreSQLStore", url=url, engine=engine)
         self._schema_name = checked_schema_name(schema_name)
-        if pooler not in (None, *POOLERS):
+        if pooler not in (None, *get_args(Pooler)):
             raise ConfigurationError(f"pooler must be 'transaction', 'session' or None, not {pooler!r}")
         if engine is not None and pooler is not None:
             raise ConfigurationError("pooler goes with url; an engine of yours is told by its own connect_args")
         if engine is not None:
-            self._shown = f"engine={engine!r}"
-            super().__init__(BorrowedDatabase(engine, self._dialect, schema_name, timeout=timeout, migrate=migrate))
+            database = BorrowedDatabase(engine, self._dialect, schema_name, timeout=timeout, migrate=migrate)
+            self._shown = f"engine={type(engine).__name__}({database.place.name})"
+            super().__init__(database)
             return
         assert url is not None
         if not any(map(is_installed, _DRIVERS)):  # one of them is enough for its kind of methods

@@ -102,6 +102,8 @@ class PostgreSQLUrl:
 
     def __repr__(self) -> str:
         shown = self.parameters
+        if "@" in shown.get("dbname", ""):  # then all before it may be a part of a password with a bare "/"
+            return "postgresql://***"
         user = f"{shown['user']}{':***' if 'password' in shown else ''}@" if "user" in shown else ""
         hosts, ports = shown.get("host", "").split(","), shown.get("port", "").split(",")
         if len(ports) == 1:

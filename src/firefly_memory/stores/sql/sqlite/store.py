@@ -51,8 +51,9 @@ class SQLiteStore(SQLStore):
         exactly_one("SQLiteStore", path=path, engine=engine)
         if engine is not None:
             _check_pool(engine)
-            self._shown = f"engine={engine!r}"
-            super().__init__(BorrowedDatabase(engine, self._dialect, None, timeout=timeout, migrate=migrate))
+            database = BorrowedDatabase(engine, self._dialect, None, timeout=timeout, migrate=migrate)
+            self._shown = f"engine={type(engine).__name__}({database.place.name})"
+            super().__init__(database)
             return
         assert path is not None
         name = os.fspath(path)
