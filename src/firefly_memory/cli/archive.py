@@ -14,6 +14,7 @@ from firefly_memory.archive import export_jsonl, import_jsonl
 from firefly_memory.archive_items import Counts
 from firefly_memory.cli.output import in_words
 from firefly_memory.cli.progress import progress_bar
+from firefly_memory.cli.replacing import check_replaces_no_store, partial_of
 from firefly_memory.cli.target import add_target, add_without_dialogues, target_of
 from firefly_memory.configured import reading, store_of
 from firefly_memory.errors import ConfigurationError
@@ -49,6 +50,8 @@ def add_to(commands: Any) -> None:
 def _export(arguments: argparse.Namespace) -> None:
     messages, dialogues = not arguments.no_messages, not arguments.without_dialogues
     found = target_of(arguments)
+    if arguments.file != "-":
+        check_replaces_no_store(Path(arguments.file), found)
     with (
         _written(arguments.file) as file,  # put in its place when the store was read to its end
         reading(found) as store,
@@ -107,7 +110,7 @@ def _written(name: str) -> Iterator[IO[str]]:
         with path.open("w", encoding="ascii") as pipe:
             yield pipe
         return
-    partial = path.with_name(f"{path.name}.partial")
+    partial = partial_of(path)
     try:
         with partial.open("w", encoding="ascii") as file:
             yield file
