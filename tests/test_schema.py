@@ -299,6 +299,8 @@ def test_alembic_goes_where_a_manager_goes(postgresql: str) -> None:
         (("postgresql://user:s3cret@127.0.0.1:1/x", "upgrade", "head"), "alembic failed"),
         (("sqlite:///x.db?mode=ro", "upgrade", "head"), "no parameters"),
         (("postgresql://h/x", "-x", "schema=a-b", "upgrade", "head"), "cannot be a schema"),
+        (("", "-x", "url=", "upgrade", "head"), "-x url= is empty"),
+        (("postgresql://127.0.0.1:1/x", "-x", "schema=", "upgrade", "head"), "-x schema= is empty"),
     ],
 )
 def test_bad_input_is_one_clear_line(url_and_arguments: tuple[str, ...], words: str) -> None:

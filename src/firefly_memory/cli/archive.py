@@ -16,6 +16,7 @@ from firefly_memory.cli.output import in_words
 from firefly_memory.cli.progress import progress_bar
 from firefly_memory.cli.replacing import check_replaces_no_store, partial_of
 from firefly_memory.cli.target import add_target, add_without_dialogues, target_of
+from firefly_memory.cli.values import a_name
 from firefly_memory.configured import reading, store_of
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.estimates import estimated_items
@@ -29,7 +30,9 @@ def add_to(commands: Any) -> None:
         "to a file of JSON Lines, in constant memory. The store is only read: it is not migrated either.",
     )
     add_target(export)
-    export.add_argument("file", nargs="?", default="-", help="the file to write, by default the standard output")
+    export.add_argument(
+        "file", nargs="?", type=a_name, default="-", help="the file to write, by default the standard output"
+    )
     export.add_argument("--no-messages", action="store_true", help="leave out all messages, keep the texts of turns")
     add_without_dialogues(export)
     export.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
@@ -41,7 +44,9 @@ def add_to(commands: Any) -> None:
         "that broke off is simply started again. Entries take the place of those with their ids.",
     )
     add_target(imports)
-    imports.add_argument("file", nargs="?", default="-", help="the file to read, by default the standard input")
+    imports.add_argument(
+        "file", nargs="?", type=a_name, default="-", help="the file to read, by default the standard input"
+    )
     add_without_dialogues(imports)
     imports.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
     imports.set_defaults(run=_import)

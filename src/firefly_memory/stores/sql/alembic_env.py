@@ -65,6 +65,9 @@ def run_in_alembic(context: Any) -> None:  # alembic.context, a module that stan
 
 def _target(context: Any) -> tuple[str, str]:
     arguments = context.get_x_argument(as_dictionary=True)
+    for name in ("url", "schema"):
+        if not arguments.get(name, name).strip():
+            raise ConfigurationError(f"-x {name}= is empty; give it a value, or leave it out")
     given = Given(arguments.get("url"), arguments.get("schema"), option="-x {}=")
     found = target(read_settings(), given)
     if found is None:
