@@ -12,8 +12,11 @@ from firefly_memory.errors import ConfigurationError, FireflyMemoryError
 from firefly_memory.settings import read_settings
 from firefly_memory.store_urls import Kind
 from firefly_memory.stores.sql.administration import database_of, is_sqlite
+from firefly_memory.stores.sql.alembic_guard import keep_others_out
 from firefly_memory.stores.sql.migrate import checked_schema_name, connected, create_schema, migrating
 from firefly_memory.target import Given, target
+
+keep_others_out()  # every revision of ours imports this module, also where Alembic does not run env.py
 
 _READING = {"current", "check"}
 
