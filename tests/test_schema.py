@@ -311,6 +311,14 @@ def test_bad_input_is_one_clear_line(url_and_arguments: tuple[str, ...], words: 
     assert "s3cret" not in finished.stderr
 
 
+@pytest.mark.parametrize("arguments", [["current"], ["check"], ["stamp", "head"], ["downgrade", "base"]], ids=" ".join)
+def test_alembic_makes_a_missing_sqlite_file_to_upgrade_it_only(arguments: list[str], tmp_path: Path) -> None:
+    finished = alembic(f"sqlite:///{tmp_path}/not-there.db", *arguments)
+    assert finished.returncode != 0
+    assert "there is no file" in finished.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_many_starts_at_once_on_an_empty_database(postgresql: str, tmp_path: Path) -> None:
     """Threads with stores of their own, as replicas would be; processes are in test_processes.py."""
 

@@ -93,12 +93,11 @@ def _run_on_url(context: Any, url: str, schema_name: str) -> None:
             _run(context, connection, place.schema_name, makes_schema=False)
         return
     makes_schema = command in {"upgrade", "stamp"}
-    with (
-        database_of(url, schema_name, PATIENCE) as (engine, place),
-        connected(engine, place, "alembic") as connection,
-        migrating(connection, place, PATIENCE),
-    ):
-        _run(context, connection, place.schema_name, makes_schema=makes_schema)
+    with database_of(url, schema_name, PATIENCE) as (engine, place):
+        if command != "upgrade" and place.file is not None and not place.file.exists():
+            raise place.is_missing(command)
+        with connected(engine, place, "alembic") as connection, migrating(connection, place, PATIENCE):
+            _run(context, connection, place.schema_name, makes_schema=makes_schema)
 
 
 def _run(context: Any, connection: Connection, schema_name: str | None, *, makes_schema: bool) -> None:
