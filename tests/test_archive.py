@@ -31,6 +31,8 @@ from firefly_memory import (
     adapt,
 )
 from firefly_memory.archive import async_export_jsonl, async_import_jsonl, export_jsonl, import_jsonl
+from firefly_memory.cli import main
+from firefly_memory.cli.exits import Exit
 from firefly_memory.testing.rules.values import VALUES, same
 from tests.backends import OWN, Backend, Place
 from tests.commands import shown_on_a_terminal
@@ -226,6 +228,67 @@ def test_the_commands_copy_a_store(tmp_path: Path) -> None:
         check=True,
     )
     assert "imported 62 entries" in piped.stderr
+
+
+def own_files(directory: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["sqlite:///memory.db", "memory.db"],
+        ["sqlite:///memory.db", "nested/../memory.db"],
+        ["sqlite:///memory.db", "link"],
+        ["sqlite:///memory.db", "hard"],
+        ["sqlite:///memory.db", "memory.db-wal"],
+        ["sqlite:///memory.db", "memory.db-shm"],
+        ["sqlite:///memory.db", "memory.db-journal"],
+        ["sqlite:///out.partial", "out"],
+        ["sqlite:///memory.db", "other.db"],
+        ["memory:", "other.db"],
+        ["memory:", "other"],
+        ["file:fs", "fs/new.jsonl"],
+        ["file:fs", "fs/NAME"],
+        ["file:fs", "nested/../fs/nested/new.jsonl"],
+        ["file:linked", "fs/new.jsonl"],
+    ],
+    ids=" ".join,
+)
+def test_an_export_does_not_replace_a_store(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("memory.db", "other.db", "out.partial", "other.partial"):
+        with SQLiteStore(tmp_path / name) as store:
+            store.save("n", MemoryEntry(content="kept"))
+    with FileStore(tmp_path / "fs") as store:
+        store.save("n", MemoryEntry(content="kept"))
+    (tmp_path / "fs" / "nested").mkdir()
+    (tmp_path / "nested").mkdir()
+    (tmp_path / "link").symlink_to("memory.db")
+    (tmp_path / "hard").hardlink_to(tmp_path / "memory.db")
+    (tmp_path / "linked").symlink_to("fs")
+    url, file = arguments
+    if file == "fs/NAME":
+        file = str(next(path for path in (tmp_path / "fs").iterdir() if path.is_file()))
+    before = own_files(tmp_path)
+    assert main(["export", "--url", url, file]) == Exit.USAGE
+    assert "name another file" in capsys.readouterr().err
+    assert own_files(tmp_path) == before
+
+
+def test_an_export_does_not_replace_the_store_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_BACKEND", "sqlite")
+    monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_SQLITE_PATH", "memory.db")
+    with SQLiteStore(tmp_path / "memory.db") as store:
+        store.save("n", MemoryEntry(content="kept"))
+    before = own_files(tmp_path)
+    assert main(["export", "memory.db"]) == Exit.USAGE
+    assert own_files(tmp_path) == before
 
 
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:

@@ -158,6 +158,9 @@ def test_the_history_has_a_line_for_each_revision(anywhere: Db) -> None:
         (["current", "--url", "redis://user:correct-horse@h"], 2, "redis"),
         (["current", "--url", "sqlite:///not-there.db"], 3, "there is no file"),
         (["check", "--url", "sqlite:///not-there.db"], 3, "there is no file"),
+        (["downgrade", "base", "--yes", "--url", "sqlite:///not-there.db"], 3, "there is no file"),
+        (["stamp", "head", "--url", "sqlite:///not-there.db"], 3, "there is no file"),
+        (["stamp", "base", "--url", "sqlite:///not-there.db"], 3, "there is no file"),
         (["current", "--url", "postgresql://u:correct-horse@127.0.0.1:1/x"], 6, "127.0.0.1"),
         (["current", "--url-file", "not-there"], 2, "cannot be read from the file not-there"),
         (["current", "--url-file", "empty"], 2, "must have a URL in it"),
@@ -217,6 +220,56 @@ def test_the_url_comes_from_a_file_or_the_environment(
         else:
             patch.setenv("FIREFLY_AGENTIC_MEMORY_POSTGRES_URL", url)
         assert anywhere("current") == Exit.DONE
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["db", "downgrade", "base", "--yes", "--url", ""],
+        ["db", "downgrade", "base", "--yes", "--url", " "],
+        ["db", "downgrade", "base", "--yes", "--url-file", ""],
+        ["db", "downgrade", "base", "--yes", "--schema", ""],
+        ["db", "upgrade", "--database", ""],
+        ["db", "upgrade", "--collection", ""],
+        ["db", "check", "--url="],
+        ["doctor", "--url", ""],
+        ["export", "--url", ""],
+        ["export", "--url-file", ""],
+        ["export", ""],
+        ["import", "--url", ""],
+        ["import", ""],
+        ["copy", "--from", "", "--to", "memory:"],
+        ["copy", "--from", "memory:", "--to", ""],
+        ["copy", "--from-file", "", "--to", "memory:"],
+        ["copy", "--from", "memory:", "--to-file", ""],
+        ["copy", "--from", "memory:", "--to", "memory:", "--to-schema", ""],
+        ["copy", "--from", "memory:", "--to", "memory:", "--from-database", ""],
+        ["copy", "--from", "memory:", "--to", "memory:", "--from-collection", ""],
+        ["db", "import-legacy", "--from", ""],
+        ["db", "import-legacy", "--from-file", ""],
+        ["db", "import-legacy", "--from", "sqlite:///old.db", "--url", ""],
+        ["db", "import-legacy", "--from", "sqlite:///old.db", "--table", ""],
+        ["db", "import-legacy", "--from", "sqlite:///old.db", "--database", ""],
+        ["db", "import-legacy", "--from", "sqlite:///old.db", "--collection", ""],
+        ["db", "import-legacy", "--from", "sqlite:///old.db", "--schema", ""],
+        ["db", "import-legacy", "--from", "sqlite:///old.db", "--to-database", ""],
+    ],
+    ids=str,
+)
+def test_an_option_that_names_nothing_is_refused_and_the_environment_is_not_used(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a script has it whose variable is not set: ``--url "$URL"``."""
+    monkeypatch.chdir(tmp_path)
+    with connect("sqlite:///kept.db") as store:
+        store.save("n", MemoryEntry(content="kept"))
+    monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_URL", "sqlite:///kept.db")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == Exit.USAGE
+    assert "is empty" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 @pytest.fixture

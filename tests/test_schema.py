@@ -299,6 +299,8 @@ def test_alembic_goes_where_a_manager_goes(postgresql: str) -> None:
         (("postgresql://user:s3cret@127.0.0.1:1/x", "upgrade", "head"), "alembic failed"),
         (("sqlite:///x.db?mode=ro", "upgrade", "head"), "no parameters"),
         (("postgresql://h/x", "-x", "schema=a-b", "upgrade", "head"), "cannot be a schema"),
+        (("", "-x", "url=", "upgrade", "head"), "-x url= is empty"),
+        (("postgresql://127.0.0.1:1/x", "-x", "schema=", "upgrade", "head"), "-x schema= is empty"),
     ],
 )
 def test_bad_input_is_one_clear_line(url_and_arguments: tuple[str, ...], words: str) -> None:
@@ -307,6 +309,14 @@ def test_bad_input_is_one_clear_line(url_and_arguments: tuple[str, ...], words: 
     assert words in finished.stderr
     assert "Traceback" not in finished.stderr
     assert "s3cret" not in finished.stderr
+
+
+@pytest.mark.parametrize("arguments", [["current"], ["check"], ["stamp", "head"], ["downgrade", "base"]], ids=" ".join)
+def test_alembic_makes_a_missing_sqlite_file_to_upgrade_it_only(arguments: list[str], tmp_path: Path) -> None:
+    finished = alembic(f"sqlite:///{tmp_path}/not-there.db", *arguments)
+    assert finished.returncode != 0
+    assert "there is no file" in finished.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_many_starts_at_once_on_an_empty_database(postgresql: str, tmp_path: Path) -> None:
@@ -367,6 +377,39 @@ def test_a_failed_migration_leaves_nothing_half_done(postgresql: str) -> None:
     with psycopg.connect(postgresql, autocommit=True) as connection:
         connection.execute("DROP TABLE firefly_memory.idx_namespace_order")
     done(postgresql, "upgrade", "head")
+
+
+@pytest.mark.parametrize("autogenerate", [[], ["--autogenerate"]], ids=["plain", "autogenerate"])
+def test_no_revision_is_written_into_the_installed_package(autogenerate: list[str], tmp_path: Path) -> None:
+    """Every store would refuse to start: two revisions would be the newest."""
+    package = shutil.copytree(ROOT / "src" / "firefly_memory", tmp_path / "site" / "firefly_memory")
+    shutil.copytree(ROOT / "migrations", package / "migrations")  # as the wheel has it
+    (tmp_path / "alembic.ini").write_text("[alembic]\nscript_location = firefly_memory:migrations\n")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("FIREFLY_")}
+    environment = {**clean, "PYTHONPATH": str(tmp_path / "site"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "alembic", "-x", f"url=sqlite:///{tmp_path}/memory.db", *arguments]
+        return subprocess.run(command, check=False, cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    assert run("upgrade", "head").returncode == 0
+    before = sorted(package.rglob("*"))
+    refused = run("revision", "-m", "mine", *autogenerate)
+    assert refused.returncode != 0
+    assert "alembic init" in " ".join((refused.stdout + refused.stderr).split())
+    assert "Traceback" not in refused.stderr
+    assert sorted(package.rglob("*")) == before
+
+
+def test_a_checkout_may_write_revisions_of_its_own(tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    shutil.copytree(ROOT / "src", checkout / "src")
+    versions = shutil.copytree(ROOT / "migrations", checkout / "migrations") / "versions"
+    shutil.copy(ROOT / "alembic.ini", checkout)
+    environment = {**os.environ, "PYTHONPATH": str(checkout / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "alembic", "revision", "-m", "ours"]
+    subprocess.run(command, check=True, cwd=checkout, env=environment, capture_output=True)
+    assert len(list(versions.glob("*_ours.py"))) == 1
 
 
 def test_the_wheel_carries_the_migrations_and_an_ini_of_two_lines_finds_them(tmp_path: Path) -> None:

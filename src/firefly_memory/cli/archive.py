@@ -14,7 +14,9 @@ from firefly_memory.archive import export_jsonl, import_jsonl
 from firefly_memory.archive_items import Counts
 from firefly_memory.cli.output import in_words
 from firefly_memory.cli.progress import progress_bar
+from firefly_memory.cli.replacing import check_replaces_no_store, partial_of
 from firefly_memory.cli.target import add_target, add_without_dialogues, target_of
+from firefly_memory.cli.values import a_name
 from firefly_memory.configured import reading, store_of
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.estimates import estimated_items
@@ -28,7 +30,9 @@ def add_to(commands: Any) -> None:
         "to a file of JSON Lines, in constant memory. The store is only read: it is not migrated either.",
     )
     add_target(export)
-    export.add_argument("file", nargs="?", default="-", help="the file to write, by default the standard output")
+    export.add_argument(
+        "file", nargs="?", type=a_name, default="-", help="the file to write, by default the standard output"
+    )
     export.add_argument("--no-messages", action="store_true", help="leave out all messages, keep the texts of turns")
     add_without_dialogues(export)
     export.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
@@ -40,7 +44,9 @@ def add_to(commands: Any) -> None:
         "that broke off is simply started again. Entries take the place of those with their ids.",
     )
     add_target(imports)
-    imports.add_argument("file", nargs="?", default="-", help="the file to read, by default the standard input")
+    imports.add_argument(
+        "file", nargs="?", type=a_name, default="-", help="the file to read, by default the standard input"
+    )
     add_without_dialogues(imports)
     imports.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
     imports.set_defaults(run=_import)
@@ -49,6 +55,8 @@ def add_to(commands: Any) -> None:
 def _export(arguments: argparse.Namespace) -> None:
     messages, dialogues = not arguments.no_messages, not arguments.without_dialogues
     found = target_of(arguments)
+    if arguments.file != "-":
+        check_replaces_no_store(Path(arguments.file), found)
     with (
         _written(arguments.file) as file,  # put in its place when the store was read to its end
         reading(found) as store,
@@ -107,7 +115,7 @@ def _written(name: str) -> Iterator[IO[str]]:
         with path.open("w", encoding="ascii") as pipe:
             yield pipe
         return
-    partial = path.with_name(f"{path.name}.partial")
+    partial = partial_of(path)
     try:
         with partial.open("w", encoding="ascii") as file:
             yield file

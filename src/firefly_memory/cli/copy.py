@@ -6,13 +6,13 @@ import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import in_words, show
 from firefly_memory.cli.progress import progress_bar
 from firefly_memory.cli.target import add_without_dialogues, given
+from firefly_memory.cli.values import a_file, a_name
 from firefly_memory.configured import reading, store_of
 from firefly_memory.copying import Copy, Progress, copy_store
 from firefly_memory.errors import ConfigurationError
@@ -32,11 +32,13 @@ def add_to(commands: Any) -> None:
     )
     for side, what in (("from", "the store to read"), ("to", "the store to copy into")):
         where = copy.add_mutually_exclusive_group(required=True)
-        where.add_argument(f"--{side}", dest=f"{side}_url", metavar="URL", help=f"{what}, such as sqlite:///memory.db")
-        where.add_argument(f"--{side}-file", type=Path, metavar="FILE", help="a file that has its URL in it")
-        copy.add_argument(f"--{side}-schema", metavar="NAME", help="its PostgreSQL schema")
-        copy.add_argument(f"--{side}-database", metavar="NAME", help="its MongoDB database")
-        copy.add_argument(f"--{side}-collection", metavar="NAME", help="its MongoDB collection of entries")
+        where.add_argument(
+            f"--{side}", dest=f"{side}_url", type=a_name, metavar="URL", help=f"{what}, such as sqlite:///memory.db"
+        )
+        where.add_argument(f"--{side}-file", type=a_file, metavar="FILE", help="a file that has its URL in it")
+        copy.add_argument(f"--{side}-schema", type=a_name, metavar="NAME", help="its PostgreSQL schema")
+        copy.add_argument(f"--{side}-database", type=a_name, metavar="NAME", help="its MongoDB database")
+        copy.add_argument(f"--{side}-collection", type=a_name, metavar="NAME", help="its MongoDB collection of entries")
     copy.add_argument(
         "--merge",
         action="store_true",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import show
 from firefly_memory.cli.progress import progress_bar
 from firefly_memory.cli.target import add_target, target_of
+from firefly_memory.cli.values import a_file, a_name
 from firefly_memory.configured import reading, store_of
 from firefly_memory.legacy.importing import Counts, import_rows
 from firefly_memory.legacy.sources import Where, legacy_source
@@ -46,11 +46,19 @@ def add_to(actions: Any) -> None:
     )
     old = parser.add_argument_group("the old place")
     where = old.add_mutually_exclusive_group(required=True)
-    where.add_argument("--from", dest="old", metavar="URL", help="such as postgresql://host/name or sqlite:///old.db")
-    where.add_argument("--from-file", type=Path, metavar="FILE", help="a file that has the URL in it")
-    old.add_argument("--table", metavar="[SCHEMA.]NAME", help="by default the one that looks like a predecessor's")
-    old.add_argument("--database", metavar="NAME", help="of MongoDB, by default that of the URL or a documented one")
-    old.add_argument("--collection", metavar="NAME", help="of MongoDB, by default entries or firefly_memory")
+    where.add_argument(
+        "--from", dest="old", type=a_name, metavar="URL", help="such as postgresql://host/name or sqlite:///old.db"
+    )
+    where.add_argument("--from-file", type=a_file, metavar="FILE", help="a file that has the URL in it")
+    old.add_argument(
+        "--table", type=a_name, metavar="[SCHEMA.]NAME", help="by default the one that looks like a predecessor's"
+    )
+    old.add_argument(
+        "--database", type=a_name, metavar="NAME", help="of MongoDB, by default that of the URL or a documented one"
+    )
+    old.add_argument(
+        "--collection", type=a_name, metavar="NAME", help="of MongoDB, by default entries or firefly_memory"
+    )
     new = parser.add_argument_group("the new store")
     add_target(new, _OPTION, schema="--schema")
     parser.add_argument("--dry-run", action="store_true", help="read and judge everything, write nothing")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from firefly_memory.cli.values import a_file, a_name
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.schema_names import POSTGRESQL_SCHEMA
 from firefly_memory.settings import PREFIX, read_settings, read_url_file
@@ -32,14 +33,15 @@ def add_target(parser: Any, option: str = "--{}", **also: str) -> None:
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--url",
+        type=a_name,
         help="the store, such as sqlite:///memory.db or postgresql://host/name; "
         f"by default what the variables {PREFIX}… say",
     )
     where.add_argument(
-        "--url-file", type=Path, metavar="FILE", help="a file that has the URL in it, such as a mounted secret"
+        "--url-file", type=a_file, metavar="FILE", help="a file that has the URL in it, such as a mounted secret"
     )
     for name, what in _PLACES.items():
-        parser.add_argument(option.format(name), *also.get(name, "").split(), metavar="NAME", help=what)
+        parser.add_argument(option.format(name), *also.get(name, "").split(), type=a_name, metavar="NAME", help=what)
 
 
 def add_without_dialogues(command: argparse.ArgumentParser) -> None:
@@ -52,7 +54,7 @@ def add_without_dialogues(command: argparse.ArgumentParser) -> None:
 
 def target_if_any(arguments: argparse.Namespace, option: str = "--{}") -> Target | None:
     """The store that a command is about, or ``None`` where nothing names one."""
-    return target(read_settings(), given(arguments, arguments.url or None, arguments.url_file, option))
+    return target(read_settings(), given(arguments, arguments.url, arguments.url_file, option))
 
 
 def given(arguments: argparse.Namespace, url: str | None, url_file: Path | None, option: str) -> Given:

@@ -184,6 +184,7 @@ class Administration:
     def stamp(self, target: str) -> None:
         """Write down that the database is at ``target``, and change nothing else."""
         revision = checked_revision(target)
+        self._must_exist("stamp")
         with self._connected("stamp") as connection, migrate.migrating(connection, self._place, self._timeout):
             migrate.write_revision(connection, self._place, revision)
 

@@ -12,13 +12,10 @@ from sqlalchemy.schema import CreateSchema, CreateTable
 
 from firefly_memory import schema
 from firefly_memory.stores.sql.alembic_env import target_schema
-from firefly_memory.stores.sql.alembic_guard import keep_others_out
 from firefly_memory.stores.sql.errors import Place
 from firefly_memory.stores.sql.migrate import missing_between, revision_of, script_location, version_table
 
 Step = Callable[[], None]
-
-keep_others_out()
 
 
 def steps_of(revision: str) -> tuple[Step, Step]:

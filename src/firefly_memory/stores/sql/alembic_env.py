@@ -12,8 +12,11 @@ from firefly_memory.errors import ConfigurationError, FireflyMemoryError
 from firefly_memory.settings import read_settings
 from firefly_memory.store_urls import Kind
 from firefly_memory.stores.sql.administration import database_of, is_sqlite
+from firefly_memory.stores.sql.alembic_guard import keep_others_out
 from firefly_memory.stores.sql.migrate import checked_schema_name, connected, create_schema, migrating
 from firefly_memory.target import Given, target
+
+keep_others_out()  # every revision of ours imports this module, also where Alembic does not run env.py
 
 _READING = {"current", "check"}
 
@@ -65,6 +68,9 @@ def run_in_alembic(context: Any) -> None:  # alembic.context, a module that stan
 
 def _target(context: Any) -> tuple[str, str]:
     arguments = context.get_x_argument(as_dictionary=True)
+    for name in ("url", "schema"):
+        if not arguments.get(name, name).strip():
+            raise ConfigurationError(f"-x {name}= is empty; give it a value, or leave it out")
     given = Given(arguments.get("url"), arguments.get("schema"), option="-x {}=")
     found = target(read_settings(), given)
     if found is None:
@@ -87,12 +93,11 @@ def _run_on_url(context: Any, url: str, schema_name: str) -> None:
             _run(context, connection, place.schema_name, makes_schema=False)
         return
     makes_schema = command in {"upgrade", "stamp"}
-    with (
-        database_of(url, schema_name, PATIENCE) as (engine, place),
-        connected(engine, place, "alembic") as connection,
-        migrating(connection, place, PATIENCE),
-    ):
-        _run(context, connection, place.schema_name, makes_schema=makes_schema)
+    with database_of(url, schema_name, PATIENCE) as (engine, place):
+        if command != "upgrade" and place.file is not None and not place.file.exists():
+            raise place.is_missing(command)
+        with connected(engine, place, "alembic") as connection, migrating(connection, place, PATIENCE):
+            _run(context, connection, place.schema_name, makes_schema=makes_schema)
 
 
 def _run(context: Any, connection: Connection, schema_name: str | None, *, makes_schema: bool) -> None:

@@ -11,13 +11,21 @@ from alembic.util import CommandError
 
 from firefly_memory import schema
 
-_BRANCH = Path(schema.__file__).resolve().parent / "alembic_branch"
+_PACKAGE = Path(schema.__file__).resolve().parent
 
-_REFUSED = (
+_BRANCH = _PACKAGE / "alembic_branch"
+
+_INTO_THE_BRANCH = (
     "this revision would follow firefly-memory's own, and be written into the installed package. Begin a branch of "
     "your application: alembic revision -m … --head base --branch-label app --version-path DIRECTORY, where DIRECTORY "
     "is yours of version_locations; later revisions take --head app@head"
 )
+
+_INTO_THE_PACKAGE = (
+    "this revision would be written into the installed package, and no store would start any more: script_location is "
+    "firefly-memory's own. Make an environment for the revisions of your application: alembic init DIRECTORY"
+)
+"""A checkout has its revisions outside of the package, and may get new ones."""
 
 
 def keep_others_out() -> None:
@@ -33,8 +41,11 @@ def keep_others_out() -> None:
 
     @wraps(write)
     def generate_template(self: ScriptDirectory, source: Any, file: Any, **values: Any) -> None:
-        if Path(file).resolve().is_relative_to(_BRANCH):
-            raise CommandError(_REFUSED)
+        path = Path(file).resolve()
+        if path.is_relative_to(_BRANCH):
+            raise CommandError(_INTO_THE_BRANCH)
+        if path.is_relative_to(_PACKAGE):
+            raise CommandError(_INTO_THE_PACKAGE)
         write(self, source, file, **values)
 
     scripts._generate_template = generate_template  # noqa: SLF001

@@ -1,0 +1,18 @@
+"""What an option may be: values that no command can use are refused before it begins."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def a_name(value: str) -> str:
+    """Of a store, a part of it or a file. An empty one comes from a variable that is not set, and must not stand for
+    what the environment names."""
+    if not value.strip():
+        raise argparse.ArgumentTypeError("it is empty; give it a value, or leave it out")
+    return value
+
+
+def a_file(value: str) -> Path:
+    return Path(a_name(value))
