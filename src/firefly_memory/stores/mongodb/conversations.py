@@ -68,7 +68,7 @@ class MongoConversationLog:
         self, conversation_id: str, drafts: Sequence[StoredTurn], expected: int | None
     ) -> list[Appended | None]:
         """:meth:`append` for each of them. When it raises, some of several may have been appended."""
-        with written("append_turn", self._database.place, "turn", retryable=False):
+        with written("append_turn", self._database.place, "turn", retryable=False) as writing:
             connection = await self._connected("append_turn")
             tries = self._tries("append_turn", conversation_id)
             appended: list[Appended | None] = []
@@ -86,6 +86,7 @@ class MongoConversationLog:
                 if not done and is_fresh:  # somebody was faster, or is in the middle of something
                     await tries.pause(connection)
                 appended += done
+                writing.has_begun = bool(appended)
                 tail = None
             return appended
 
@@ -214,11 +215,12 @@ class MongoConversationLog:
             await tries.pause(connection)
 
     async def delete(self, conversation_id: str) -> None:
-        with written("delete_conversation", self._database.place):
+        with written("delete_conversation", self._database.place) as writing:
             connection = await self._connected("delete_conversation")
             # Gone with this; the rest gives back the room, also what an earlier deletion or append has left behind.
             itself = documents.itself(conversation_id)
             await connection.settle(connection.conversations.delete_one(itself))
+            writing.has_begun = True
             self._tails.pop(conversation_id, None)
             of_id = {"conversation_id": conversation_id}
             lives = await connection.settle(connection.conversations.distinct("life", of_id))
