@@ -260,6 +260,21 @@ async def test_turns_that_a_dead_process_has_left_go_as_well(mongodb: MongoDBSto
     assert await conversations.count_documents({}) == 0
 
 
+async def test_damaged_turns_go_as_well(mongodb: MongoDBStore) -> None:
+    memory, conversations = ConversationMemory(store=mongodb), mongodb.database.suspending().conversations
+    damaged: list[dict[str, Any]] = [{"life": {"a": 1}}, {"life": 5}, {}]
+    for turn_id, fields in enumerate(damaged):
+        await conversations.insert_one({"_id": {"turn": f"no name {turn_id}"}, "turn_id": turn_id, **fields})
+        itself = {"conversation_id": "c", "turn_id": turn_id, **fields}
+        await conversations.insert_one({"_id": {"turn": f"named {turn_id}"}, **itself})
+        await conversations.insert_one({**itself, "_id": {"turn": f"odd {turn_id}"}, "conversation_id": {"a": 1}})
+    await memory.async_add_turn("c", "", "")
+    await memory.async_clear("c")
+    assert await conversations.count_documents({"conversation_id": "c", "life": {"$exists": True}}) == 0
+    await memory.async_clear_all()
+    assert await conversations.count_documents({}) == 0
+
+
 async def test_a_call_that_fails_half_way_says_so(place: Place) -> None:
     with MongoClient[dict[str, Any]](place.mongodb()) as client, client.start_session() as session:
         conversations = client["clear_half"].memory_conversations

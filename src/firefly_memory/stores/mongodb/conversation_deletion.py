@@ -7,6 +7,7 @@ goes with the next call.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 from firefly_memory.stores.mongodb import conversation_documents as documents
@@ -70,10 +71,11 @@ class ConversationDeletion:
             turns = await connection.all_of(some.sort("_id").limit(_TURNS_AT_ONCE))
             is_full = len(turns) == _TURNS_AT_ONCE
             # A life is named before it has turns: if it is not now, it never will be again.
-            these = {"_id": {"$in": list({each["conversation_id"] for each in turns})}}
+            ids = {each.get("conversation_id") for each in turns if isinstance(each.get("conversation_id"), str)}
+            these = {"_id": {"$in": list(ids)}}
             there = await connection.all_of(conversations.find(these, documents.NAMES_OF_LIVES))
             lives = documents.lives(there)
-            over = [each["_id"] for each in turns if each["life"] not in lives]
+            over = [each["_id"] for each in turns if is_over(each.get("life"), lives)]
             if over:
                 await self._delete_these(over)
             if turns:
@@ -82,3 +84,8 @@ class ConversationDeletion:
     async def _delete_these(self, ids: list[Any]) -> None:
         connection, these = self._connection, {"_id": {"$in": ids}}
         await despite_a_loss(lambda: connection.settle(connection.conversations.delete_many(these)))
+
+
+def is_over(life: Any, lives: set[Any]) -> bool:
+    """Whether the life of a turn is none of ``lives``; that of a damaged turn may be anything."""
+    return not isinstance(life, Hashable) or life not in lives

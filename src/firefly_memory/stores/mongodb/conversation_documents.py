@@ -128,7 +128,7 @@ def lives(conversations: Iterable[Mapping[str, Any]]) -> set[Any]:
     """The lives that these documents name; all others of these conversations are over."""
     named = set()
     for document in conversations:
-        named.add(document["life"])
+        named.add(document.get("life"))
         if "settled" not in document:
             named.update(document.get("forks", ()))
     return named

@@ -23,7 +23,7 @@ from firefly_memory.names import original_name
 from firefly_memory.stores.conversations import Appended, Head, StoredTurn
 from firefly_memory.stores.mongodb import conversation_documents as documents
 from firefly_memory.stores.mongodb.clients import IN_ONE_BATCH, Connection, MongoDatabase
-from firefly_memory.stores.mongodb.conversation_deletion import ConversationDeletion
+from firefly_memory.stores.mongodb.conversation_deletion import ConversationDeletion, is_over
 from firefly_memory.stores.mongodb.conversation_documents import NOWHERE, Pipeline, Tail
 from firefly_memory.stores.mongodb.documents import Document
 from firefly_memory.stores.mongodb.errors import DUPLICATE, despite_a_loss, translated, written
@@ -227,7 +227,7 @@ class MongoConversationLog:
             # A life is named before it has turns: if it is not now, it never will be again.
             there = await connection.all_of(connection.conversations.find(itself, documents.NAMES_OF_LIVES))
             named = documents.lives(there)
-            over = [life for life in lives if life not in named]
+            over = [life for life in lives if is_over(life, named)]
             if over:
                 dead = {**of_id, "life": {"$in": over}}
                 await despite_a_loss(lambda: connection.settle(connection.conversations.delete_many(dead)))
