@@ -223,6 +223,20 @@ def test_a_manager_has_the_same_answer_or_stays_in_memory_and_warns(
                 _matches(target(read_settings(), for_a_manager=True), case.manager or case.meant)
 
 
+def test_it_is_known_where_a_manager_does_not_follow_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def only_for_commands(case: Case) -> bool:
+        with _set(case, monkeypatch, tmp_path):
+            found = target(read_settings(), case.given)
+        assert found is not None
+        return found.only_for_commands
+
+    assert only_for_commands(Case({"POSTGRES_URL": PG}, None))
+    assert only_for_commands(Case({"MONGODB_URL": MONGO, "FILE_DIR": "files"}, None))
+    assert not only_for_commands(Case({"POSTGRES_URL": PG, "BACKEND": "postgres"}, None))
+    assert not only_for_commands(Case({"POSTGRES_URL": PG, "URL": PG}, None))
+    assert not only_for_commands(Case({"POSTGRES_URL": PG}, None, given=Given(PG)))
+
+
 def test_what_is_set_and_not_used_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def unused(case: Case) -> list[str]:
         with _set(case, monkeypatch, tmp_path):

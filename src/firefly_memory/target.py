@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -72,6 +72,8 @@ class Target:
     """The variable that names it, or ``None`` where a command line does."""
     unused: tuple[str, ...] = ()
     """Variables that are set, name or describe a store, and have no say in this one."""
+    only_for_commands: bool = False
+    """Whether a manager's store is in memory all the same: no more is set than the URL of this server."""
 
 
 NOTHING = Given()
@@ -104,7 +106,7 @@ def target(settings: MemorySettings, given: Given = NOTHING, *, for_a_manager: b
         return _by_backend(Kind.IN_MEMORY, settings, given)
     if len(named) == 1 and named[0] in _SERVERS:
         kind = next(kind for kind, name in _NAMES.items() if name == named[0])
-        return _by_backend(kind, settings, given)
+        return replace(_by_backend(kind, settings, given), only_for_commands=True)
     if named:
         raise ConfigurationError(f"set {PREFIX}BACKEND: without it {_listed(named)} does not say which store is meant")
     return None
