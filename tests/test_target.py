@@ -135,6 +135,19 @@ CASES = [
                 {name: f"{MONGO}own", "MONGODB_DATABASE": "own"},
                 ("mongodb", f"{MONGO}own", DEFAULTS_OF_MONGO | {"database": "own"}),
             ),
+            # One file or directory has many spellings.
+            Case(
+                {name: "sqlite:///memory.db", "SQLITE_PATH": "./memory.db"},
+                ("sqlite", "sqlite:///memory.db", {"migrate": True}),
+            ),
+            Case(
+                {name: "sqlite:////srv/memory.db", "SQLITE_PATH": "/srv//x/../memory.db"},
+                ("sqlite", "sqlite:////srv/memory.db", {"migrate": True}),
+            ),
+            Case({name: "sqlite://", "SQLITE_PATH": ":memory:"}, ("sqlite", "sqlite://", {"migrate": True})),
+            Case({name: "sqlite:///:memory:", "SQLITE_PATH": "./:memory:"}, f"{PREFIX}SQLITE_PATH contradicts"),
+            Case({name: "file:files/", "FILE_DIR": "./files"}, ("file", "file:files/", {})),
+            Case({name: "file:%00", "FILE_DIR": "files"}, f"{PREFIX}FILE_DIR contradicts"),
             # What contradicts it is an error that names the variable.
             Case(
                 {name: f"{MONGO}own", "MONGODB_DATABASE": "other"},
@@ -153,6 +166,13 @@ CASES = [
         )
     ),
     Case({"URL": PG, "URL_FILE": PG}, ("postgres", PG, DEFAULTS_OF_PG)),
+    # A mounted secret often ends with a line feed.
+    Case({"URL": f" {PG}\n"}, ("postgres", PG, DEFAULTS_OF_PG)),
+    Case({"URL": f"{PG}\n", "URL_FILE": PG, "POSTGRES_URL": f"{PG}\r\n"}, ("postgres", PG, DEFAULTS_OF_PG)),
+    Case({"BACKEND": "postgres", "POSTGRES_URL": f"{PG}\n"}, ("postgres", PG, DEFAULTS_OF_PG)),
+    Case({"BACKEND": "mongodb", "MONGODB_URL": f"\t{MONGO} \n"}, ("mongodb", MONGO, DEFAULTS_OF_MONGO)),
+    Case({"URL": "\n", "POSTGRES_URL": " "}, None, manager=IN_MEMORY),
+    Case({"URL_FILE": "\n"}, f"{PREFIX}URL_FILE: the file url must have a URL in it"),
     Case({"URL": PG, "URL_FILE": MONGO}, f"{PREFIX}URL_FILE contradicts {PREFIX}URL:"),
 ]
 
@@ -221,6 +241,21 @@ def test_a_manager_has_the_same_answer_or_stays_in_memory_and_warns(
         else:
             with warnings.catch_warnings(action="error"):
                 _matches(target(read_settings(), for_a_manager=True), case.manager or case.meant)
+
+
+def test_a_url_file_that_cannot_be_read_names_its_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(f"{PREFIX}URL_FILE", str(tmp_path / "missing"))
+    with pytest.raises(ConfigurationError, match=f"^{PREFIX}URL_FILE: the URL cannot be read from the file .*missing"):
+        target(read_settings())
+
+
+def test_a_link_to_the_same_file_is_no_contradiction(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    for path in ("memory.db", "link/memory.db"):
+        with _set(Case({"URL": "sqlite:///memory.db", "SQLITE_PATH": path}, None), monkeypatch, tmp_path):
+            found = target(read_settings())
+        assert found is not None
+        assert found.url == "sqlite:///memory.db"
 
 
 def test_it_is_known_where_a_manager_does_not_follow_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -5,16 +5,16 @@ docs/production.md has it as a table.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.settings import PREFIX, MemorySettings, variable, warn_the_caller
+from firefly_memory.settings import PREFIX, MemorySettings, naming, variable, warn_the_caller
 from firefly_memory.store_urls import Kind, database_in, directory_in, kind_of
 
 _NAMES = {
@@ -32,6 +32,8 @@ _BESIDE = {
 """The settings that a store of each kind has beside its name."""
 
 _ALL = {"url", "url_file", "backend", *_NAMES.values(), *(name for names in _BESIDE.values() for name in names)}
+
+_SQLITE_IN_MEMORY = ":memory:"
 
 _URL = re.compile(r"(?i:sqlite|file):|[A-Za-z][A-Za-z0-9+.-]+://")
 """What no path starts with, unless by mistake."""
@@ -183,17 +185,6 @@ def _options(kind: Kind, settings: MemorySettings, given: Given) -> dict[str, An
             return {}
 
 
-@contextmanager
-def naming(variable: str | None) -> Iterator[None]:
-    """What is refused came from this variable."""
-    try:
-        yield
-    except ConfigurationError as error:
-        if variable is None:
-            raise
-        raise ConfigurationError(f"{variable}: {error}") from None
-
-
 def _refuse_contradictions(found: Target, named_by: str, settings: MemorySettings) -> None:
     for name in _contradictions(found.url, found.kind, settings):
         raise ConfigurationError(
@@ -206,7 +197,7 @@ def _contradictions(url: str, kind: Kind, settings: MemorySettings) -> Iterator[
     if "backend" in settings.model_fields_set and settings.backend != kind:
         yield "backend"
     name = _NAMES.get(kind)
-    if name in settings.model_fields_set and _value(settings, name) not in ("", _name_in(url, kind)):
+    if name in settings.model_fields_set and not _is_the_same(_value(settings, name), _name_in(url, kind), kind):
         yield name
     database = database_in(url) if kind is Kind.MONGODB else None
     if database and "mongodb_database" in settings.model_fields_set and settings.mongodb_database != database:
@@ -217,7 +208,16 @@ def _name_in(url: str, kind: Kind) -> str:
     """The part of a URL that the setting for stores of its kind has."""
     if kind is Kind.FILE:
         return directory_in(url)
-    return unquote(url.partition(":///")[2]) if kind is Kind.SQLITE else url
+    return unquote(url.partition(":///")[2]) or _SQLITE_IN_MEMORY if kind is Kind.SQLITE else url
+
+
+def _is_the_same(value: str, named: str, kind: Kind) -> bool:
+    """Whether a setting, unless it is empty, means what the URL names. A path may be written in several ways."""
+    if value in ("", named):
+        return True
+    if kind not in (Kind.FILE, Kind.SQLITE) or _SQLITE_IN_MEMORY in (value, named) or "\0" in named:
+        return False
+    return os.path.realpath(value) == os.path.realpath(named)
 
 
 def _value(settings: MemorySettings, name: str) -> str:
