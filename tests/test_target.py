@@ -231,7 +231,7 @@ def test_a_manager_has_the_same_answer_or_stays_in_memory_and_warns(
 ) -> None:
     with _set(case, monkeypatch, tmp_path):
         if isinstance(case.manager, str):
-            with pytest.warns(UserWarning, match=f"kept in memory.*{case.manager} is not used.*{PREFIX}BACKEND"):
+            with pytest.warns(UserWarning, match=f"kept in memory.*{case.manager} (is|are) not used.*{PREFIX}BACKEND"):
                 found = target(read_settings(), for_a_manager=True)
             _matches(found, IN_MEMORY)
         elif isinstance(case.meant, str):
@@ -256,6 +256,32 @@ def test_a_link_to_the_same_file_is_no_contradiction(monkeypatch: pytest.MonkeyP
             found = target(read_settings())
         assert found is not None
         assert found.url == "sqlite:///memory.db"
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["SQLITE_PATH"], f"{PREFIX}SQLITE_PATH does not say which store is meant"),
+        (
+            ["SQLITE_PATH", "MONGODB_URL"],
+            f"{PREFIX}SQLITE_PATH and {PREFIX}MONGODB_URL do not say which store is meant",
+        ),
+        (
+            ["SQLITE_PATH", "POSTGRES_URL", "MONGODB_URL"],
+            f"{PREFIX}SQLITE_PATH, {PREFIX}POSTGRES_URL and {PREFIX}MONGODB_URL do not say which store is meant",
+        ),
+    ],
+    ids=str,
+)
+def test_one_variable_says_and_several_say(
+    names: list[str], words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with _set(Case({name: EVERYTHING[name] for name in names}, None), monkeypatch, tmp_path):
+        with pytest.raises(ConfigurationError) as caught:
+            target(read_settings())
+        assert str(caught.value) == f"set {PREFIX}BACKEND: without it {words}"
+        with pytest.warns(UserWarning, match=f"{PREFIX}{names[-1]} {'is' if len(names) == 1 else 'are'} not used"):
+            target(read_settings(), for_a_manager=True)
 
 
 def test_it_is_known_where_a_manager_does_not_follow_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

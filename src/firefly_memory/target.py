@@ -102,15 +102,16 @@ def target(settings: MemorySettings, given: Given = NOTHING, *, for_a_manager: b
     if for_a_manager:
         if named:
             warn_the_caller(
-                f"everything is kept in memory and ends with the process: {_listed(named)} is not used unless "
-                f"{PREFIX}BACKEND says so, as one of {', '.join(Kind)}"
+                f"everything is kept in memory and ends with the process: {_listed(named, 'is', 'are')} not used "
+                f"unless {PREFIX}BACKEND says so, as one of {', '.join(Kind)}"
             )
         return _by_backend(Kind.IN_MEMORY, settings, given)
     if len(named) == 1 and named[0] in _SERVERS:
         kind = next(kind for kind, name in _NAMES.items() if name == named[0])
         return replace(_by_backend(kind, settings, given), only_for_commands=True)
     if named:
-        raise ConfigurationError(f"set {PREFIX}BACKEND: without it {_listed(named)} does not say which store is meant")
+        names = _listed(named, "does", "do")
+        raise ConfigurationError(f"set {PREFIX}BACKEND: without it {names} not say which store is meant")
     return None
 
 
@@ -230,5 +231,7 @@ def _unused(settings: MemorySettings, used: set[str | None]) -> tuple[str, ...]:
     return tuple(variable(name) for name in sorted((settings.model_fields_set & _ALL) - used))
 
 
-def _listed(names: list[str]) -> str:
-    return " and ".join(variable(name) for name in names)
+def _listed(names: list[str], of_one: str, of_several: str) -> str:
+    """The variables and their verb."""
+    *others, last = [variable(name) for name in names]
+    return f"{', '.join(others)} and {last} {of_several}" if others else f"{last} {of_one}"
