@@ -206,7 +206,15 @@ def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
     assert without_password(url) == shown
 
 
-@pytest.mark.parametrize("url", ["postgresql://u:12/s3cret@h/d", "postgresql://u:1@s3c/ret@h/d"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:12/s3cret@h/d",
+        "postgresql://u:1@s3c/ret@h/d",
+        "postgresql://u:12/s3c?ret=x@h/d",
+        "postgresql://u:12?ret=x@h",
+    ],
+)
 def test_a_postgresql_url_that_can_be_read_in_two_ways_is_not_shown(url: str) -> None:
     assert str(postgresql_url(url)) == "postgresql://***"
 

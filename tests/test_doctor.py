@@ -148,6 +148,18 @@ def test_variables_that_have_no_say_are_listed(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("backend", ["postgres", "mongodb"])
+def test_a_server_that_a_manager_does_not_use_is_a_warning(backend: str, place: Place) -> None:
+    url = place.postgresql() if backend == "postgres" else place.mongodb()
+    settings = {f"FIREFLY_AGENTIC_MEMORY_{backend.upper()}_URL": url}
+    needed = f"FIREFLY_AGENTIC_MEMORY_BACKEND={backend}"
+    alone = doctor(cwd=place.directory, **settings)
+    warned = f"MemoryManager.from_config() keeps everything in memory unless {needed} is set -> set {needed}"
+    assert alone.of("warning")["settings"] == warned
+    used = doctor(cwd=place.directory, **settings, FIREFLY_AGENTIC_MEMORY_BACKEND=backend)
+    assert "settings" not in used.of("warning")
+
+
 def test_what_a_disk_may_have(tmp_path: Path) -> None:
     assert [finding.level for finding in free_space(tmp_path, 2**60)] == [Level.WARNING]
     assert all(finding.level is Level.OK for finding in [*file_system(tmp_path), *free_space(tmp_path, 0)])

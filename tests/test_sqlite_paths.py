@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +13,8 @@ from firefly_memory import (
     ConfigurationError,
     DatabaseConnectionError,
     MemoryEntry,
+    MemoryManager,
+    SchemaMismatchError,
     SQLiteStore,
     StoreClosedError,
     connect,
@@ -63,6 +66,41 @@ def test_a_url_is_no_path(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(ConfigurationError, match=r"use firefly_memory\.connect") as caught:
         SQLiteStore(url)
     assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["memory.db", "new/directory/memory.db"])
+def test_a_file_that_is_not_there_is_not_made_without_migrating(path: str, tmp_path: Path) -> None:
+    there = tmp_path / path
+    store = SQLiteStore(there, migrate=False)
+    with pytest.raises(SchemaMismatchError, match=f"there is no file {there}, .*run: firefly-memory db upgrade$"):
+        store.initialize_sync()
+    with pytest.raises(SchemaMismatchError, match="there is no file"):
+        store.load("n")
+    with pytest.raises(SchemaMismatchError, match="there is no file"):
+        asyncio.run(store.async_save("n", MemoryEntry()))
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(SchemaMismatchError, match="there is no file"):
+        SQLiteStore(there).initialize_sync(migrate=False)
+    assert list(tmp_path.iterdir()) == []
+    store.initialize_sync(migrate=True)
+    store.save("n", MemoryEntry())
+    assert store.count("n") == 1
+    store.close_sync()
+
+
+def test_a_manager_that_does_not_migrate_makes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_URL", f"sqlite:///{tmp_path}/new/memory.db")
+    monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_MIGRATE", "false")
+    with pytest.raises(SchemaMismatchError, match="there is no file"):
+        MemoryManager.from_config()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_database_in_memory_has_no_file_to_miss() -> None:
+    store = SQLiteStore(":memory:", migrate=False)
+    with pytest.raises(SchemaMismatchError, match="the schema is missing"):
+        store.load("n")
+    store.close_sync()
 
 
 def test_trouble_with_the_directory_names_the_operation_that_met_it(tmp_path: Path) -> None:

@@ -135,6 +135,19 @@ CASES = [
                 {name: f"{MONGO}own", "MONGODB_DATABASE": "own"},
                 ("mongodb", f"{MONGO}own", DEFAULTS_OF_MONGO | {"database": "own"}),
             ),
+            # One file or directory has many spellings.
+            Case(
+                {name: "sqlite:///memory.db", "SQLITE_PATH": "./memory.db"},
+                ("sqlite", "sqlite:///memory.db", {"migrate": True}),
+            ),
+            Case(
+                {name: "sqlite:////srv/memory.db", "SQLITE_PATH": "/srv//x/../memory.db"},
+                ("sqlite", "sqlite:////srv/memory.db", {"migrate": True}),
+            ),
+            Case({name: "sqlite://", "SQLITE_PATH": ":memory:"}, ("sqlite", "sqlite://", {"migrate": True})),
+            Case({name: "sqlite:///:memory:", "SQLITE_PATH": "./:memory:"}, f"{PREFIX}SQLITE_PATH contradicts"),
+            Case({name: "file:files/", "FILE_DIR": "./files"}, ("file", "file:files/", {})),
+            Case({name: "file:%00", "FILE_DIR": "files"}, f"{PREFIX}FILE_DIR contradicts"),
             # What contradicts it is an error that names the variable.
             Case(
                 {name: f"{MONGO}own", "MONGODB_DATABASE": "other"},
@@ -153,6 +166,13 @@ CASES = [
         )
     ),
     Case({"URL": PG, "URL_FILE": PG}, ("postgres", PG, DEFAULTS_OF_PG)),
+    # A mounted secret often ends with a line feed.
+    Case({"URL": f" {PG}\n"}, ("postgres", PG, DEFAULTS_OF_PG)),
+    Case({"URL": f"{PG}\n", "URL_FILE": PG, "POSTGRES_URL": f"{PG}\r\n"}, ("postgres", PG, DEFAULTS_OF_PG)),
+    Case({"BACKEND": "postgres", "POSTGRES_URL": f"{PG}\n"}, ("postgres", PG, DEFAULTS_OF_PG)),
+    Case({"BACKEND": "mongodb", "MONGODB_URL": f"\t{MONGO} \n"}, ("mongodb", MONGO, DEFAULTS_OF_MONGO)),
+    Case({"URL": "\n", "POSTGRES_URL": " "}, None, manager=IN_MEMORY),
+    Case({"URL_FILE": "\n"}, f"{PREFIX}URL_FILE: the file url must have a URL in it"),
     Case({"URL": PG, "URL_FILE": MONGO}, f"{PREFIX}URL_FILE contradicts {PREFIX}URL:"),
 ]
 
@@ -211,7 +231,7 @@ def test_a_manager_has_the_same_answer_or_stays_in_memory_and_warns(
 ) -> None:
     with _set(case, monkeypatch, tmp_path):
         if isinstance(case.manager, str):
-            with pytest.warns(UserWarning, match=f"kept in memory.*{case.manager} is not used.*{PREFIX}BACKEND"):
+            with pytest.warns(UserWarning, match=f"kept in memory.*{case.manager} (is|are) not used.*{PREFIX}BACKEND"):
                 found = target(read_settings(), for_a_manager=True)
             _matches(found, IN_MEMORY)
         elif isinstance(case.meant, str):
@@ -221,6 +241,61 @@ def test_a_manager_has_the_same_answer_or_stays_in_memory_and_warns(
         else:
             with warnings.catch_warnings(action="error"):
                 _matches(target(read_settings(), for_a_manager=True), case.manager or case.meant)
+
+
+def test_a_url_file_that_cannot_be_read_names_its_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(f"{PREFIX}URL_FILE", str(tmp_path / "missing"))
+    with pytest.raises(ConfigurationError, match=f"^{PREFIX}URL_FILE: the URL cannot be read from the file .*missing"):
+        target(read_settings())
+
+
+def test_a_link_to_the_same_file_is_no_contradiction(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    for path in ("memory.db", "link/memory.db"):
+        with _set(Case({"URL": "sqlite:///memory.db", "SQLITE_PATH": path}, None), monkeypatch, tmp_path):
+            found = target(read_settings())
+        assert found is not None
+        assert found.url == "sqlite:///memory.db"
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["SQLITE_PATH"], f"{PREFIX}SQLITE_PATH does not say which store is meant"),
+        (
+            ["SQLITE_PATH", "MONGODB_URL"],
+            f"{PREFIX}SQLITE_PATH and {PREFIX}MONGODB_URL do not say which store is meant",
+        ),
+        (
+            ["SQLITE_PATH", "POSTGRES_URL", "MONGODB_URL"],
+            f"{PREFIX}SQLITE_PATH, {PREFIX}POSTGRES_URL and {PREFIX}MONGODB_URL do not say which store is meant",
+        ),
+    ],
+    ids=str,
+)
+def test_one_variable_says_and_several_say(
+    names: list[str], words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with _set(Case({name: EVERYTHING[name] for name in names}, None), monkeypatch, tmp_path):
+        with pytest.raises(ConfigurationError) as caught:
+            target(read_settings())
+        assert str(caught.value) == f"set {PREFIX}BACKEND: without it {words}"
+        with pytest.warns(UserWarning, match=f"{PREFIX}{names[-1]} {'is' if len(names) == 1 else 'are'} not used"):
+            target(read_settings(), for_a_manager=True)
+
+
+def test_it_is_known_where_a_manager_does_not_follow_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def only_for_commands(case: Case) -> bool:
+        with _set(case, monkeypatch, tmp_path):
+            found = target(read_settings(), case.given)
+        assert found is not None
+        return found.only_for_commands
+
+    assert only_for_commands(Case({"POSTGRES_URL": PG}, None))
+    assert only_for_commands(Case({"MONGODB_URL": MONGO, "FILE_DIR": "files"}, None))
+    assert not only_for_commands(Case({"POSTGRES_URL": PG, "BACKEND": "postgres"}, None))
+    assert not only_for_commands(Case({"POSTGRES_URL": PG, "URL": PG}, None))
+    assert not only_for_commands(Case({"POSTGRES_URL": PG}, None, given=Given(PG)))
 
 
 def test_what_is_set_and_not_used_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

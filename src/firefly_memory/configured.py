@@ -9,10 +9,10 @@ from typing import Any
 
 from firefly_memory.by_url import connect
 from firefly_memory.errors import DatabaseConnectionError
-from firefly_memory.settings import MemorySettings
+from firefly_memory.settings import MemorySettings, naming
 from firefly_memory.store_urls import Kind
 from firefly_memory.stores.base import EntryStore
-from firefly_memory.target import Target, naming, target
+from firefly_memory.target import Target, target
 
 
 def configured_store(settings: MemorySettings) -> EntryStore:

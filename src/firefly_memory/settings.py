@@ -6,12 +6,13 @@ import inspect
 import os
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 from dotenv import dotenv_values
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from pydantic_settings.sources import DotEnvSettingsSource, EnvSettingsSource
 
@@ -57,13 +58,20 @@ class MemorySettings(BaseSettings):
     mongodb_pool_size: int = Field(10, ge=1)
     migrate: bool = True
 
+    @field_validator("url", "postgres_url", "mongodb_url", mode="before")
+    @classmethod
+    def _stripped(cls, url: Any) -> Any:
+        """A URL that came from a file may have a line feed after it."""
+        return url.strip() or None if isinstance(url, str) else url
+
     @property
     def store_url(self) -> str | None:
         """``url``, or what is in ``url_file``; ``ConfigurationError`` if both are set and differ."""
         url = None if self.url is None else self.url.get_secret_value()
         if self.url_file is None:
             return url
-        in_file = read_url_file(self.url_file)
+        with naming(variable("url_file")):
+            in_file = read_url_file(self.url_file)
         if url not in (None, in_file):
             raise ConfigurationError(
                 f"{variable('url_file')} contradicts {variable('url')}: unset one of them, or let both say the same"
@@ -117,6 +125,17 @@ def read_url_file(path: Path) -> str:
     if not url or len(url.split()) > 1:
         raise ConfigurationError(f"the file {path} must have a URL in it, and nothing else")
     return url
+
+
+@contextmanager
+def naming(variable: str | None) -> Iterator[None]:
+    """What is refused came from this variable."""
+    try:
+        yield
+    except ConfigurationError as error:
+        if variable is None:
+            raise
+        raise ConfigurationError(f"{variable}: {error}") from None
 
 
 def read_settings() -> MemorySettings:

@@ -45,6 +45,9 @@ _SCHEMES = {
     "mongodb": Kind.MONGODB,
 }
 
+NOTHING_SHOWN = "{}://***"
+"""How a URL is shown that can be read in two ways, after its scheme."""
+
 _SERVER = re.compile(r"(?:\[[^\]]*\]|[^:\[\]]*)(?::[0-9]*)?")
 
 _SECRET = re.compile("password|passwd|passphrase|token|properties|secret|scram_", re.IGNORECASE)
@@ -87,7 +90,7 @@ def without_password(url: str) -> str:
     before, mark, query = rest.removeprefix("//").partition("?")
     shown, parameters = _credentials_masked(before), [_parameter_masked(each) for each in query.split("&")]
     if not rest.startswith("//") or shown is None or None in parameters:
-        return f"{scheme}://***" if colon else "***"
+        return NOTHING_SHOWN.format(scheme) if colon else "***"
     return f"{scheme}://{shown}{mark}{'&'.join(filter(None, parameters))}"
 
 

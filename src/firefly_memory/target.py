@@ -5,16 +5,16 @@ docs/production.md has it as a table.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.settings import PREFIX, MemorySettings, variable, warn_the_caller
+from firefly_memory.settings import PREFIX, MemorySettings, naming, variable, warn_the_caller
 from firefly_memory.store_urls import Kind, database_in, directory_in, kind_of
 
 _NAMES = {
@@ -32,6 +32,8 @@ _BESIDE = {
 """The settings that a store of each kind has beside its name."""
 
 _ALL = {"url", "url_file", "backend", *_NAMES.values(), *(name for names in _BESIDE.values() for name in names)}
+
+_SQLITE_IN_MEMORY = ":memory:"
 
 _URL = re.compile(r"(?i:sqlite|file):|[A-Za-z][A-Za-z0-9+.-]+://")
 """What no path starts with, unless by mistake."""
@@ -72,6 +74,8 @@ class Target:
     """The variable that names it, or ``None`` where a command line does."""
     unused: tuple[str, ...] = ()
     """Variables that are set, name or describe a store, and have no say in this one."""
+    only_for_commands: bool = False
+    """Whether a manager's store is in memory all the same: no more is set than the URL of this server."""
 
 
 NOTHING = Given()
@@ -98,15 +102,16 @@ def target(settings: MemorySettings, given: Given = NOTHING, *, for_a_manager: b
     if for_a_manager:
         if named:
             warn_the_caller(
-                f"everything is kept in memory and ends with the process: {_listed(named)} is not used unless "
-                f"{PREFIX}BACKEND says so, as one of {', '.join(Kind)}"
+                f"everything is kept in memory and ends with the process: {_listed(named, 'is', 'are')} not used "
+                f"unless {PREFIX}BACKEND says so, as one of {', '.join(Kind)}"
             )
         return _by_backend(Kind.IN_MEMORY, settings, given)
     if len(named) == 1 and named[0] in _SERVERS:
         kind = next(kind for kind, name in _NAMES.items() if name == named[0])
-        return _by_backend(kind, settings, given)
+        return replace(_by_backend(kind, settings, given), only_for_commands=True)
     if named:
-        raise ConfigurationError(f"set {PREFIX}BACKEND: without it {_listed(named)} does not say which store is meant")
+        names = _listed(named, "does", "do")
+        raise ConfigurationError(f"set {PREFIX}BACKEND: without it {names} not say which store is meant")
     return None
 
 
@@ -181,17 +186,6 @@ def _options(kind: Kind, settings: MemorySettings, given: Given) -> dict[str, An
             return {}
 
 
-@contextmanager
-def naming(variable: str | None) -> Iterator[None]:
-    """What is refused came from this variable."""
-    try:
-        yield
-    except ConfigurationError as error:
-        if variable is None:
-            raise
-        raise ConfigurationError(f"{variable}: {error}") from None
-
-
 def _refuse_contradictions(found: Target, named_by: str, settings: MemorySettings) -> None:
     for name in _contradictions(found.url, found.kind, settings):
         raise ConfigurationError(
@@ -204,7 +198,7 @@ def _contradictions(url: str, kind: Kind, settings: MemorySettings) -> Iterator[
     if "backend" in settings.model_fields_set and settings.backend != kind:
         yield "backend"
     name = _NAMES.get(kind)
-    if name in settings.model_fields_set and _value(settings, name) not in ("", _name_in(url, kind)):
+    if name in settings.model_fields_set and not _is_the_same(_value(settings, name), _name_in(url, kind), kind):
         yield name
     database = database_in(url) if kind is Kind.MONGODB else None
     if database and "mongodb_database" in settings.model_fields_set and settings.mongodb_database != database:
@@ -215,7 +209,16 @@ def _name_in(url: str, kind: Kind) -> str:
     """The part of a URL that the setting for stores of its kind has."""
     if kind is Kind.FILE:
         return directory_in(url)
-    return unquote(url.partition(":///")[2]) if kind is Kind.SQLITE else url
+    return unquote(url.partition(":///")[2]) or _SQLITE_IN_MEMORY if kind is Kind.SQLITE else url
+
+
+def _is_the_same(value: str, named: str, kind: Kind) -> bool:
+    """Whether a setting, unless it is empty, means what the URL names. A path may be written in several ways."""
+    if value in ("", named):
+        return True
+    if kind not in (Kind.FILE, Kind.SQLITE) or _SQLITE_IN_MEMORY in (value, named) or "\0" in named:
+        return False
+    return os.path.realpath(value) == os.path.realpath(named)
 
 
 def _value(settings: MemorySettings, name: str) -> str:
@@ -228,5 +231,7 @@ def _unused(settings: MemorySettings, used: set[str | None]) -> tuple[str, ...]:
     return tuple(variable(name) for name in sorted((settings.model_fields_set & _ALL) - used))
 
 
-def _listed(names: list[str]) -> str:
-    return " and ".join(variable(name) for name in names)
+def _listed(names: list[str], of_one: str, of_several: str) -> str:
+    """The variables and their verb."""
+    *others, last = [variable(name) for name in names]
+    return f"{', '.join(others)} and {last} {of_several}" if others else f"{last} {of_one}"

@@ -13,6 +13,7 @@ from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import show
 from firefly_memory.cli.target import add_target, advised, target_of
 from firefly_memory.options import seconds
+from firefly_memory.settings import PREFIX
 from firefly_memory.store_urls import Kind, directory_in
 from firefly_memory.stores.findings import Finding, Level, ok, warning
 from firefly_memory.stores.mongodb import require_driver
@@ -36,7 +37,7 @@ def add_to(commands: Any) -> None:
 def _doctor(arguments: argparse.Namespace) -> int:
     seconds("--timeout", arguments.timeout)
     found = target_of(arguments)
-    findings = [*_examined(found, arguments.timeout), *_unused(found)]
+    findings = [*_examined(found, arguments.timeout), *_settings(found)]
     counts = Counter(finding.level for finding in findings)
     numbers = {level.value: counts[level] for level in Level}
     findings = [replace(each, do=advised(each.do, arguments)) for each in findings]
@@ -73,7 +74,11 @@ def _examined(store: Target, timeout: float) -> Iterator[Finding]:
             return iter([warning("store", "it is in memory and ends with the process", "use another one to keep it")])
 
 
-def _unused(store: Target) -> Iterator[Finding]:
+def _settings(store: Target) -> Iterator[Finding]:
+    if store.only_for_commands:
+        needed = f"{PREFIX}BACKEND={store.kind}"
+        found = f"MemoryManager.from_config() keeps everything in memory unless {needed} is set"
+        yield warning("settings", found, f"set {needed}")
     if store.unused:
         yield ok("settings", f"the store is {store.kind.in_words}, so these are not used: {', '.join(store.unused)}")
 

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.settings import naming
 from firefly_memory.store_urls import Kind, directory_in
-from firefly_memory.target import Target, naming
+from firefly_memory.target import Target
 
 _SQLITE = b"SQLite format 3\0"
 _BESIDE = ("", "-wal", "-shm", "-journal")

@@ -82,9 +82,12 @@ class Database(ForkAware, ABC):
             return self._pool
 
     def check_schema(self, pool: Pool[Any], migrate: bool | None) -> None:
-        wanted = self._migrate if migrate is None else migrate
-        ensure_schema(pool.engine, self.place, migrate=wanted, timeout=self.timeout)
+        ensure_schema(pool.engine, self.place, migrate=self.migrates(migrate), timeout=self.timeout)
         self.schema_is_current = True
+
+    def migrates(self, asked: bool | None) -> bool:
+        """Whether the schema is brought up to date, where a call may ask for it or against it."""
+        return self._migrate if asked is None else asked
 
     def close(self) -> None:
         self.close_blocking()

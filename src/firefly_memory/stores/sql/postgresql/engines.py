@@ -43,7 +43,7 @@ def blocking_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float, prepa
     Statements that are ``prepared`` once for each connection are fast, but get lost where a pooler hands connections
     of the server from one transaction to the next.
     """
-    psycopg = _driver("psycopg", "a PostgreSQL store's blocking methods")
+    psycopg = _driver("psycopg", "calling a blocking method of a PostgreSQL store")
     open_one = _psycopg_connect(psycopg, psycopg.Connection, url, timeout, prepared)
     connect = _when_there_is_room(_with_settings(open_one, url, timeout), timeout, sleep, lambda: engine)
     engine = create_engine(
@@ -64,7 +64,7 @@ def suspending_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float, pre
         open_one = _psycopg_connect(psycopg, psycopg.AsyncConnection, url, timeout, prepared)
         connect = _with_settings(open_one, url, timeout)
         return _suspending("psycopg_async", connect, {}, pool_size, timeout, use_native_hstore=False)
-    asyncpg = _driver("asyncpg", "a PostgreSQL store's asynchronous methods")
+    asyncpg = _driver("asyncpg", "calling an asynchronous method of a PostgreSQL store")
     arguments = url.for_asyncpg()
     name = {"application_name": url.parameters.get("application_name", APPLICATION_NAME)}
     unprepared = {} if prepared else {"statement_cache_size": 0}  # then they have no name and last for one use

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, unquote, urlencode
 from sqlalchemy import URL
 
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.store_urls import NOTHING_SHOWN, without_password
 
 _SCHEMES = {
     "postgres": None,
@@ -65,6 +66,8 @@ class PostgreSQLUrl:
     parameters: dict[str, str]
     driver: str | None
     """The driver that the URL names, if it names one."""
+    is_ambiguous: bool = False
+    """Whether somebody may have meant another URL: one with a bare ``/``, ``?`` or ``@`` in its password."""
 
     @property
     def only_libpq_understands(self) -> set[str]:
@@ -102,8 +105,8 @@ class PostgreSQLUrl:
 
     def __repr__(self) -> str:
         shown = self.parameters
-        if "@" in shown.get("dbname", ""):  # then all before it may be a part of a password with a bare "/"
-            return "postgresql://***"
+        if self.is_ambiguous:  # what looks like the port, or the database, may be a part of the password
+            return NOTHING_SHOWN.format("postgresql")
         user = f"{shown['user']}{':***' if 'password' in shown else ''}@" if "user" in shown else ""
         hosts, ports = shown.get("host", "").split(","), shown.get("port", "").split(",")
         if len(ports) == 1:
@@ -142,7 +145,8 @@ def postgresql_url(url: str | URL) -> PostgreSQLUrl:
         raise ConfigurationError("the part of the PostgreSQL URL after '?' is not name=value&name=value") from None
     _add_query(parameters, query)
     _check(parameters)
-    return PostgreSQLUrl(parameters, _SCHEMES[scheme])
+    is_ambiguous = without_password(url) == NOTHING_SHOWN.format(found["scheme"])
+    return PostgreSQLUrl(parameters, _SCHEMES[scheme], is_ambiguous)
 
 
 def _check(parameters: dict[str, str]) -> None:

@@ -141,9 +141,12 @@ class SQLiteDatabase(Database):
     def _prepared(self, operation: str, migrate: bool | None) -> Pool[Any]:
         self.check_open(operation)
         if self.path != IN_MEMORY:
-            directory = Path(self.path).parent
-            with file_errors_translated(operation, directory):
-                make_directory(directory)
+            file = Path(self.path)
+            with file_errors_translated(operation, file.parent):
+                if self.migrates(migrate):
+                    make_directory(file.parent)
+                elif not file.exists():
+                    raise Place(self.path).is_missing(operation)
         return super()._prepared(operation, migrate)
 
     def before_fork(self) -> None:

@@ -26,12 +26,12 @@ _URL = re.compile("(?i:sqlite):|[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 class SQLiteStore(SQLStore):
-    """Entries in an SQLite file, which is created with its directories when it is first used.
+    """Entries in an SQLite file, which is made with its directories when it is first used.
 
     A relative path counts from where the process is when the store is made. ``timeout`` is how long a call waits for
     other writers and for a free connection, in seconds. ``synchronous`` is SQLite's own: with ``"FULL"`` what was
     acknowledged survives a power failure, with ``"NORMAL"`` it survives a crash of the process only, and saving is
-    faster. ``migrate=False`` checks the schema instead of bringing it up to date.
+    faster. ``migrate=False`` checks the schema instead of bringing it up to date, and makes no file.
     ``engine`` is an ``Engine`` or ``AsyncEngine`` of your own, in place of ``path``: it stays yours.
     """
 
