@@ -183,6 +183,44 @@ def test_what_goes_wrong_is_one_line_and_a_code(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty"], "nothing is made"
 
 
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-inf", "-1", "0", "soon", ""])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["upgrade", "--timeout"],
+        ["upgrade", "--lock-timeout"],
+        ["downgrade", "base", "--yes", "--timeout"],
+        ["downgrade", "base", "--yes", "--lock-timeout"],
+        ["current", "--timeout"],
+        ["check", "--timeout"],
+        ["stamp", "head", "--timeout"],
+        ["import-legacy", "--from", "sqlite:///old.db", "--timeout"],
+    ],
+    ids=" ".join,
+)
+def test_a_time_out_is_a_finite_number_above_0(
+    arguments: list[str], seconds: str, anywhere: Db, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert anywhere(*arguments[:-1], f"{arguments[-1]}={seconds}", "--url", "sqlite:///a.db") == Exit.USAGE
+    assert f"argument {arguments[-1]}: must be a number of seconds above 0" in anywhere.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-1"])
+def test_a_time_out_of_doctor_is_checked_in_the_same_way(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["doctor", "--url", "memory:", f"--timeout={seconds}"])
+    assert ended.value.code == Exit.USAGE
+    assert "must be a number of seconds above 0" in capsys.readouterr().err
+
+
+def test_a_long_time_out_is_no_trouble(url: str, anywhere: Db) -> None:
+    for seconds in ("1e7", "1e300"):
+        for action in (["upgrade", "--lock-timeout", seconds], ["check"], ["downgrade", "base", "--yes"]):
+            assert anywhere(*action, "--url", url, "--timeout", seconds) == Exit.DONE, anywhere.err
+
+
 def test_a_server_that_refuses_the_login_or_hangs(anywhere: Db) -> None:
     server = EmbeddedPostgreSQL(password=SECRET)
     server.start()

@@ -13,6 +13,7 @@ from firefly_memory.cli.consent import ask_for_consent, in_words
 from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import show
 from firefly_memory.cli.target import add_target, advised, target_if_any, target_of
+from firefly_memory.cli.values import a_time_out
 from firefly_memory.configured import store_of
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.settings import read_settings
@@ -83,7 +84,11 @@ def _action(
     action.add_argument("--json", action="store_true", help="print a JSON object")
     if database:
         action.add_argument(
-            "--timeout", type=float, default=60.0, metavar="SECONDS", help="for the server and other migrators (60)"
+            "--timeout",
+            type=a_time_out,
+            default=60.0,
+            metavar="SECONDS",
+            help="for the server and other migrators (60)",
         )
     action.set_defaults(run=run)
     return action
@@ -92,7 +97,7 @@ def _action(
 def _add_waiting(action: argparse.ArgumentParser) -> None:
     action.add_argument(
         "--lock-timeout",
-        type=float,
+        type=a_time_out,
         default=5.0,
         metavar="SECONDS",
         help="how long a statement waits for a table that a transaction holds, before all gives up (5)",

@@ -168,7 +168,7 @@ def migrating(
     with _rolled_back_on_error(connection):
         try:
             if connection.dialect.name == "postgresql":
-                milliseconds = str(max(1, round(lock_timeout * 1000)))
+                milliseconds = str(min(max(1, round(lock_timeout * 1000)), 2**31 - 1))  # as PostgreSQL takes it
                 connection.execute(select(func.set_config("lock_timeout", milliseconds, true())))
             yield
             connection.exec_driver_sql("COMMIT")
