@@ -130,9 +130,38 @@ def test_a_table_made_by_hand_is_adopted_by_a_stamp(db: Db, url: str) -> None:
     db("upgrade")
     db("stamp", "base")
     assert db("upgrade") == Exit.FAILED
-    assert "firefly-memory db stamp 0001 --url " in db.err
+    assert "memory_entries is there already, but no revision is recorded" in db.err
+    assert f"firefly-memory db stamp {HEAD} --url " in db.err
+    assert f"firefly-memory db check --url {url}" in db.err.replace("'", "")
     assert db("stamp", HEAD) == Exit.DONE
     assert db("check") == Exit.DONE
+
+
+@pytest.mark.parametrize(
+    ("there", "recorded"), [("0003", "0002"), ("0003", "0001"), ("0002", "0001"), ("0001", "base")]
+)
+def test_a_revision_that_is_recorded_wrongly_is_named_with_the_one_to_record(there: str, recorded: str, db: Db) -> None:
+    db("upgrade", there)
+    db("stamp", recorded)
+    assert db("upgrade") == Exit.FAILED
+    assert ("no revision is recorded" if recorded == "base" else f"the recorded revision is {recorded}") in db.err
+    (first,) = {"0002": ["memory_dialogues"], "0001": ["memory_conversations"], "base": ["memory_entries"]}[recorded]
+    assert f"the table {first} is there already" in db.err
+    assert f"firefly-memory db stamp {there} --url" in db.err
+    assert db("stamp", there) == Exit.DONE
+    assert db("upgrade") == Exit.DONE
+    assert db("check") == Exit.DONE
+
+
+def test_no_stamp_is_advised_that_would_change_nothing(db: Db, url: str) -> None:
+    db("upgrade")
+    place = "" if url.startswith("sqlite") else "firefly_memory."
+    execute(url, f"DROP TABLE {place}memory_dialogue_entries")
+    db("stamp", "0002")
+    assert db("upgrade") == Exit.FAILED
+    assert "the table memory_dialogues is there already, but the recorded revision is 0002" in db.err
+    assert "stamp" not in db.err
+    assert "restore a backup" in db.err
 
 
 def test_the_history_has_a_line_for_each_revision(anywhere: Db) -> None:
