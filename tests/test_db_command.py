@@ -369,13 +369,20 @@ def test_indexes_of_mongodb_are_made_and_checked_where_the_store_is(
         url = place.mongodb().replace("mongodb", "MONGODB") if by == "capitals" else place.mongodb()
         given = ["--url", url, "--database", name, "--collection", "memories"]
     assert anywhere("check", *given) == Exit.BEHIND
+    assert anywhere("current", *given) == Exit.BEHIND
+    assert "indexes are missing; run `firefly-memory db upgrade" in anywhere.out
+    for action in ("check", "current"):
+        found = anywhere.json(action, *given)
+        assert (found["state"], found["revision"], found["head"], found["pending"]) == ("behind", None, None, [])
     assert set(client.list_database_names()) == before, "looking makes nothing"
     assert anywhere("upgrade", *given) == Exit.DONE
-    assert anywhere("check", *given) == Exit.DONE
+    for action in ("check", "current"):
+        assert anywhere(action, *given) == Exit.DONE
+        assert anywhere.json(action, *given)["state"] == "current"
     assert set(client.list_database_names()) - before == {name}
     assert "entry_id_1" in client[name].memories.index_information()
-    for action in (["downgrade", "base"], ["grants", "role"], ["sql"]):
-        assert anywhere(*action, *given) == Exit.USAGE
+    for refused in (["downgrade", "base"], ["grants", "role"], ["sql"]):
+        assert anywhere(*refused, *given) == Exit.USAGE
         assert "MongoDB" in anywhere.err
 
 

@@ -108,7 +108,9 @@ def _add_waiting(action: argparse.ArgumentParser) -> None:
 def _administration(arguments: argparse.Namespace, *, reading: bool = False) -> Iterator[Administration]:
     found = target_of(arguments)
     if found.kind is Kind.MONGODB:
-        raise ConfigurationError("MongoDB has no revisions; `upgrade` makes its indexes, `check` looks for them")
+        raise ConfigurationError(
+            "MongoDB has no revisions; `upgrade` makes its indexes, `current` and `check` look for them"
+        )
     if _has_no_schema(found):
         raise ConfigurationError(_no_schema(found))
     from firefly_memory.stores.sql.administration import Administration
@@ -165,7 +167,10 @@ def _downgrade(arguments: argparse.Namespace) -> int:
 
 
 def _current(arguments: argparse.Namespace) -> int:
-    if _has_no_schema(target_of(arguments)):
+    found = target_of(arguments)
+    if found.kind is Kind.MONGODB:
+        return _current_indexes(arguments)
+    if _has_no_schema(found):
         return _nothing_to_compare(arguments)
     with _administration(arguments, reading=True) as database:
         status = database.status()
@@ -256,21 +261,40 @@ def _make_indexes(arguments: argparse.Namespace) -> int:
 
 
 def _check_indexes(arguments: argparse.Namespace) -> int:
+    found = _index_differences(arguments)
+    is_behind = bool(found) and all(each.found == MISSING for each in found)
+    lines = _differences_in_words(found) or ["every index is as it should be"]
+    if is_behind:
+        lines.append(advised("run `firefly-memory db upgrade` to make them", arguments))
+    show(arguments, {**_of_indexes(found), "differences": _differences_as_json(found)}, lines)
+    return Exit.BEHIND if is_behind else Exit.DRIFT if found else Exit.DONE
+
+
+def _current_indexes(arguments: argparse.Namespace) -> int:
+    found = _index_differences(arguments)
+    state = _of_indexes(found)
+    is_behind = state["state"] == "behind"
+    missing = advised("indexes are missing; run `firefly-memory db upgrade` to make them", arguments)
+    show(arguments, state, [missing if is_behind else "every index is there"])
+    return Exit.BEHIND if is_behind else Exit.DONE
+
+
+def _index_differences(arguments: argparse.Namespace) -> list[Difference]:
     store = store_of(target_of(arguments), timeout=arguments.timeout, migrate=False)  # or its driver is not installed
     from firefly_memory.stores.mongodb.examination import index_differences
     from firefly_memory.stores.mongodb.store import MongoDBStore
 
     assert isinstance(store, MongoDBStore)
     try:
-        found = index_differences(store)
+        return index_differences(store)
     finally:
         store.close_sync()
-    is_behind = bool(found) and all(each.found == MISSING for each in found)
-    lines = _differences_in_words(found) or ["every index is as it should be"]
-    if is_behind:
-        lines.append(advised("run `firefly-memory db upgrade` to make them", arguments))
-    show(arguments, {"differences": _differences_as_json(found)}, lines)
-    return Exit.BEHIND if is_behind else Exit.DRIFT if found else Exit.DONE
+
+
+def _of_indexes(found: list[Difference]) -> dict[str, Any]:
+    """As :func:`_as_json` says it of a schema."""
+    is_behind = any(each.found == MISSING for each in found)
+    return {"revision": None, "head": None, "state": "behind" if is_behind else "current", "pending": []}
 
 
 def _differences_in_words(found: list[Difference]) -> list[str]:
