@@ -356,6 +356,30 @@ def test_what_goes_wrong_is_one_line_and_a_code(arguments: list[str], code: int,
     assert set(tmp_path.iterdir()) <= before | {tmp_path / f"a.db{end}" for end in ("", "-wal", "-shm")}
 
 
+@pytest.mark.parametrize("url", ["file:new", "sqlite:///new.db", "sqlite:///new/new.db"])
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("missing.jsonl", "missing.jsonl: No such file"),
+        ("empty.jsonl", "the archive after line 0 is damaged (it ends too early"),
+        ("other.jsonl", "line 1 of the archive is damaged"),
+        ("latin.jsonl", "the archive after line 0 is damaged (it is not UTF-8"),
+        (".", "Is a directory"),
+    ],
+)
+def test_what_is_no_archive_makes_no_store(
+    url: str, name: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.jsonl").touch()
+    (tmp_path / "other.jsonl").write_text('{"format": "another"}\n')
+    (tmp_path / "latin.jsonl").write_bytes(b'{"format": "\xe9"}\n')
+    before = set(tmp_path.iterdir())
+    assert main(["import", "--url", url, name]) == Exit.FAILED
+    assert words in capsys.readouterr().err
+    assert set(tmp_path.iterdir()) == before
+
+
 def test_the_help_says_what_a_command_does(tmp_path: Path) -> None:
     assert "export" in run("--help", cwd=tmp_path).stdout
     assert "sqlite:///memory.db" in run("export", "--help", cwd=tmp_path).stdout

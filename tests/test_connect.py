@@ -230,3 +230,12 @@ def test_an_engine_of_the_caller_is_shown_without_its_secrets(url: str) -> None:
 
 def test_connect_is_a_public_name() -> None:
     assert firefly_memory.connect is connect
+
+
+@pytest.mark.parametrize(
+    "timeout", [0, -1, float("nan"), float("inf"), 10**400, True, "1", None], ids=lambda it: repr(it)[:8]
+)
+@pytest.mark.parametrize("url", ["sqlite:///x.db", "postgresql://h/x", "mongodb://h/", "file:x"])
+def test_a_time_out_of_a_store_is_a_finite_number_above_0(url: str, timeout: Any) -> None:
+    with pytest.raises(ConfigurationError, match="must be a number of seconds above 0"):
+        connect(url, timeout=timeout)

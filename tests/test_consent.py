@@ -10,6 +10,7 @@ from firefly_memory import ConversationMemory, MemoryEntry, connect
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
 from firefly_memory.schema import REVISIONS, metadata
+from firefly_memory.stores.sql.postgresql.urls import postgresql_url
 from tests.commands import answered_on_a_terminal
 from tests.databases import execute
 
@@ -30,6 +31,13 @@ def name_of(url: str) -> str:
     return url.rpartition("/")[2].partition("?")[0]
 
 
+def where(url: str) -> str:
+    """As it is said to people, without a password."""
+    if url.startswith("sqlite"):
+        return f"which is {url.removeprefix('sqlite:///')}"
+    return f"which is {postgresql_url(url)}, schema firefly_memory"
+
+
 def is_untouched(url: str) -> bool:
     with connect(url, migrate=False) as store:
         return store.count("n") == 1 and len(ConversationMemory(store=store).get_turns("chat")) == 2
@@ -46,6 +54,7 @@ def test_without_a_terminal_and_without_yes_nothing_is_changed(
     assert "memory_turns with 2 rows" in said.err
     assert ("memory_entries with 1 row" in said.err) == (revision == "base")
     assert "--yes" in said.err
+    assert where(used).removeprefix("which is ") in said.err
     assert is_untouched(used)
 
 
@@ -54,7 +63,8 @@ def test_a_dry_run_says_what_goes(used: str, capsys: pytest.CaptureFixture[str])
         assert main(["db", "downgrade", "base", "--dry-run", *options, "--url", used]) == Exit.DONE
         lines = capsys.readouterr().out.splitlines()
         assert lines[0] == f"would undo {', '.join(reversed(REVISIONS))} in {name_of(used)}"
-        assert sorted(line.split()[2] for line in lines[1:]) == TABLES
+        assert lines[1] == where(used)
+        assert sorted(line.split()[2] for line in lines[2:]) == TABLES
         assert "would drop memory_turns with 2 rows" in lines
     assert main(["db", "downgrade", "0001", "--dry-run", "--json", "--url", used]) == Exit.DONE
     found = json.loads(capsys.readouterr().out)
@@ -72,6 +82,7 @@ def test_at_a_terminal_the_name_of_the_database_is_asked_for(used: str) -> None:
         code, shown = answered_on_a_terminal(answer, *command)
         assert code == Exit.USAGE, shown
         assert "would drop memory_turns with 2 rows" in shown
+        assert where(used) in shown
         assert "nothing was changed: that is not the name of the database" in shown
         assert is_untouched(used)
     code, shown = answered_on_a_terminal(name_of(used).encode() + b"\n", *command)

@@ -130,9 +130,38 @@ def test_a_table_made_by_hand_is_adopted_by_a_stamp(db: Db, url: str) -> None:
     db("upgrade")
     db("stamp", "base")
     assert db("upgrade") == Exit.FAILED
-    assert "firefly-memory db stamp 0001 --url " in db.err
+    assert "memory_entries is there already, but no revision is recorded" in db.err
+    assert f"firefly-memory db stamp {HEAD} --url " in db.err
+    assert f"firefly-memory db check --url {url}" in db.err.replace("'", "")
     assert db("stamp", HEAD) == Exit.DONE
     assert db("check") == Exit.DONE
+
+
+@pytest.mark.parametrize(
+    ("there", "recorded"), [("0003", "0002"), ("0003", "0001"), ("0002", "0001"), ("0001", "base")]
+)
+def test_a_revision_that_is_recorded_wrongly_is_named_with_the_one_to_record(there: str, recorded: str, db: Db) -> None:
+    db("upgrade", there)
+    db("stamp", recorded)
+    assert db("upgrade") == Exit.FAILED
+    assert ("no revision is recorded" if recorded == "base" else f"the recorded revision is {recorded}") in db.err
+    (first,) = {"0002": ["memory_dialogues"], "0001": ["memory_conversations"], "base": ["memory_entries"]}[recorded]
+    assert f"the table {first} is there already" in db.err
+    assert f"firefly-memory db stamp {there} --url" in db.err
+    assert db("stamp", there) == Exit.DONE
+    assert db("upgrade") == Exit.DONE
+    assert db("check") == Exit.DONE
+
+
+def test_no_stamp_is_advised_that_would_change_nothing(db: Db, url: str) -> None:
+    db("upgrade")
+    place = "" if url.startswith("sqlite") else "firefly_memory."
+    execute(url, f"DROP TABLE {place}memory_dialogue_entries")
+    db("stamp", "0002")
+    assert db("upgrade") == Exit.FAILED
+    assert "the table memory_dialogues is there already, but the recorded revision is 0002" in db.err
+    assert "stamp" not in db.err
+    assert "restore a backup" in db.err
 
 
 def test_the_history_has_a_line_for_each_revision(anywhere: Db) -> None:
@@ -181,6 +210,44 @@ def test_what_goes_wrong_is_one_line_and_a_code(
     assert anywhere(*arguments) == code
     assert words in anywhere.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty"], "nothing is made"
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-inf", "-1", "0", "soon", ""])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["upgrade", "--timeout"],
+        ["upgrade", "--lock-timeout"],
+        ["downgrade", "base", "--yes", "--timeout"],
+        ["downgrade", "base", "--yes", "--lock-timeout"],
+        ["current", "--timeout"],
+        ["check", "--timeout"],
+        ["stamp", "head", "--timeout"],
+        ["import-legacy", "--from", "sqlite:///old.db", "--timeout"],
+    ],
+    ids=" ".join,
+)
+def test_a_time_out_is_a_finite_number_above_0(
+    arguments: list[str], seconds: str, anywhere: Db, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert anywhere(*arguments[:-1], f"{arguments[-1]}={seconds}", "--url", "sqlite:///a.db") == Exit.USAGE
+    assert f"argument {arguments[-1]}: must be a number of seconds above 0" in anywhere.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-1"])
+def test_a_time_out_of_doctor_is_checked_in_the_same_way(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["doctor", "--url", "memory:", f"--timeout={seconds}"])
+    assert ended.value.code == Exit.USAGE
+    assert "must be a number of seconds above 0" in capsys.readouterr().err
+
+
+def test_a_long_time_out_is_no_trouble(url: str, anywhere: Db) -> None:
+    for seconds in ("1e7", "1e300"):
+        for action in (["upgrade", "--lock-timeout", seconds], ["check"], ["downgrade", "base", "--yes"]):
+            assert anywhere(*action, "--url", url, "--timeout", seconds) == Exit.DONE, anywhere.err
 
 
 def test_a_server_that_refuses_the_login_or_hangs(anywhere: Db) -> None:
@@ -302,13 +369,20 @@ def test_indexes_of_mongodb_are_made_and_checked_where_the_store_is(
         url = place.mongodb().replace("mongodb", "MONGODB") if by == "capitals" else place.mongodb()
         given = ["--url", url, "--database", name, "--collection", "memories"]
     assert anywhere("check", *given) == Exit.BEHIND
+    assert anywhere("current", *given) == Exit.BEHIND
+    assert "indexes are missing; run `firefly-memory db upgrade" in anywhere.out
+    for action in ("check", "current"):
+        found = anywhere.json(action, *given)
+        assert (found["state"], found["revision"], found["head"], found["pending"]) == ("behind", None, None, [])
     assert set(client.list_database_names()) == before, "looking makes nothing"
     assert anywhere("upgrade", *given) == Exit.DONE
-    assert anywhere("check", *given) == Exit.DONE
+    for action in ("check", "current"):
+        assert anywhere(action, *given) == Exit.DONE
+        assert anywhere.json(action, *given)["state"] == "current"
     assert set(client.list_database_names()) - before == {name}
     assert "entry_id_1" in client[name].memories.index_information()
-    for action in (["downgrade", "base"], ["grants", "role"], ["sql"]):
-        assert anywhere(*action, *given) == Exit.USAGE
+    for refused in (["downgrade", "base"], ["grants", "role"], ["sql"]):
+        assert anywhere(*refused, *given) == Exit.USAGE
         assert "MongoDB" in anywhere.err
 
 

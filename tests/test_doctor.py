@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -240,7 +241,10 @@ def test_a_role_without_rights(place: Place, admin: psycopg.Connection[Any], nam
     nothing = doctor(*arguments, cwd=place.directory)
     assert nothing.code == Exit.DRIFT
     assert "secret" not in str(nothing)
-    assert f"{named} has no USAGE on schema {named} -> GRANT USAGE" in nothing.of("problem")["rights"]
+    advice = nothing.of("problem")["rights"]
+    assert f"{named} has no USAGE on schema {named} -> GRANT USAGE" in advice
+    (advised,) = re.findall(r"firefly-memory (db grants .*?)(?: prints |$)", advice)
+    assert run(*shlex.split(advised), cwd=place.directory).returncode == Exit.DONE
     admin.execute(f"GRANT USAGE ON SCHEMA {named} TO {named}".encode())
     admin.execute(f"GRANT SELECT ON {named}.memory_entries, {named}.firefly_memory_version TO {named}".encode())
     some = doctor(*arguments, cwd=place.directory)

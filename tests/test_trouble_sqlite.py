@@ -148,6 +148,18 @@ def test_a_store_on_someone_elses_table_of_that_name_says_so(tmp_path: Path) -> 
     store.close_sync()
 
 
+def test_an_index_that_is_in_the_way_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE other (something TEXT)")
+    connection.execute("CREATE INDEX idx_namespace_order ON other (something)")
+    connection.close()
+    store = SQLiteStore(path)
+    with pytest.raises(DatabaseStoreError, match=r"index idx_namespace_order already exists; .* rename it"):
+        store.initialize_sync()
+    store.close_sync()
+
+
 def test_a_sqlite_file_is_durable_by_default_and_the_knob_works(tmp_path: Path) -> None:
     for synchronous, expected in (("FULL", 2), ("NORMAL", 1), ("extra", 3)):
         with SQLiteStore(tmp_path / f"{synchronous}.db", synchronous=synchronous) as store:

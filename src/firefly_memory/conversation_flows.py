@@ -10,7 +10,7 @@ from typing import Any
 
 from firefly_memory import clock
 from firefly_memory.codec import DecodeError
-from firefly_memory.conversation_window import window_of
+from firefly_memory.conversation_window import how_many_to_evict, window_of
 from firefly_memory.entries import in_utc
 from firefly_memory.errors import (
     ConflictError,
@@ -21,7 +21,7 @@ from firefly_memory.errors import (
     TurnsDroppedError,
     UnknownConversationError,
 )
-from firefly_memory.messages import PYDANTIC_AI, decoded, encoded, links_of
+from firefly_memory.messages import PYDANTIC_AI, decoded, encoded
 from firefly_memory.names import new_entry_id, original_name, stored_name, stored_text
 from firefly_memory.stores.conversations import ConversationLog, Head, StoredTurn
 from firefly_memory.stores.records import as_token, from_token
@@ -242,7 +242,7 @@ class ConversationFlows:
             return False  # it has been deleted since
         newest_is_among_them = turns[-1].turn_id == head.turns - 1
         candidates = turns[:-1] if newest_is_among_them else turns
-        count = _how_many_to_evict(turns, len(candidates), due, head.live_tokens > 2 * threshold)
+        count = how_many_to_evict(turns, len(candidates), due, head.live_tokens > 2 * threshold)
         if count == 0:
             return False
         evicted = turns[:count]
@@ -347,26 +347,6 @@ class ConversationFlows:
             updated_at=read(head.updated_at),
             dropped_turns=head.dropped_turns,
         )
-
-
-def _how_many_to_evict(turns: Sequence[ConversationTurn], at_most: int, due: int, overdue: bool) -> int:
-    """How many of these oldest turns to summarize, for about ``due`` tokens, parting no call from its result.
-
-    A call that is still open may be answered in a turn to come, so it is kept, but not for ever.
-    """
-    links = links_of(turn.raw_messages for turn in turns)
-    if links.open_calls and not overdue:
-        at_most = min(at_most, links.open_calls[0])
-    tied: set[int] = set()  # the numbers of turns before which one cannot stop
-    for call, result in links.pairs:
-        tied.update(range(call + 1, result + 1))
-    count = best = tokens = 0
-    while count < at_most and (tokens < due or count in tied):
-        tokens += turns[count].token_estimate
-        count += 1
-        if count not in tied:
-            best = count
-    return best
 
 
 def _stored(conversation_id: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from sys import float_info
 from typing import Any, Literal
 
 from firefly_memory.errors import ConfigurationError
@@ -12,8 +13,8 @@ Pooler = Literal["transaction", "session"]
 
 
 def seconds(name: str, value: Any) -> float:
-    """``value`` as a time-out: a number of seconds above 0."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+    """``value`` as a time-out: a finite number of seconds above 0."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= float_info.max:
         raise ConfigurationError(f"{name} must be a number of seconds above 0, not {value!r}")
     return float(value)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, TextIO
 
@@ -20,6 +22,7 @@ from firefly_memory.cli.values import a_name
 from firefly_memory.configured import reading, store_of
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.estimates import estimated_items
+from firefly_memory.stores.memory import InMemoryStore
 
 
 def add_to(commands: Any) -> None:
@@ -77,17 +80,19 @@ def _export(arguments: argparse.Namespace) -> None:
 
 
 def _import(arguments: argparse.Namespace) -> None:
-    with (
-        store_of(target_of(arguments)) as store,
-        _read(arguments.file) as file,
-        progress_bar("imported", quiet=arguments.quiet, total=lambda _: _size(file), unit="B") as bar,
-    ):
-        counts = import_jsonl(
-            store,
-            file,
-            dialogues=not arguments.without_dialogues,
-            progress=None if bar is None else lambda counts: bar(_position(file), in_words(counts)),
-        )
+    found = target_of(arguments)
+    with _read(arguments.file) as file:
+        lines = _of_an_archive(file)
+        with (
+            store_of(found) as store,
+            progress_bar("imported", quiet=arguments.quiet, total=lambda _: _size(file), unit="B") as bar,
+        ):
+            counts = import_jsonl(
+                store,
+                lines,
+                dialogues=not arguments.without_dialogues,
+                progress=None if bar is None else lambda counts: bar(_position(file), in_words(counts)),
+            )
     _say(arguments, "imported", counts)
 
 
@@ -134,6 +139,19 @@ def _read(name: str) -> Iterator[TextIO]:
         return
     with Path(name).open(encoding="utf-8") as file:
         yield file
+
+
+def _of_an_archive(file: TextIO) -> Iterable[str]:
+    """The lines of ``file``, whose first one was read: it says that this is an archive, before a store is made."""
+    first: list[str] = []
+
+    def nothing_but_the_first() -> Iterator[str]:
+        for line in islice(file, 1):
+            first.append(line)
+            yield from (line, json.dumps({"end": Counts().as_dict()}))
+
+    import_jsonl(InMemoryStore(), nothing_but_the_first())
+    return chain(first, file)
 
 
 def _say(arguments: argparse.Namespace, done: str, counts: Counts) -> None:

@@ -17,6 +17,7 @@ def in_words(plan: Downgrade) -> Iterator[str]:
         yield "nothing to do"
         return
     yield f"would undo {', '.join(plan.undone)} in {plan.database}"
+    yield f"which is {plan.where}"
     for loss in plan.losses:
         yield f"would drop {_loss(loss)}"
 
@@ -26,8 +27,8 @@ def ask_for_consent(plan: Downgrade) -> None:
     if not sys.stdin.isatty():
         lost = ", ".join(map(_loss, plan.losses))
         raise ConfigurationError(
-            f"nothing was changed: this would drop {lost}. Pass --yes if {plan.database} is to lose that; --dry-run "
-            "only looks"
+            f"nothing was changed: this would drop {lost}. Pass --yes if {plan.database} ({plan.where}) is to "
+            "lose that; --dry-run only looks"
         )
     for line in in_words(plan):
         print(line, file=sys.stderr)

@@ -13,6 +13,7 @@ from firefly_memory.cli.consent import ask_for_consent, in_words
 from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import show
 from firefly_memory.cli.target import add_target, advised, target_if_any, target_of
+from firefly_memory.cli.values import a_time_out
 from firefly_memory.configured import store_of
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.settings import read_settings
@@ -83,7 +84,11 @@ def _action(
     action.add_argument("--json", action="store_true", help="print a JSON object")
     if database:
         action.add_argument(
-            "--timeout", type=float, default=60.0, metavar="SECONDS", help="for the server and other migrators (60)"
+            "--timeout",
+            type=a_time_out,
+            default=60.0,
+            metavar="SECONDS",
+            help="for the server and other migrators (60)",
         )
     action.set_defaults(run=run)
     return action
@@ -92,7 +97,7 @@ def _action(
 def _add_waiting(action: argparse.ArgumentParser) -> None:
     action.add_argument(
         "--lock-timeout",
-        type=float,
+        type=a_time_out,
         default=5.0,
         metavar="SECONDS",
         help="how long a statement waits for a table that a transaction holds, before all gives up (5)",
@@ -103,7 +108,9 @@ def _add_waiting(action: argparse.ArgumentParser) -> None:
 def _administration(arguments: argparse.Namespace, *, reading: bool = False) -> Iterator[Administration]:
     found = target_of(arguments)
     if found.kind is Kind.MONGODB:
-        raise ConfigurationError("MongoDB has no revisions; `upgrade` makes its indexes, `check` looks for them")
+        raise ConfigurationError(
+            "MongoDB has no revisions; `upgrade` makes its indexes, `current` and `check` look for them"
+        )
     if _has_no_schema(found):
         raise ConfigurationError(_no_schema(found))
     from firefly_memory.stores.sql.administration import Administration
@@ -160,7 +167,10 @@ def _downgrade(arguments: argparse.Namespace) -> int:
 
 
 def _current(arguments: argparse.Namespace) -> int:
-    if _has_no_schema(target_of(arguments)):
+    found = target_of(arguments)
+    if found.kind is Kind.MONGODB:
+        return _current_indexes(arguments)
+    if _has_no_schema(found):
         return _nothing_to_compare(arguments)
     with _administration(arguments, reading=True) as database:
         status = database.status()
@@ -251,21 +261,40 @@ def _make_indexes(arguments: argparse.Namespace) -> int:
 
 
 def _check_indexes(arguments: argparse.Namespace) -> int:
+    found = _index_differences(arguments)
+    is_behind = bool(found) and all(each.found == MISSING for each in found)
+    lines = _differences_in_words(found) or ["every index is as it should be"]
+    if is_behind:
+        lines.append(advised("run `firefly-memory db upgrade` to make them", arguments))
+    show(arguments, {**_of_indexes(found), "differences": _differences_as_json(found)}, lines)
+    return Exit.BEHIND if is_behind else Exit.DRIFT if found else Exit.DONE
+
+
+def _current_indexes(arguments: argparse.Namespace) -> int:
+    found = _index_differences(arguments)
+    state = _of_indexes(found)
+    is_behind = state["state"] == "behind"
+    missing = advised("indexes are missing; run `firefly-memory db upgrade` to make them", arguments)
+    show(arguments, state, [missing if is_behind else "every index is there"])
+    return Exit.BEHIND if is_behind else Exit.DONE
+
+
+def _index_differences(arguments: argparse.Namespace) -> list[Difference]:
     store = store_of(target_of(arguments), timeout=arguments.timeout, migrate=False)  # or its driver is not installed
     from firefly_memory.stores.mongodb.examination import index_differences
     from firefly_memory.stores.mongodb.store import MongoDBStore
 
     assert isinstance(store, MongoDBStore)
     try:
-        found = index_differences(store)
+        return index_differences(store)
     finally:
         store.close_sync()
-    is_behind = bool(found) and all(each.found == MISSING for each in found)
-    lines = _differences_in_words(found) or ["every index is as it should be"]
-    if is_behind:
-        lines.append(advised("run `firefly-memory db upgrade` to make them", arguments))
-    show(arguments, {"differences": _differences_as_json(found)}, lines)
-    return Exit.BEHIND if is_behind else Exit.DRIFT if found else Exit.DONE
+
+
+def _of_indexes(found: list[Difference]) -> dict[str, Any]:
+    """As :func:`_as_json` says it of a schema."""
+    is_behind = any(each.found == MISSING for each in found)
+    return {"revision": None, "head": None, "state": "behind" if is_behind else "current", "pending": []}
 
 
 def _differences_in_words(found: list[Difference]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import show
 from firefly_memory.cli.target import add_target, advised, target_of
-from firefly_memory.options import seconds
+from firefly_memory.cli.values import a_time_out
 from firefly_memory.settings import PREFIX
 from firefly_memory.store_urls import Kind, directory_in
 from firefly_memory.stores.findings import Finding, Level, ok, warning
@@ -29,13 +29,12 @@ def add_to(commands: Any) -> None:
         f"with {Exit.UNREACHABLE} if the store cannot be reached.",
     )
     add_target(doctor)
-    doctor.add_argument("--timeout", type=float, default=10.0, metavar="SECONDS", help="for the server (10)")
+    doctor.add_argument("--timeout", type=a_time_out, default=10.0, metavar="SECONDS", help="for the server (10)")
     doctor.add_argument("--json", action="store_true", help="print a JSON object")
     doctor.set_defaults(run=_doctor)
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    seconds("--timeout", arguments.timeout)
     found = target_of(arguments)
     findings = [*_examined(found, arguments.timeout), *_settings(found)]
     counts = Counter(finding.level for finding in findings)

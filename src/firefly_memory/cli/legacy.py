@@ -11,7 +11,7 @@ from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import show
 from firefly_memory.cli.progress import progress_bar
 from firefly_memory.cli.target import add_target, target_of
-from firefly_memory.cli.values import a_file, a_name
+from firefly_memory.cli.values import a_file, a_name, a_time_out
 from firefly_memory.configured import reading, store_of
 from firefly_memory.legacy.importing import Counts, import_rows
 from firefly_memory.legacy.sources import Where, legacy_source
@@ -62,7 +62,7 @@ def add_to(actions: Any) -> None:
     new = parser.add_argument_group("the new store")
     add_target(new, _OPTION, schema="--schema")
     parser.add_argument("--dry-run", action="store_true", help="read and judge everything, write nothing")
-    parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="for the servers (60)")
+    parser.add_argument("--timeout", type=a_time_out, default=60.0, metavar="SECONDS", help="for the servers (60)")
     parser.add_argument("--json", action="store_true", help="print a JSON object")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.set_defaults(run=_run)

@@ -16,7 +16,7 @@ from firefly_memory.settings import PREFIX, read_settings, read_url_file
 from firefly_memory.store_urls import without_password
 from firefly_memory.target import NOTHING, Given, Target, target
 
-_COMMAND = re.compile(r"(firefly-memory db (?:upgrade|grants|stamp \w+))\b( --schema [\w$]+)?")
+_COMMAND = re.compile(r"(firefly-memory db (?:upgrade|check|grants|stamp \w+))\b( --schema [\w$]+)?")
 
 _PLACES = {
     "schema": f"the PostgreSQL schema, by default {PREFIX}POSTGRES_SCHEMA or {POSTGRESQL_SCHEMA}",

@@ -5,6 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from firefly_memory.errors import ConfigurationError
+from firefly_memory.options import seconds
+
 
 def a_name(value: str) -> str:
     """Of a store, a part of it or a file. An empty one comes from a variable that is not set, and must not stand for
@@ -12,6 +15,13 @@ def a_name(value: str) -> str:
     if not value.strip():
         raise argparse.ArgumentTypeError("it is empty; give it a value, or leave it out")
     return value
+
+
+def a_time_out(value: str) -> float:
+    try:
+        return seconds("it", float(value))
+    except (ValueError, ConfigurationError):
+        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0, not {value!r}") from None
 
 
 def a_file(value: str) -> Path:

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from bson.codec_options import CodecOptions
 from pymongo import AsyncMongoClient, MongoClient, ReadPreference, WriteConcern
@@ -23,6 +22,7 @@ from pymongo.read_concern import ReadConcern
 from firefly_memory.errors import ConfigurationError, NotSupportedError, StoreClosedError
 from firefly_memory.forks import ForkAware
 from firefly_memory.options import at_least, seconds
+from firefly_memory.store_urls import without_password
 from firefly_memory.stores.cancellation import to_its_end
 from firefly_memory.stores.loops import PerLoop, abandon
 from firefly_memory.stores.mongodb.conversation_documents import CONVERSATIONS
@@ -273,7 +273,4 @@ def _in_small_letters(url: str) -> str:
 def _masked(url: str) -> str:
     if not isinstance(url, str) or not url.lower().startswith(("mongodb://", "mongodb+srv://")):
         raise ConfigurationError("a MongoDB URL starts with mongodb:// or mongodb+srv://")
-    parts = urlsplit(url)
-    credentials, at, servers = parts.netloc.rpartition("@")
-    user = credentials.partition(":")[0]
-    return f"{parts.scheme}://{user + ':***@' if at else ''}{servers}{parts.path}"
+    return without_password(url).partition("?")[0]

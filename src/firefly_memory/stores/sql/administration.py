@@ -68,9 +68,11 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class Downgrade:
-    """What a downgrade of ``database`` would undo, newest first, and what would be lost."""
+    """What a downgrade of ``database`` would undo, newest first, and what would be lost. ``where`` tells it from others
+    of its name, without a password."""
 
     database: str
+    where: str
     undone: list[str]
     losses: list[Loss]
 
@@ -147,9 +149,8 @@ class Administration:
             if Status(found).is_ahead:
                 raise migrate.is_ahead("downgrade", found)
             undone, steps = self._undoing(connection, found, last)
-            return Downgrade(
-                self._name(connection), undone, [Loss(name, self._rows(connection, name)) for name in _dropped(steps)]
-            )
+            losses = [Loss(name, self._rows(connection, name)) for name in _dropped(steps)]
+            return Downgrade(self._name(connection), self._where(), undone, losses)
 
     def _undoing(self, connection: Connection, found: str | None, last: str | None) -> tuple[list[str], list[str]]:
         """The revisions to undo, newest first, and the statements that undo them."""
@@ -167,6 +168,12 @@ class Administration:
         if connection.dialect.name == "sqlite":
             return self._place.name
         return str(connection.execute(select(func.current_database())).scalar_one())
+
+    def _where(self) -> str:
+        name, schema_name = self._place
+        if self._place.file is not None:
+            return str(self._place.file.absolute())
+        return name if schema_name is None else f"{name}, schema {schema_name}"
 
     def _rows(self, connection: Connection, name: str) -> int:
         counted = select(func.count()).select_from(table(name, schema=self._place.schema_name))

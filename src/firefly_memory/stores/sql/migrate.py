@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ from firefly_memory.errors import (
 from firefly_memory.forks import ForkSafeLock
 from firefly_memory.stores.cancellation import stop_if_given_up
 from firefly_memory.stores.sql.errors import UNDEFINED_TABLE, Place, is_an_answer, sqlstate, translated
+from firefly_memory.stores.sql.unrecorded import is_in_the_way, made_by, unrecorded
 
 _SCHEMA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]{0,62}")
 
@@ -168,7 +169,7 @@ def migrating(
     with _rolled_back_on_error(connection):
         try:
             if connection.dialect.name == "postgresql":
-                milliseconds = str(max(1, round(lock_timeout * 1000)))
+                milliseconds = str(min(max(1, round(lock_timeout * 1000)), 2**31 - 1))  # as PostgreSQL takes it
                 connection.execute(select(func.set_config("lock_timeout", milliseconds, true())))
             yield
             connection.exec_driver_sql("COMMIT")
@@ -308,7 +309,21 @@ def _run_upgrade(connection: Connection, place: Place, found: str | None, target
     steps = script(connection.dialect.name, place.schema_name, "upgrade", f"{found or 'base'}:{target}")
     if found is None and inspect(connection).has_table(schema.VERSION_TABLE, schema=place.schema_name):
         del steps[0]  # makes the table, which a downgrade has left, empty
+    _check_room(connection, place, found, steps)
     run_script(connection, place, steps)
+
+
+def _check_room(connection: Connection, place: Place, found: str | None, steps: list[str]) -> None:
+    """That no table is there yet which ``steps`` make: once a statement has failed, PostgreSQL tells no more."""
+    there = {*inspect(connection).get_table_names(schema=place.schema_name)}
+    taken = next((name for name in made_by(steps) if name in there), None)
+    if taken is not None:
+        dialect, path = connection.dialect.name, ("base", *schema.REVISIONS)
+        tables = {
+            after: set(made_by(script(dialect, None, "upgrade", f"{before}:{after}")))
+            for before, after in pairwise(path)
+        }
+        raise unrecorded(place, taken, found, there, tables)
 
 
 def create_schema(connection: Connection, schema_name: str | None) -> None:
@@ -333,7 +348,7 @@ def run_script(connection: Connection, place: Place, steps: Iterable[str]) -> No
             connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
     except exc.DBAPIError as error:
         if sqlstate(error) == "42P07" or (place.schema_name is None and "already exists" in str(error)):
-            raise _unversioned(place) from error
+            raise is_in_the_way(error) from error
         raise
 
 
@@ -377,11 +392,3 @@ def script_location() -> Path:
     """Where the revisions are: inside the installed package, or at the top of a checkout."""
     packaged = Path(schema.__file__).parent / "migrations"
     return packaged if packaged.is_dir() else Path(schema.__file__).parents[2] / "migrations"
-
-
-def _unversioned(place: Place) -> DatabaseStoreError:
-    return DatabaseStoreError(
-        "initialize",
-        "the table memory_entries is there already, but no revision is recorded for it; if it is this library's "
-        f"table, created by hand, run: {place.command('stamp 0001')}; otherwise choose another schema_name or file",
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -135,7 +136,7 @@ def _rights(connection: Connection, schema_name: str) -> Iterator[Finding]:
         yield ok("rights", state) if may else problem("rights", state, do)
         return
     if not row[0]:
-        do = f"GRANT USAGE ON SCHEMA {schema_name} TO {role}; firefly-memory db grants prints all that is needed"
+        do = f"GRANT USAGE ON SCHEMA {schema_name} TO {role}; {_grants(role, schema_name)} prints all that is needed"
         yield problem("rights", f"{role} has no USAGE on schema {schema_name}", do)
         return
     creating = "" if row[1] else "; it cannot migrate, for it has no CREATE there"
@@ -148,10 +149,14 @@ def _rights(connection: Connection, schema_name: str) -> Iterator[Finding]:
         needed = _RIGHTS[:1] if name == schema.VERSION_TABLE else _RIGHTS
         lacking += [f"{right} on {name}" for right, may in zip(needed, has, strict=False) if not may]
     if lacking:
-        do = f"as the owner, run what this prints: firefly-memory db grants {role} --schema {schema_name}"
+        do = f"as the owner, run what this prints: {_grants(role, schema_name)}"
         yield problem("rights", f"{role} lacks {', '.join(lacking)}{creating}", do)
     else:
         yield ok("rights", f"{role} may read and write every table that is there{creating}")
+
+
+def _grants(role: str, schema_name: str) -> str:
+    return f"firefly-memory db grants {shlex.quote(role)} --schema {schema_name}"
 
 
 def _invalid_indexes(connection: Connection, schema_name: str) -> Iterator[Finding]:
