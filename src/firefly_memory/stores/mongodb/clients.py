@@ -273,4 +273,4 @@ def _in_small_letters(url: str) -> str:
 def _masked(url: str) -> str:
     if not isinstance(url, str) or not url.lower().startswith(("mongodb://", "mongodb+srv://")):
         raise ConfigurationError("a MongoDB URL starts with mongodb:// or mongodb+srv://")
-    return without_password(url).partition("?")[0]
+    return without_password(_in_small_letters(url)).partition("?")[0]
