@@ -59,14 +59,14 @@ class Server:
     url: str
     proxy: Proxy
 
-    def open(self, url: str) -> EntryStore:
+    def open(self, url: str, timeout: float = 30) -> EntryStore:
         if self.kind == "mongodb":
-            return MongoDBStore(url, database=NAME, timeout=5)
+            return MongoDBStore(url, database=NAME, timeout=timeout)
         url = url.replace("postgresql://", f"postgresql+{self.kind}://")
-        return PostgreSQLStore(url, schema_name=NAME, pool_size=1, pool_min_size=0, timeout=5)
+        return PostgreSQLStore(url, schema_name=NAME, pool_size=1, pool_min_size=0, timeout=timeout)
 
-    def open_behind_proxy(self) -> EntryStore:
-        return self.open(self.proxy.url(self.url))
+    def open_behind_proxy(self, timeout: float = 30) -> EntryStore:
+        return self.open(self.proxy.url(self.url), timeout)
 
 
 @pytest.fixture(params=KINDS, ids="-".join)
@@ -180,7 +180,7 @@ async def test_after_a_lost_answer_and_a_lost_server_no_error_says_that_nothing_
         while lost:
             name = uuid4().hex
             server.proxy.is_closed = False
-            async with server.open_behind_proxy() as store:
+            async with server.open_behind_proxy(timeout=5) as store:
                 uses = Uses(store, Colour.SUSPENDING, name)
                 await uses.store.count("warm")
                 server.proxy.lose_reply(answers, server.proxy.close)
