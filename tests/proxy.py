@@ -30,6 +30,8 @@ class Weather:
 
 CALM = Weather()
 
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
 
 class Proxy:
     """Forwards to ``port``. :meth:`lose_reply` arms it for one loss; ``weather`` is for losses at random."""
@@ -77,37 +79,47 @@ class Proxy:
 
     async def _end(self, server: asyncio.Server) -> None:
         server.close()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.sleep(0)
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+            await asyncio.sleep(0)  # a connection that was just accepted makes its task now
 
     def close(self) -> None:
         """From now on nobody gets a connection."""
         self.is_closed = True
 
     async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
-        if self.is_closed:
-            to_client.transport.abort()
-            return
+        writers = [to_client]
         try:
+            if self.is_closed:
+                return
             server, to_server = await asyncio.open_connection("127.0.0.1", self._target)
+            writers.append(to_server)
+            await self._forward((client, to_client), (server, to_server))
+            for writer in writers:
+                writer.close()
+            for writer in writers:
+                with suppress(OSError):
+                    await writer.wait_closed()
         except OSError:
-            to_client.transport.abort()
-            return
+            pass  # the server takes no connection
+        finally:
+            for writer in writers:
+                writer.transport.abort()
+
+    async def _forward(self, of_client: Streams, of_server: Streams) -> None:
         ways = [
-            asyncio.ensure_future(self._requests(client, to_server)),
-            asyncio.ensure_future(self._answers(server, to_client)),
+            asyncio.ensure_future(self._requests(of_client[0], of_server[1])),
+            asyncio.ensure_future(self._answers(of_server[0], of_client[1])),
         ]
-        with suppress(asyncio.CancelledError):  # at the end
+        try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        for way in ways:
-            way.cancel()
-        await asyncio.gather(*ways, return_exceptions=True)
-        for writer in (to_client, to_server):
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
+        finally:
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
 
     async def _requests(self, client: asyncio.StreamReader, to_server: asyncio.StreamWriter) -> None:
         while data := await client.read(65536):
