@@ -36,6 +36,9 @@ from firefly_memory.stores.sql.errors import Place, translated
 from firefly_memory.stores.sql.estimates import estimated_rows
 from firefly_memory.stores.sql.search_path import ONLY_PG_CATALOG
 
+_EVERY_ROW = "SET LOCAL row_security = off"
+"""An error, where policies of the table's owner would hide rows from the role, and run as the role."""
+
 _AT_ONCE = 200  # rows that are in memory
 
 
@@ -159,7 +162,9 @@ def foreign_tables(url: str, schema_name: str, *, timeout: float) -> Iterator[Fo
             if place.schema_name is not None:
                 connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
                 with translated("import-legacy", place):
-                    connection.exec_driver_sql(ONLY_PG_CATALOG)  # for the one transaction that all of it is
+                    # For the one transaction that all of it is.
+                    connection.exec_driver_sql(ONLY_PG_CATALOG)
+                    connection.exec_driver_sql(_EVERY_ROW)
             yield ForeignTables(connection, place)
 
 

@@ -63,5 +63,6 @@ def _set_for_session(connection: Connection, settings: dict[str, str]) -> None:
 def pinned_in_between() -> tuple[list[str], list[str]]:
     """Statements for before and after those of a transaction that is somebody else's and goes on afterwards."""
     keep = f"SELECT pg_catalog.set_config('{_KEPT}', pg_catalog.current_setting('search_path'), true)"
-    restore = f"SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('{_KEPT}'), true)"
+    # Where each statement is a transaction, nothing was kept, and nothing has to be restored.
+    restore = f"SELECT pg_catalog.set_config('search_path', pg_catalog.current_setting('{_KEPT}', true), true)"
     return [keep, ONLY_PG_CATALOG], [restore]
