@@ -43,6 +43,11 @@ def test_conformance(check: Check, driver: str, colour: Colour, service: str) ->
     check.run(lambda: PostgreSQLStore(url, migrate=False), colour)
 
 
+@pytest.mark.parametrize("role", ["current_user", "session_user", "current_role", "user", "all", "PUBLIC", "100%"])
+def test_a_word_of_postgresql_is_granted_to_as_the_name_of_a_role(role: str) -> None:
+    assert all(statement.endswith(f' TO "{role}";') for statement in grants(role, "firefly_memory"))
+
+
 def test_the_role_can_create_nothing(service: str) -> None:
     """Or the test above would show nothing."""
     with psycopg.connect(service, autocommit=True) as connection:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, column, func, literal, select, table
+from sqlalchemy import BigInteger, Connection, cast, column, func, literal, select, table
 
 from firefly_memory.errors import StoreTimeoutError
 from firefly_memory.stores.cancellation import stop_if_given_up
@@ -119,8 +119,8 @@ def _holders(connection: Connection, key: int) -> str:
     lock, session, database = _locks.c, _sessions.c, _databases.c
     this = (
         lock.locktype == "advisory",
-        lock.classid == literal(unsigned >> 32),
-        lock.objid == literal(unsigned % 2**32),
+        cast(lock.classid, BigInteger) == literal(unsigned >> 32, BigInteger),
+        cast(lock.objid, BigInteger) == literal(unsigned % 2**32, BigInteger),
         lock.objsubid == 1,
         lock.granted,
         database.datname == func.current_database(),
