@@ -28,22 +28,16 @@ def steps_of(revision: str) -> tuple[Step, Step]:
     position = schema.REVISIONS.index(revision)
     before = schema.REVISIONS[position - 1] if position else None
 
+    @_only_pg_catalog()
     def upgrade() -> None:
-        with _only_pg_catalog():
-            upgraded()
-
-    def downgrade() -> None:
-        with _only_pg_catalog():
-            downgraded()
-
-    def upgraded() -> None:
         if revision in missing_between(_recorded(), revision):
             if before is None:
                 _prepare()
             _module(revision).upgrade()
             _record(revision)
 
-    def downgraded() -> None:
+    @_only_pg_catalog()
+    def downgrade() -> None:
         found = _recorded()
         if found is None or found == revision:
             _module(revision).downgrade()

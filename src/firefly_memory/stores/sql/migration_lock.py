@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import BigInteger, Connection, cast, column, func, literal, select, table
@@ -109,7 +110,7 @@ def _is_held(connection: Connection, key: int, timeout: float) -> str:
     return (
         "somebody else, in another process or another task of this one, is still migrating the schema, after "
         f"{timeout:g} seconds of waiting; the migration lock is held by {_holders(connection, key)}; if that is no "
-        "migration, end it with pg_terminate_backend(pid)"
+        "migration, end it with pg_terminate_backend(process)"
     )
 
 
@@ -138,11 +139,11 @@ def _holders(connection: Connection, key: int) -> str:
     return "; ".join(_described(*row) for row in rows) or "nobody any more"
 
 
-def _described(pid: int, role: str | None, application: str | None, since: Any) -> str:
+def _described(pid: int, role: str | None, application: str | None, since: datetime | None) -> str:
     parts = [f"process {pid} of the server"]
-    parts += [f"role {role!r}"] if role else []
-    parts += [f"application {application!r}"] if application else []
-    parts += (
-        [f"since {since:%Y-%m-%d %H:%M:%S%z}"] if since is not None else ["since a time that this role may not see"]
-    )
+    if role:
+        parts.append(f"role {role!r}")
+    if application:
+        parts.append(f"application {application!r}")
+    parts.append("since a time that this role may not see" if since is None else f"since {since:%Y-%m-%d %H:%M:%S%z}")
     return ", ".join(parts)
