@@ -68,7 +68,7 @@ def test_order_survives_edits_by_hand() -> None:
 @pytest.mark.parametrize(
     "damaged",
     ["", "{", "nul", '{"a": NaN}', "[1,]", '{"~int": "not hex"}', '{"~float": []}', '{"~dict": [1]}', '{"~what": 1}',
-     '{"~str": 5}', '{"~json": "{"}', '"\\ud800"', '[{"~dict": [["a"]]}]'],
+     '{"~float": "1e999"}', '{"~float": "nan"}', '{"~json": "[1e999]"}', '{"~json": "[NaN]"}', '{"~str": 5}', '{"~json": "{"}', '"\\ud800"', '[{"~dict": [["a"]]}]'],
 )  # fmt: skip
 def test_damage_is_an_error_and_never_a_guess(damaged: str) -> None:
     with pytest.raises(DecodeError):

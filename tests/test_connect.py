@@ -23,6 +23,7 @@ from firefly_memory import (
 from firefly_memory.store_urls import without_password
 from firefly_memory.stores.sql.postgresql.urls import postgresql_url
 from tests.backends import Place
+from tests.error_chains import shown_by
 
 
 @pytest.mark.parametrize(
@@ -206,17 +207,40 @@ def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
     assert without_password(url) == shown
 
 
+@pytest.mark.parametrize("scheme", ["postgresql", "postgresql+psycopg"])
 @pytest.mark.parametrize(
-    "url",
+    "rest",
     [
-        "postgresql://u:12/s3cret@h/d",
-        "postgresql://u:1@s3c/ret@h/d",
-        "postgresql://u:12/s3c?ret=x@h/d",
-        "postgresql://u:12?ret=x@h",
+        "u:12/s3cret@h/d",
+        "u:s3c/ret@h:5/d",
+        "u:1@s3c/ret@h/d",
+        "u:12/s3c?ret=x@h/d",
+        "u:12?s3cret=x@h",
+        "u:12?s3cret@h/d",
+        "u:12?a=s3cret&b=x@h/d",
+        "u:12/@s3cret@h/d",
+        "u:12?s3cret",
     ],
 )
-def test_a_postgresql_url_that_can_be_read_in_two_ways_is_not_shown(url: str) -> None:
-    assert str(postgresql_url(url)) == "postgresql://***"
+def test_a_url_that_can_be_read_in_two_ways_is_refused_and_shown_nowhere(scheme: str, rest: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        connect(f"{scheme}://{rest}")
+    assert "s3c" not in shown_by(caught.value)
+    assert "percent-encoded" in str(caught.value) or "name=value" in str(caught.value)
+
+
+@pytest.mark.parametrize("password", ["p/w", "p@w", "p#w", "p?w", "p:w", "p%w", "p&w=", "p w"])
+def test_a_password_may_have_any_character_if_it_is_percent_encoded(password: str) -> None:
+    url = postgresql_url(f"postgresql://u:{quote(password, safe='')}@h/d")
+    assert url.parameters["password"] == password
+    assert password not in repr(PostgreSQLStore(f"postgresql://u:{quote(password, safe='')}@h/d"))
+
+
+@pytest.mark.parametrize("password", ["p#w", "p@w", "p:w"])
+def test_a_password_may_have_what_ends_no_part_of_a_url_as_it_is(password: str) -> None:
+    url = postgresql_url(f"postgresql://u:{password}@h/d")
+    assert url.parameters["password"] == password
+    assert password not in repr(url)
 
 
 @pytest.mark.parametrize("url", ["postgresql+psycopg://h/d?password=s3cret", "postgresql+psycopg://u:s3cret@h/d"])

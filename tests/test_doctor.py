@@ -193,7 +193,18 @@ def test_a_healthy_postgresql_database_has_no_problem(place: Place, named: str) 
     with PostgreSQLStore(place.postgresql(), schema_name=named):
         report = doctor("--url", place.postgresql(), "--schema", named, cwd=place.directory)
     assert (report.code, report.of("problem"), report.of("warning")) == (Exit.DONE, {}, {})
-    seen = {"server", "encoding", "time zone", "writing", "clock", "connections", "pooler", "rights", "schema"}
+    seen = {
+        "server",
+        "encoding",
+        "time zone",
+        "writing",
+        "clock",
+        "connections",
+        "pooler",
+        "rights",
+        "creating",
+        "schema",
+    }
     assert report.of("ok").keys() == seen
     crowded = doctor(
         "--url", place.postgresql(), "--schema", named, cwd=place.directory, FIREFLY_AGENTIC_MEMORY_POSTGRES_POOL_SIZE="999"

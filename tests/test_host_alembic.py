@@ -143,6 +143,25 @@ def test_the_branch_as_sql(project: Path, url: str) -> None:
     assert use(url) == 1
 
 
+def test_the_search_path_of_the_application_is_afterwards_as_it_was(project: Path, place: Place) -> None:
+    with empty_postgresql(place.postgresql()) as url:
+        script = done(project, url, "-n", "both", "upgrade", "heads", "--sql")
+        shown = "CREATE TABLE public.shown AS SELECT current_setting('search_path') AS path; COMMIT;"
+        before, commit, _ = script.rpartition("COMMIT;")
+        assert commit
+        execute(url, before + shown)
+        assert execute(url, "SELECT path FROM public.shown") == [('"$user", public',)]
+
+
+def test_the_branch_where_each_statement_is_a_transaction(project: Path, place: Place) -> None:
+    with empty_postgresql(place.postgresql()) as url:
+        script = done(project, url, "-n", "both", "upgrade", "heads", "--sql")
+        for statement in script.replace("BEGIN;", "").replace("COMMIT;", "").split(";\n"):
+            if statement.strip():
+                execute(url, statement)
+        assert use(url) == 1
+
+
 BRANCH = Path(firefly_memory.__file__).parent / "alembic_branch"
 FIRST, LATER = (
     block.text

@@ -13,7 +13,7 @@ from firefly_memory.stores.sql.administration import grants
 from firefly_memory.testing import Check, Colour, checks
 from tests.databases import empty_postgresql, execute
 
-ROLE = 'service of "the" team'
+ROLE = 'service of "the" 100% team'
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def service(servers_of_the_session: Any) -> Iterator[str]:
     with empty_postgresql(servers_of_the_session["postgresql"]()) as url:
         with PostgreSQLStore(url):
             pass
-        quoted = '"service of ""the"" team"'
+        quoted = '"service of ""the"" 100% team"'
         execute(url, f"DROP ROLE IF EXISTS {quoted}")
         execute(url, f"CREATE ROLE {quoted} LOGIN PASSWORD 'secret'")
         execute(
@@ -31,7 +31,7 @@ def service(servers_of_the_session: Any) -> Iterator[str]:
         execute(url, f"GRANT CONNECT ON DATABASE {url.rpartition('/')[2]} TO {quoted}")
         for statement in grants(ROLE, "firefly_memory"):
             execute(url, statement)
-        yield "postgresql://service%20of%20%22the%22%20team:secret@" + url.rpartition("@")[2]
+        yield "postgresql://service%20of%20%22the%22%20100%25%20team:secret@" + url.rpartition("@")[2]
         execute(url, f"DROP OWNED BY {quoted}")
         execute(url, f"DROP ROLE {quoted}")
 
@@ -41,6 +41,11 @@ def service(servers_of_the_session: Any) -> Iterator[str]:
 def test_conformance(check: Check, driver: str, colour: Colour, service: str) -> None:
     url = service.replace("postgresql://", f"postgresql+{driver}://")
     check.run(lambda: PostgreSQLStore(url, migrate=False), colour)
+
+
+@pytest.mark.parametrize("role", ["current_user", "session_user", "current_role", "user", "all", "PUBLIC", "100%"])
+def test_a_word_of_postgresql_is_granted_to_as_the_name_of_a_role(role: str) -> None:
+    assert all(statement.endswith(f' TO "{role}";') for statement in grants(role, "firefly_memory"))
 
 
 def test_the_role_can_create_nothing(service: str) -> None:

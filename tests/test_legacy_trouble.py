@@ -19,6 +19,7 @@ from bson.raw_bson import RawBSONDocument
 from psycopg.types.json import Json
 
 from firefly_memory import MemoryEntry, MemoryScope, SQLiteStore, connect
+from tests import databases
 from tests.backends import Place
 from tests.legacy_places import (
     COUNTS,
@@ -321,6 +322,28 @@ def test_a_role_that_may_not_read_is_one_line_and_one_that_only_may_is_enough(pl
         assert denied.returncode == 2
     finally:
         execute(database, f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def test_a_policy_of_a_table_neither_runs_as_the_reader_nor_hides_rows(place: Place, database: str) -> None:
+    reader = f"reads_{uuid4().hex[:8]}"
+    databases.execute(
+        database,
+        f"CREATE ROLE {reader} LOGIN PASSWORD 'secret'; CREATE SEQUENCE ran; GRANT USAGE ON SEQUENCE ran TO {reader};"
+        "CREATE TABLE old (namespace text, entry_id text, scope text, content jsonb, created_at timestamptz);"
+        "CREATE FUNCTION hides() RETURNS bool LANGUAGE plpgsql COST 0.1 AS "
+        "$$ BEGIN PERFORM pg_catalog.nextval('public.ran'); RETURN false; END $$;"
+        "ALTER TABLE old ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON old USING (public.hides());"
+        f"GRANT SELECT ON old TO {reader}; INSERT INTO old VALUES ('n', '1', 'working', '{{}}', now())",
+    )
+    try:
+        command = ["db", "import-legacy", "--table", "old", "--url", "memory:", "--dry-run", "--from"]
+        ended = run(*command, f"postgresql://{reader}:secret@{database.rpartition('@')[2]}", cwd=place.directory)
+        assert ended.returncode == 1
+        assert "row-level security" in ended.stderr
+        assert databases.execute(database, "SELECT is_called FROM ran") == [(False,)]
+        assert run(*command, database, cwd=place.directory).returncode == 0
+    finally:
+        databases.execute(database, f"DROP OWNED BY {reader}; DROP ROLE {reader}")
 
 
 def test_files_that_are_no_lists_of_entries_are_refused(place: Place) -> None:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -16,8 +17,9 @@ import psycopg
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from firefly_memory import EntryStore, MemoryEntry, PostgreSQLStore, SQLiteStore, schema
-from firefly_memory.stores.sql.migrate import lock_key
+from firefly_memory import EntryStore, MemoryEntry, PostgreSQLStore, SQLiteStore, StoreTimeoutError, schema
+from firefly_memory.stores.sql import migration_lock
+from firefly_memory.stores.sql.migration_lock import lock_key
 from tests.backends import Place
 
 DRIVERS = pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
@@ -169,6 +171,47 @@ def test_a_start_that_finds_the_lock_taken_gives_up_when_it_is_cancelled(
     with pytest.raises(TimeoutError):
         asyncio.run(start())
     admin.execute("SELECT pg_advisory_unlock(%s)", (lock_key(schema_name),))
+
+
+@contextmanager
+def held_by_somebody(place: Place, name: str, admin: psycopg.Connection[Any]) -> Iterator[str]:
+    """A role that may do nothing but log in holds the migration lock of a schema; how an error describes it."""
+    role = f"held_{name}"
+    admin.execute(f"CREATE ROLE {role} LOGIN".encode())
+    try:
+        with psycopg.connect(place.postgresql(), user=role, application_name="somebody", autocommit=True) as other:
+            other.execute("SELECT pg_advisory_lock(%s)", (lock_key(name),))
+            yield f"process {other.info.backend_pid} of the server, role {role!r}, application 'somebody', since "
+    finally:
+        admin.execute(f"DROP ROLE {role}".encode())
+
+
+@DRIVERS
+@pytest.mark.parametrize("sees_all", [True, False])
+async def test_whoever_holds_the_migration_lock_is_named_while_others_wait(
+    driver: str,
+    sees_all: bool,
+    place: Place,
+    new_schema: Callable[[], str],
+    admin: psycopg.Connection[Any],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(migration_lock, "_FIRST_WORD", 0.0)
+    name = new_schema()
+    url = place.with_driver(driver)
+    if not sees_all:
+        admin.execute(f"CREATE ROLE starts_{name} LOGIN".encode())
+        url = url.replace("postgres@", f"starts_{name}@")
+    with held_by_somebody(place, name, admin) as described:
+        since = f"{datetime.now(UTC):%Y}" if sees_all else "a time that this role may not see"
+        with pytest.raises(StoreTimeoutError) as caught:
+            await PostgreSQLStore(url, schema_name=name, timeout=0.1).initialize()
+        assert described + since in str(caught.value)
+        assert "0.1 seconds" in str(caught.value)
+        assert described + since in caplog.text
+    if not sees_all:
+        admin.execute(f"DROP ROLE starts_{name}".encode())
 
 
 @pytest.mark.parametrize("pool_min_size", [2, 10])

@@ -352,7 +352,7 @@ async def test_stores_that_start_at_once_in_one_process_do_not_mix_up_their_migr
 
 
 def test_a_migrator_that_never_ends_is_not_waited_for_for_ever(postgresql: str) -> None:
-    from firefly_memory.stores.sql.migrate import lock_key
+    from firefly_memory.stores.sql.migration_lock import lock_key
 
     with psycopg.connect(postgresql, autocommit=True) as other:
         other.execute("SELECT pg_advisory_lock(%s)", (lock_key("firefly_memory"),))

@@ -291,16 +291,23 @@ def _unescaped(key: str, inner: Any) -> Any:
             case "~str":
                 return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else "\\", inner)
             case "~float":
-                return float(inner)
+                return _finite(inner)
             case "~int":
                 return int(inner, 16)
             case "~dict":
                 return {_restore(name): _restore(item) for name, item in inner}
             case "~json":
-                return _restore(json.loads(inner))
+                return _restore(json.loads(inner, parse_float=_finite, parse_constant=_finite))
     except (TypeError, ValueError) as exc:
         raise DecodeError(f"bad escape {key!r}: {exc}") from exc
     raise DecodeError(f"unknown escape {key!r}")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(f"{number!r} is not a JSON value")
+    return number
 
 
 def _step(key: Any) -> str:

@@ -23,7 +23,7 @@ from firefly_memory.errors import (
 )
 from firefly_memory.messages import PYDANTIC_AI, decoded, encoded
 from firefly_memory.names import new_entry_id, original_name, stored_name, stored_text
-from firefly_memory.stores.conversations import ConversationLog, Head, StoredTurn
+from firefly_memory.stores.conversations import MOST_TOKENS, ConversationLog, Head, StoredTurn
 from firefly_memory.stores.records import as_token, from_token
 from firefly_memory.tokens import TokenEstimator
 from firefly_memory.turns import ConversationInfo, ConversationPage, ConversationTurn, Window
@@ -293,10 +293,9 @@ class ConversationFlows:
         prompt, response = _text("user_prompt", new.user_prompt), _text("assistant_response", new.assistant_response)
         given = () if new.raw_messages is None else new.raw_messages
         messages, form = encoded(given)
-        tokens = self._rules.estimator.estimate_turn(prompt, response, given)
         return StoredTurn(
             turn_id=-1,
-            tokens=max(1, tokens),
+            tokens=_tokens(self._rules.estimator.estimate_turn(prompt, response, given)),
             user_prompt=stored_text(prompt),
             assistant_response=stored_text(response),
             messages=messages,
@@ -360,6 +359,13 @@ def _expected(condition: Condition) -> int | None:
     if turn_id is not None:
         return _count("turn_id", turn_id)
     return None if turns is None else _count("expected_turns", turns)
+
+
+def _tokens(estimate: Any) -> int:
+    """At least 1, so that running sums tell turns apart, and so few that the sum of all turns fits 64 bits."""
+    if not isinstance(estimate, int) or estimate > MOST_TOKENS:
+        raise InvalidEntryError("token_estimate", f"must be a whole number, and not above {MOST_TOKENS}")
+    return max(1, int(estimate))
 
 
 def _count(what: str, value: int, least: int = 0) -> int:

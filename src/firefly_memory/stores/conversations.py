@@ -9,6 +9,9 @@ from typing import Any, NamedTuple, Protocol
 from firefly_memory.codec import Form
 from firefly_memory.stores.records import ReadInstant
 
+MOST_TOKENS = 2**31 - 2
+"""Of one turn. Four thousand million such turns have a sum that fits 64 bits."""
+
 
 class Head(NamedTuple):
     """What is known of a conversation without its turns."""

@@ -19,6 +19,7 @@ from firefly_memory.stores.sql import migrate
 from firefly_memory.stores.sql.catalogue import differences
 from firefly_memory.stores.sql.errors import Place
 from firefly_memory.stores.sql.estimates import estimated_rows
+from firefly_memory.stores.sql.search_path import ONLY_PG_CATALOG, looking
 
 BASE, HEAD = "base", "head"
 
@@ -116,13 +117,13 @@ class Administration:
     def status(self) -> Status:
         """Where the database is."""
         self._must_exist("current")
-        with self._connected("current") as connection:
+        with self._looking("current") as connection:
             return Status(migrate.revision_of(connection, self._place))
 
     def differences(self) -> tuple[Status, list[Difference]]:
         """What is not as this version needs it; nothing is compared unless the revision is this version's."""
         self._must_exist("check")
-        with self._connected("check") as connection:
+        with self._looking("check") as connection:
             status = Status(migrate.revision_of(connection, self._place))
             found = status.state is State.CURRENT
             return status, differences(connection, self._place.schema_name) if found else []
@@ -131,7 +132,7 @@ class Administration:
         """About how many rows each table has."""
         self._must_exist("estimate")
         names = [each.name for each in schema.metadata(self._place.schema_name).sorted_tables]
-        with self._connected("estimate") as connection:
+        with self._looking("estimate") as connection:
             return estimated_rows(connection, names, self._place.schema_name)
 
     def upgrade(self, target: str = HEAD) -> list[str]:
@@ -144,7 +145,7 @@ class Administration:
         """What :meth:`downgrade` would do now. Nothing is changed."""
         last = checked_revision(target)
         self._must_exist("downgrade")
-        with self._connected("downgrade") as connection:
+        with self._looking("downgrade") as connection:
             found = migrate.revision_of(connection, self._place)
             if Status(found).is_ahead:
                 raise migrate.is_ahead("downgrade", found)
@@ -167,7 +168,7 @@ class Administration:
             return self._place.file.name
         if connection.dialect.name == "sqlite":
             return self._place.name
-        return str(connection.execute(select(func.current_database())).scalar_one())
+        return str(connection.execute(select(func.pg_catalog.current_database())).scalar_one())
 
     def _where(self) -> str:
         name, schema_name = self._place
@@ -209,6 +210,11 @@ class Administration:
     @contextmanager
     def _connected(self, operation: str) -> Iterator[Connection]:
         with migrate.connected(self._engine, self._place, operation) as connection:
+            yield connection
+
+    @contextmanager
+    def _looking(self, operation: str) -> Iterator[Connection]:
+        with self._connected(operation) as connection, looking(connection):
             yield connection
 
     def _must_exist(self, operation: str) -> None:
@@ -279,9 +285,12 @@ def script(dialect_name: str, schema_name: str, start: str, end: str) -> str:
         "BEGIN;" if on_postgresql else "BEGIN IMMEDIATE;",
     ]
     if on_postgresql:
+        lines.append(f"{ONLY_PG_CATALOG};")
         lines.append(f"SET LOCAL lock_timeout = '{migrate.LOCK_TIMEOUT:g}s';")
         if first is None and last is not None:
-            lines.append(f"CREATE SCHEMA IF NOT EXISTS {_quoted(str(target))};")
+            from firefly_memory.stores.sql.postgresql.identifiers import quoted
+
+            lines.append(f"CREATE SCHEMA IF NOT EXISTS {quoted(str(target))};")
     if first != last:
         steps = migrate.script(dialect_name, target, step, f"{first or BASE}:{last or BASE}")
         lines += [f"{statement};" for statement in steps]
@@ -290,8 +299,10 @@ def script(dialect_name: str, schema_name: str, start: str, end: str) -> str:
 
 def grants(role: str, schema_name: str) -> list[str]:
     """What a role of PostgreSQL needs so that a store works for it with ``migrate=False``, and no more."""
+    from firefly_memory.stores.sql.postgresql.identifiers import quoted, quoted_role
+
     name = migrate.checked_schema_name(schema_name)
-    of, to = _quoted(name), _quoted(role)
+    of, to = quoted(name), quoted_role(role)
     tables = ", ".join(f"{of}.{table.name}" for table in schema.metadata(name).sorted_tables)
     return [
         f"GRANT USAGE ON SCHEMA {of} TO {to};",
@@ -309,12 +320,3 @@ def checked_revision(name: str) -> str | None:
         known = ", ".join(schema.REVISIONS)
         raise ConfigurationError(f"there is no revision {name!r}; there are {BASE}, {known}, and {HEAD} for the newest")
     return revision
-
-
-def _quoted(identifier: str) -> str:
-    from sqlalchemy.dialects import postgresql
-
-    if not identifier or "\x00" in identifier:
-        raise ConfigurationError(f"{identifier!r} is no name of a role")
-    preparer = postgresql.dialect().identifier_preparer  # type: ignore[no-untyped-call]
-    return str(preparer.quote(identifier))

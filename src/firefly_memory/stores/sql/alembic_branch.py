@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,7 @@ from firefly_memory import schema
 from firefly_memory.stores.sql.alembic_env import target_schema
 from firefly_memory.stores.sql.errors import Place
 from firefly_memory.stores.sql.migrate import missing_between, revision_of, script_location, version_table
+from firefly_memory.stores.sql.search_path import pinned_in_between
 
 Step = Callable[[], None]
 
@@ -26,6 +28,7 @@ def steps_of(revision: str) -> tuple[Step, Step]:
     position = schema.REVISIONS.index(revision)
     before = schema.REVISIONS[position - 1] if position else None
 
+    @_only_pg_catalog()
     def upgrade() -> None:
         if revision in missing_between(_recorded(), revision):
             if before is None:
@@ -33,6 +36,7 @@ def steps_of(revision: str) -> tuple[Step, Step]:
             _module(revision).upgrade()
             _record(revision)
 
+    @_only_pg_catalog()
     def downgrade() -> None:
         found = _recorded()
         if found is None or found == revision:
@@ -40,6 +44,19 @@ def steps_of(revision: str) -> tuple[Step, Step]:
             _record(before)
 
     return upgrade, downgrade
+
+
+@contextmanager
+def _only_pg_catalog() -> Iterator[None]:
+    """In the application's transaction, whose search path is afterwards as it was; after an error it ends."""
+    from alembic import op
+
+    before, after = pinned_in_between() if op.get_context().dialect.name == "postgresql" else ([], [])
+    for statement in before:
+        op.execute(statement)
+    yield
+    for statement in after:
+        op.execute(statement)
 
 
 def _module(revision: str) -> ModuleType:

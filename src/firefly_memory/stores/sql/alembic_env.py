@@ -14,6 +14,7 @@ from firefly_memory.store_urls import Kind
 from firefly_memory.stores.sql.administration import database_of, is_sqlite
 from firefly_memory.stores.sql.alembic_guard import keep_others_out
 from firefly_memory.stores.sql.migrate import checked_schema_name, connected, create_schema, migrating
+from firefly_memory.stores.sql.search_path import ONLY_PG_CATALOG, looking
 from firefly_memory.target import Given, target
 
 keep_others_out()  # every revision of ours imports this module, also where Alembic does not run env.py
@@ -89,6 +90,7 @@ def _run_on_url(context: Any, url: str, schema_name: str) -> None:
         with (
             database_of(url, schema_name, PATIENCE, reading=True) as (engine, place),
             connected(engine, place, "alembic") as connection,
+            looking(connection),
         ):
             _run(context, connection, place.schema_name, makes_schema=False)
         return
@@ -113,6 +115,8 @@ def _print_sql(context: Any, url: str, schema_name: str) -> None:
     target = None if on_sqlite else schema_name
     _configure_offline(context, "sqlite" if on_sqlite else "postgresql", target)
     with context.begin_transaction():
+        if target is not None:
+            context.execute(ONLY_PG_CATALOG)
         if target is not None and not context.get_starting_revision_argument():
             context.execute(CreateSchema(target, if_not_exists=True))
         context.run_migrations()

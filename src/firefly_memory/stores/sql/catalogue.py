@@ -115,7 +115,7 @@ class _Comparison:
         of = classes.alias("of")
         spaces = pg_catalog.pg_namespace
         definitions = self._connection.execute(
-            select(classes.c.relname, func.pg_get_indexdef(classes.c.oid), indexes.c.indisvalid)
+            select(classes.c.relname, func.pg_catalog.pg_get_indexdef(classes.c.oid), indexes.c.indisvalid)
             .join(indexes, indexes.c.indexrelid == classes.c.oid)
             .join(of, of.c.oid == indexes.c.indrelid)
             .join(spaces, spaces.c.oid == of.c.relnamespace)

@@ -109,7 +109,10 @@ class Doubt:
 
 @contextmanager
 def translated(operation: str, place: Place, doubt: Doubt | None = None) -> Iterator[None]:
-    """Turn whatever a driver or SQLAlchemy raises in the block into an error of ours, with its cause."""
+    """Turn whatever a driver or SQLAlchemy raises in the block into an error of ours, with the driver's as its cause.
+
+    None of these quotes what is stored, or what was to be.
+    """
     try:
         yield
     except FireflyMemoryError:
@@ -119,17 +122,40 @@ def translated(operation: str, place: Place, doubt: Doubt | None = None) -> Iter
         error = translate(cause, operation, place)
         if error is None:
             raise
+        quote_nothing(exc)
         raise (error if doubt is None else doubt.about(error)) from cause
 
 
 def driver_error(exc: Exception) -> Exception:
     """What the driver raised, without the layers that SQLAlchemy put around it."""
+    return _layers(exc)[-1]
+
+
+def _layers(exc: Exception) -> list[Exception]:
+    layers = [exc]
     while isinstance(exc, (errors.DBAPIError, errors.EmulatedDBAPIException)):
         inner = exc.__cause__ if exc.orig is None else exc.orig
         if not isinstance(inner, Exception):
             break
         exc = inner
-    return exc
+        layers.append(exc)
+    return layers
+
+
+def quote_nothing(exc: Exception) -> None:
+    """Take out of the texts of a driver's error, and of SQLAlchemy's around it, what quotes rows and parameters."""
+    *around, innermost = _layers(exc)
+    said = getattr(innermost, "diag", None)  # psycopg's and psycopg2's
+    primary, hint = getattr(said, "message_primary", None), getattr(said, "message_hint", None)
+    if primary:
+        innermost.args = (f"{primary}\nHINT:  {hint}" if hint else primary,)
+    elif getattr(innermost, "detail", None):  # asyncpg's
+        innermost.detail = None  # type: ignore[attr-defined]
+    for each in around:
+        each.args = (f"{type(innermost).__module__}.{type(innermost).__name__}: {innermost}",)
+    for each in (*around, innermost):
+        if isinstance(each, errors.StatementError):
+            each.hide_parameters = True
 
 
 def sqlstate(exc: Exception) -> str | None:

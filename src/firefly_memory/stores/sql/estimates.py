@@ -16,7 +16,7 @@ def estimated_rows(connection: Connection, names: Iterable[str], schema_name: st
         return {name: int(connection.execute(select(largest).select_from(table(name))).scalar_one()) for name in names}
     spaces, classes = pg_catalog.pg_namespace, pg_catalog.pg_class
     # The first is of the last ANALYZE, and negative before; the second is what was written since the statistics began.
-    about = func.greatest(classes.c.reltuples, func.pg_stat_get_live_tuples(classes.c.oid), 0)
+    about = func.greatest(classes.c.reltuples, func.pg_catalog.pg_stat_get_live_tuples(classes.c.oid), 0)
     rows = connection.execute(
         select(classes.c.relname, about)
         .join(spaces, spaces.c.oid == classes.c.relnamespace)

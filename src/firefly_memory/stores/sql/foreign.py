@@ -34,6 +34,10 @@ from firefly_memory.stores.sql import migrate
 from firefly_memory.stores.sql.administration import database_of, is_sqlite
 from firefly_memory.stores.sql.errors import Place, translated
 from firefly_memory.stores.sql.estimates import estimated_rows
+from firefly_memory.stores.sql.search_path import ONLY_PG_CATALOG
+
+_EVERY_ROW = "SET LOCAL row_security = off"
+"""An error, where policies of the table's owner would hide rows from the role, and run as the role."""
 
 _AT_ONCE = 200  # rows that are in memory
 
@@ -132,7 +136,7 @@ class ForeignTables:
             # Sorted inside, where values that are kept elsewhere need not be fetched yet.
             row = select(old).order_by(old.c.namespace, when).subquery("old")
             ids = [cast(row.c[name], Text) for name in ("namespace", "entry_id")]
-            statement = select(*ids, cast(func.row_to_json(row.table_valued()), Text))
+            statement = select(*ids, cast(func.pg_catalog.row_to_json(row.table_valued()), Text))
         streaming = self._connection.execution_options(stream_results=True, yield_per=_AT_ONCE)
         with self._reading(), streaming.execute(statement) as result:
             for namespace, entry_id, *values in result:
@@ -157,6 +161,10 @@ def foreign_tables(url: str, schema_name: str, *, timeout: float) -> Iterator[Fo
         with connection:
             if place.schema_name is not None:
                 connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+                with translated("import-legacy", place):
+                    # For the one transaction that all of it is.
+                    connection.exec_driver_sql(ONLY_PG_CATALOG)
+                    connection.exec_driver_sql(_EVERY_ROW)
             yield ForeignTables(connection, place)
 
 

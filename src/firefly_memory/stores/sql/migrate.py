@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import re
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -22,7 +20,6 @@ from sqlalchemy import (
     Table,
     delete,
     exc,
-    false,
     func,
     insert,
     inspect,
@@ -39,8 +36,9 @@ from firefly_memory.errors import (
     StoreTimeoutError,
 )
 from firefly_memory.forks import ForkSafeLock
-from firefly_memory.stores.cancellation import stop_if_given_up
 from firefly_memory.stores.sql.errors import UNDEFINED_TABLE, Place, is_an_answer, sqlstate, translated
+from firefly_memory.stores.sql.migration_lock import begin_alone, online_lock
+from firefly_memory.stores.sql.search_path import rolled_back_on_error
 from firefly_memory.stores.sql.unrecorded import is_in_the_way, made_by, unrecorded
 
 _SCHEMA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]{0,62}")
@@ -99,7 +97,7 @@ def connected(engine: Engine, place: Place, operation: str = "initialize") -> It
 
 def revision_of(connection: Connection, place: Place) -> str | None:
     """The revision the database says it is at, or ``None`` where there is no schema. Fit for a transaction, which
-    PostgreSQL ends when a table is asked for that is not there."""
+    PostgreSQL ends when a table is asked for that is not there; in need of one of :mod:`.search_path` there."""
     if not inspect(connection).has_table(schema.VERSION_TABLE, schema=place.schema_name):
         return None
     return _joined(connection.execute(select(version_table(place).c.version_num)).scalars())
@@ -138,7 +136,7 @@ def is_ahead(operation: str, found: str | None) -> SchemaMismatchError:
     return SchemaMismatchError(operation, found, schema.HEAD, "pip install --upgrade firefly-memory")
 
 
-_ENCODING = func.current_setting("server_encoding")
+_ENCODING = func.pg_catalog.current_setting("server_encoding")
 
 
 def _check_encoding(connection: Connection) -> None:
@@ -163,14 +161,14 @@ def migrating(
 ) -> Iterator[None]:
     """Hold the migration lock and a transaction on an autocommit ``connection``: all of the block, or nothing."""
     if connection.dialect.name == "postgresql":
-        _begin_alone(connection, lock_key(place.schema_name), timeout)
+        begin_alone(connection, place, timeout)
     else:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
-    with _rolled_back_on_error(connection):
+    with rolled_back_on_error(connection):
         try:
             if connection.dialect.name == "postgresql":
                 milliseconds = str(min(max(1, round(lock_timeout * 1000)), 2**31 - 1))  # as PostgreSQL takes it
-                connection.execute(select(func.set_config("lock_timeout", milliseconds, true())))
+                connection.execute(select(func.pg_catalog.set_config("lock_timeout", milliseconds, true())))
             yield
             connection.exec_driver_sql("COMMIT")
         except exc.DBAPIError as error:
@@ -179,64 +177,12 @@ def migrating(
             raise
 
 
-@contextmanager
-def _rolled_back_on_error(connection: Connection) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        try:
-            connection.exec_driver_sql("ROLLBACK")
-        except Exception:  # noqa: BLE001 - the first error is the one to report
-            connection.invalidate()
-        raise
-
-
 def _is_blocked(lock_timeout: float) -> StoreTimeoutError:
     reason = (
         f"another transaction has held a table for {lock_timeout:g} seconds; nothing has been changed; end that "
         "transaction (pg_stat_activity names it), or try again when there is less to do"
     )
     return StoreTimeoutError("migration", reason, retryable=True)
-
-
-def _begin_alone(connection: Connection, key: int, timeout: float) -> None:
-    """Begin a transaction that has the migration lock, which ends with it: a lock of the session would stay behind on
-    a connection that a pooler hands to others."""
-
-    def has_begun() -> bool:
-        # At this level the statements after it see what the last holder of the lock has committed.
-        connection.exec_driver_sql("BEGIN ISOLATION LEVEL READ COMMITTED")
-        with _rolled_back_on_error(connection):
-            if _is_free(connection, func.pg_try_advisory_xact_lock(key)):
-                return True
-        connection.exec_driver_sql("ROLLBACK")
-        return False
-
-    _ask_again(connection, has_begun, timeout)
-
-
-def _is_free(connection: Connection, lock: Any) -> bool:
-    return bool(connection.execute(select(lock)).scalar_one())
-
-
-def _ask_again(connection: Connection, succeeded: Callable[[], bool], timeout: float) -> None:
-    # Waiting inside the server would deadlock with CREATE INDEX CONCURRENTLY.
-    deadline = time.monotonic() + timeout
-    pause = 0.01
-    while not succeeded():
-        left = deadline - time.monotonic()
-        if left <= 0:
-            reason = "somebody else, in another process or another task of this one, is still migrating the schema"
-            raise StoreTimeoutError("initialize", reason, retryable=True)
-        stop_if_given_up()
-        # On the server, so that an event loop goes on meanwhile.
-        connection.execute(select(func.pg_sleep(min(pause, left))))
-        pause = min(pause * 2, 0.25)
-
-
-def lock_key(schema_name: str | None) -> int:
-    digest = hashlib.sha256(f"firefly-memory {schema_name}".encode()).digest()
-    return int.from_bytes(digest[:8], signed=True)
 
 
 def upgrade(
@@ -277,31 +223,13 @@ def _run_online(connection: Connection, place: Place, revision: str, timeout: fl
 
     It may take hours, and writers go on meanwhile. What holds the others off is a lock of the session.
     """
-    with _online_lock(connection, place, timeout):
+    with online_lock(connection, place, timeout):
         found = revision_of(connection, place)
         if revision not in missing_between(found, revision):
             return []  # somebody has done it meanwhile
         steps = script(connection.dialect.name, place.schema_name, "upgrade", f"{found or 'base'}:{revision}")
         run_script(connection, place, [step for step in steps if step not in ("BEGIN", "COMMIT")])
         return [revision]
-
-
-@contextmanager
-def _online_lock(connection: Connection, place: Place, timeout: float) -> Iterator[None]:
-    if connection.dialect.name != "postgresql":
-        yield
-        return
-    key = lock_key(f"{place.schema_name} online")
-    _ask_again(connection, lambda: _is_free(connection, func.pg_try_advisory_lock(key)), timeout)
-    usual = connection.execute(select(func.current_setting("statement_timeout"))).scalar_one()
-    try:
-        connection.execute(select(func.set_config("statement_timeout", "0", false())))
-        yield
-        connection.execute(select(func.set_config("statement_timeout", usual, false())))
-        connection.execute(select(func.pg_advisory_unlock(key)))
-    except BaseException:
-        connection.invalidate()  # and with it the lock
-        raise
 
 
 def _run_upgrade(connection: Connection, place: Place, found: str | None, target: str) -> None:

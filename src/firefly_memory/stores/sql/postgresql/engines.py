@@ -22,6 +22,7 @@ from firefly_memory.stores.sql.database import ENGINE_OPTIONS
 from firefly_memory.stores.sql.errors import is_full
 from firefly_memory.stores.sql.pool import growing_pauses
 from firefly_memory.stores.sql.postgresql.connecting_loop import ConnectingLoop
+from firefly_memory.stores.sql.postgresql.exact import make_exact
 from firefly_memory.stores.sql.postgresql.patience import patient, settled
 from firefly_memory.stores.sql.postgresql.urls import PostgreSQLUrl
 
@@ -32,6 +33,9 @@ _SERVER_FIRST = 0.5
 
 _USES_BEFORE_PREPARING = 5
 """psycopg's default."""
+
+_OWN_SETTINGS = "-c extra_float_digits=3 -c search_path=pg_catalog"
+"""What no URL can set otherwise. All tables are named with their schema; what else is looked up is PostgreSQL's own."""
 
 _NO_SETTINGS = re.compile("unsupported startup parameter|command-line options")
 """What PgBouncer and Amazon's proxy say to settings that they do not let through."""
@@ -54,6 +58,7 @@ def blocking_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float, prepa
         use_native_hstore=False,  # saves a query on each first connection
         **ENGINE_OPTIONS,
     )
+    make_exact(engine.dialect)
     return engine
 
 
@@ -99,7 +104,7 @@ def _with_settings(connect: Callable[..., Any], url: PostgreSQLUrl, timeout: flo
     """
     asked = {"options": url.options} if url.options else {}
     milliseconds = min(max(1, round(timeout * 1000)), 2**31 - 1)
-    wanted = {"options": f"-c statement_timeout={milliseconds} {url.options} -c extra_float_digits=3"}
+    wanted = {"options": f"-c statement_timeout={milliseconds} {url.options} {_OWN_SETTINGS}"}
 
     async def connected() -> Any:
         nonlocal wanted
@@ -158,6 +163,7 @@ def _suspending(
         **options,
         **ENGINE_OPTIONS,
     )
+    make_exact(engine.dialect)
     return engine
 
 

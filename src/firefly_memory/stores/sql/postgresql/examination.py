@@ -15,8 +15,11 @@ from firefly_memory.stores.findings import Finding, clock_skew, ok, problem, war
 from firefly_memory.stores.sql import migrate
 from firefly_memory.stores.sql.errors import Place, sqlstate
 from firefly_memory.stores.sql.examination import of_schema
+from firefly_memory.stores.sql.postgresql.creators import others_may_create
 from firefly_memory.stores.sql.postgresql.engines import blocking_engine
+from firefly_memory.stores.sql.postgresql.identifiers import quoted
 from firefly_memory.stores.sql.postgresql.urls import postgresql_url
+from firefly_memory.stores.sql.search_path import looking
 
 _NEEDED = 100_000
 """The drivers know servers from PostgreSQL 10 on; the statements would do with 9.5."""
@@ -38,20 +41,24 @@ def examine(url: str, schema_name: str, *, timeout: float, pool_size: int, poole
     engine = blocking_engine(parsed, pool_size=2, timeout=timeout)
     try:
         with migrate.connected(engine, place, "doctor") as connection:
-            yield from _server(connection)
-            yield _clock(connection)
-            yield _connections(connection, pool_size)
+            with looking(connection):
+                yield from _server(connection)
+                yield _clock(connection)
+                yield _connections(connection, pool_size)
             yield _pooler(engine, place, connection, pooler)
-            yield from _rights(connection, str(place.schema_name))
+            with looking(connection):
+                yield from _rights(connection, str(place.schema_name))
+                yield from others_may_create(connection, str(place.schema_name))
             yield from _schema(connection, place)
-            yield from _invalid_indexes(connection, str(place.schema_name))
+            with looking(connection):
+                yield from _invalid_indexes(connection, str(place.schema_name))
     finally:
         engine.dispose()
 
 
 def _server(connection: Connection) -> Iterator[Finding]:
     names = ("server_version_num", "server_version", "server_encoding", "TimeZone", "default_transaction_read_only")
-    settings = connection.execute(select(*(func.current_setting(name) for name in names))).one()
+    settings = connection.execute(select(*(func.pg_catalog.current_setting(name) for name in names))).one()
     number, version, encoding, zone, read_only = settings
     if int(number) < _NEEDED:
         yield problem("server", f"PostgreSQL {version}", "use PostgreSQL 10 or newer")
@@ -64,7 +71,7 @@ def _server(connection: Connection) -> Iterator[Finding]:
     else:
         yield problem("encoding", f"{encoding}, which has no room for every text", "create one with ENCODING 'UTF8'")
     yield ok("time zone", f"{zone}; instants are kept in UTC, whatever it is")
-    if connection.execute(select(func.pg_is_in_recovery())).scalar_one():
+    if connection.execute(select(func.pg_catalog.pg_is_in_recovery())).scalar_one():
         yield problem("writing", "this is a standby, which only reads", "name the primary; several hosts: "
                       "target_session_attrs=read-write")  # fmt: skip
     elif read_only == "on":
@@ -75,12 +82,14 @@ def _server(connection: Connection) -> Iterator[Finding]:
 
 def _clock(connection: Connection) -> Finding:
     asked = clock.now()
-    there = connection.execute(select(func.clock_timestamp())).scalar_one()
+    there = connection.execute(select(func.pg_catalog.clock_timestamp())).scalar_one()
     return clock_skew(asked, there, clock.now())
 
 
 def _connections(connection: Connection, pool_size: int) -> Finding:
-    most, reserved = (func.current_setting(name) for name in ("max_connections", "superuser_reserved_connections"))
+    most, reserved = (
+        func.pg_catalog.current_setting(name) for name in ("max_connections", "superuser_reserved_connections")
+    )
     in_use = select(func.count()).where(_activity.c.backend_type == "client backend").scalar_subquery()
     row = connection.execute(select(most, reserved, in_use)).one()
     there, used = int(row[0]) - int(row[1]), int(row[2])
@@ -111,12 +120,13 @@ def _pooler(engine: Engine, place: Place, connection: Connection, told: str | No
 
 def _backends(connection: Connection, looks: int) -> set[int]:
     """Which of the server's processes answer, one statement after the other."""
-    return {connection.execute(select(func.pg_backend_pid())).scalar_one() for _ in range(looks)}
+    return {connection.execute(select(func.pg_catalog.pg_backend_pid())).scalar_one() for _ in range(looks)}
 
 
 def _schema(connection: Connection, place: Place) -> Iterator[Finding]:
     try:
-        yield from of_schema(connection, place)
+        with looking(connection):
+            yield from of_schema(connection, place)
     except exc.DBAPIError as error:
         if sqlstate(error) != _LACKS_A_RIGHT:
             raise
@@ -127,21 +137,24 @@ def _rights(connection: Connection, schema_name: str) -> Iterator[Finding]:
     role = connection.execute(select(func.current_user())).scalar_one()
     spaces, classes = pg_catalog.pg_namespace, pg_catalog.pg_class
     of_ours = spaces.c.nspname == schema_name
-    of_space = select(*(func.has_schema_privilege(spaces.c.oid, right) for right in ("USAGE", "CREATE")))
+    of_space = select(*(func.pg_catalog.has_schema_privilege(spaces.c.oid, right) for right in ("USAGE", "CREATE")))
     row = connection.execute(of_space.where(of_ours)).one_or_none()
     if row is None:
-        may = connection.execute(select(func.has_database_privilege(func.current_database(), "CREATE"))).scalar_one()
+        may = connection.execute(
+            select(func.pg_catalog.has_database_privilege(func.pg_catalog.current_database(), "CREATE"))
+        ).scalar_one()
         state = f"{role} may{'' if may else ' not'} create the schema {schema_name}, which is not there"
         do = f"run as another role: firefly-memory db upgrade --schema {schema_name}"
         yield ok("rights", state) if may else problem("rights", state, do)
         return
     if not row[0]:
-        do = f"GRANT USAGE ON SCHEMA {schema_name} TO {role}; {_grants(role, schema_name)} prints all that is needed"
+        grant = f"GRANT USAGE ON SCHEMA {quoted(schema_name)} TO {quoted(role)};"
+        do = f"{grant} {_grants(role, schema_name)} prints all that is needed"
         yield problem("rights", f"{role} has no USAGE on schema {schema_name}", do)
         return
     creating = "" if row[1] else "; it cannot migrate, for it has no CREATE there"
     names = [each.name for each in schema.metadata(schema_name).sorted_tables]
-    rights = (func.has_table_privilege(classes.c.oid, right) for right in _RIGHTS)
+    rights = (func.pg_catalog.has_table_privilege(classes.c.oid, right) for right in _RIGHTS)
     found = select(classes.c.relname, *rights).join_from(classes, spaces, spaces.c.oid == classes.c.relnamespace)
     lacking = []
     of_names = found.where(of_ours, classes.c.relname.in_([*names, schema.VERSION_TABLE]))
@@ -174,4 +187,8 @@ def _invalid_indexes(connection: Connection, schema_name: str) -> Iterator[Findi
         .where(indexes.c.indisvalid.is_(False), classes.c.relname.not_in(known))
     ).scalars()
     for name in names:
-        yield warning("index", f"{name} is invalid, after a build that broke off", f"DROP INDEX {schema_name}.{name};")
+        yield warning(
+            "index",
+            f"{name} is invalid, after a build that broke off",
+            f"DROP INDEX {quoted(schema_name)}.{quoted(name)};",
+        )

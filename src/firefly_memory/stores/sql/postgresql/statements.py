@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from sqlalchemy import (
-    ARRAY,
     ColumnElement,
     DateTime,
+    Dialect,
     Integer,
     Select,
     Table,
@@ -30,6 +30,8 @@ from sqlalchemy.dialects import postgresql
 from firefly_memory.codec import JSONB, Form
 from firefly_memory.stores.conversations import Appended, Draft
 from firefly_memory.stores.records import Purged, Record
+from firefly_memory.stores.sql.postgresql.arrays import array_in, array_text
+from firefly_memory.stores.sql.postgresql.exact import exact
 from firefly_memory.stores.sql.postgresql.turn_groups import GIVEN, append_group
 from firefly_memory.stores.sql.session import Session
 from firefly_memory.stores.sql.statement import Statement
@@ -48,6 +50,9 @@ class PostgreSQLStatements(Statements):
     form: ClassVar[Form] = JSONB
     begin: ClassVar[str] = "BEGIN"
 
+    def __init__(self, dialect: Dialect, schema_name: str | None) -> None:
+        super().__init__(exact(dialect), schema_name)
+
     def by_code_point(self, column: ColumnElement[str]) -> ColumnElement[str]:
         return column.collate("C")
 
@@ -58,7 +63,7 @@ class PostgreSQLStatements(Statements):
         return cast(column, Text)
 
     def is_one_of(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
-        return column == any_(bindparam(name, type_=ARRAY(Text)))
+        return column == any_(array_in(name, Text()))
 
     @property
     def row_address(self) -> ColumnElement[Any]:
@@ -67,8 +72,8 @@ class PostgreSQLStatements(Statements):
     def is_in(self, column: ColumnElement[Any], rows: Select[Any]) -> ColumnElement[bool]:
         return column == any_(func.array(rows.scalar_subquery()))  # an array, which leads straight to the rows
 
-    def texts(self, values: Sequence[str]) -> list[str]:
-        return list(values)
+    def texts(self, values: Sequence[str]) -> str:
+        return array_text(values)
 
     def instant_in(self, text: ColumnElement[str]) -> ColumnElement[Any]:
         return cast(text, DateTime(timezone=True))
@@ -80,7 +85,7 @@ class PostgreSQLStatements(Statements):
         if self._dialect.driver == "asyncpg":
             return case((known, column))
         # Others give it in the session's zone, which leads out of Python's range near the first and last year.
-        return case((known, func.timezone("UTC", column)))
+        return case((known, func.pg_catalog.timezone("UTC", column)))
 
     @staticmethod
     def read_instant(stored: Any) -> datetime:
@@ -128,11 +133,13 @@ class PostgreSQLStatements(Statements):
     @property
     def _patience(self) -> Any:
         # Set for the statement's own transaction, in the same round trip; volatile, so evaluated before any row.
-        return select(func.set_config("lock_timeout", bindparam("patience", type_=Text), true())).cte("patience")
+        return select(func.pg_catalog.set_config("lock_timeout", bindparam("patience", type_=Text), true())).cte(
+            "patience"
+        )
 
     def _upsert_arrays(self, patience: Any) -> Any:
         columns = list(self._entries.columns)
-        arrays = [bindparam(column.name, type_=ARRAY(self.type_in(column))) for column in columns]
+        arrays = [array_in(column.name, self.type_in(column)) for column in columns]
         rows = func.unnest(*arrays).table_valued(*[column.name for column in columns]).render_derived(name="rows")
         values = [self.value_in(column.name, rows.c[column.name]) for column in columns]
         source = select(*values).select_from(rows) if patience is None else select(*values).select_from(rows, patience)
@@ -164,14 +171,14 @@ class PostgreSQLStatements(Statements):
 
     def write_turns(self, session: Session[Any], drafts: Sequence[Draft]) -> list[Appended]:
         rows = [self.conversations.values(*draft) for draft in drafts]
-        values = {name: [row[name] for row in rows] for name in GIVEN} | {"patience": GROUP_PATIENCE}
+        values = {name: array_text(row[name] for row in rows) for name in GIVEN} | {"patience": GROUP_PATIENCE}
         with session.writing():
             return [Appended(*row) for row in session.fetch(self.append_group, values)]
 
     def _arrays(self, records: Sequence[Record], now: datetime) -> dict[str, Any]:
         # By id, so that two processes that write the same rows lock them in the same order.
         rows = [self.values(record) for record in sorted(records)]
-        return {name: [row[name] for row in rows] for name in Record._fields} | {"now": self.instant(now)}
+        return {name: array_text(row[name] for row in rows) for name in Record._fields} | {"now": self.instant(now)}
 
     def _refused(self, records: Sequence[Record], written: Sequence[Sequence[Any]]) -> list[Record]:
         if len(written) == len(records):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ARRAY, BigInteger, bindparam, cast, func, insert, literal_column, select
+from sqlalchemy import BigInteger, cast, func, insert, literal_column, select
 
 from firefly_memory.stores.conversations import StoredTurn
+from firefly_memory.stores.sql.postgresql.arrays import array_in
 
 if TYPE_CHECKING:
     from firefly_memory.stores.sql.postgresql.statements import PostgreSQLStatements
@@ -18,7 +19,7 @@ GIVEN = ("conversation_id", *(name for name in StoredTurn._fields if name not in
 def append_group(of: PostgreSQLStatements, patience: Any) -> Any:
     """Counts the turns in their conversations, writes them, and gives what each has come to, in their order."""
     conversations, turns = of.conversations.table, of.conversations.turns_table
-    arrays = [bindparam(name, type_=ARRAY(of.type_in(turns.c[name]))) for name in GIVEN]
+    arrays = [array_in(name, of.type_in(turns.c[name])) for name in GIVEN]
     given = func.unnest(*arrays).table_valued(*GIVEN, with_ordinality="number").render_derived(name="given")
 
     # Where each is among those of its conversation, and their tokens up to it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode
@@ -55,6 +56,11 @@ _LOOKS_LIKE = (
     "with special characters in the password percent-encoded"
 )
 
+_IN_TWO_WAYS = (
+    f"the PostgreSQL URL can be read in two ways: {_LOOKS_LIKE} (/ as %2F, ? as %3F, @ as %40), and with every other @ "
+    "of a database's name or a parameter percent-encoded as well"
+)
+
 # Keywords of SQLAlchemy's and asyncpg's own URLs that mean something libpq calls otherwise.
 _SSL_WORDS = {"true": "require", "1": "require", "false": "disable", "0": "disable"}
 
@@ -66,8 +72,6 @@ class PostgreSQLUrl:
     parameters: dict[str, str]
     driver: str | None
     """The driver that the URL names, if it names one."""
-    is_ambiguous: bool = False
-    """Whether somebody may have meant another URL: one with a bare ``/``, ``?`` or ``@`` in its password."""
 
     @property
     def only_libpq_understands(self) -> set[str]:
@@ -105,8 +109,6 @@ class PostgreSQLUrl:
 
     def __repr__(self) -> str:
         shown = self.parameters
-        if self.is_ambiguous:  # what looks like the port, or the database, may be a part of the password
-            return NOTHING_SHOWN.format("postgresql")
         user = f"{shown['user']}{':***' if 'password' in shown else ''}@" if "user" in shown else ""
         hosts, ports = shown.get("host", "").split(","), shown.get("port", "").split(",")
         if len(ports) == 1:
@@ -127,6 +129,8 @@ def postgresql_url(url: str | URL) -> PostgreSQLUrl:
     scheme = found["scheme"].lower()
     if scheme not in _SCHEMES:
         raise ConfigurationError(f"the URL scheme {scheme!r} is not PostgreSQL's; use postgresql://")
+    if "@" in (found["database"] or "") or without_password(url) == NOTHING_SHOWN.format(found["scheme"]):
+        raise ConfigurationError(_IN_TWO_WAYS)
     parameters: dict[str, str] = {}
     credentials, _, servers = found["server"].rpartition("@")
     user, _, password = credentials.partition(":")
@@ -139,14 +143,17 @@ def postgresql_url(url: str | URL) -> PostgreSQLUrl:
         "dbname": unquote(found["database"] or ""),
     }
     parameters.update({name: value for name, value in parts.items() if value})
-    try:
-        query = parse_qsl(found["query"] or "", keep_blank_values=True, strict_parsing=bool(found["query"]))
-    except ValueError:
-        raise ConfigurationError("the part of the PostgreSQL URL after '?' is not name=value&name=value") from None
-    _add_query(parameters, query)
+    _add_query(parameters, _query(found["query"] or ""))
     _check(parameters)
-    is_ambiguous = without_password(url) == NOTHING_SHOWN.format(found["scheme"])
-    return PostgreSQLUrl(parameters, _SCHEMES[scheme], is_ambiguous)
+    return PostgreSQLUrl(parameters, _SCHEMES[scheme])
+
+
+def _query(text: str) -> list[tuple[str, str]]:
+    if not text:
+        return []
+    with suppress(ValueError):  # whose text may have a part of the password in it
+        return parse_qsl(text, keep_blank_values=True, strict_parsing=True)
+    raise ConfigurationError("the part of the PostgreSQL URL after '?' is not name=value&name=value")
 
 
 def _check(parameters: dict[str, str]) -> None:

@@ -11,6 +11,8 @@ from sqlalchemy import ColumnElement, Select, Table, Text, bindparam, func, lite
 from sqlalchemy.dialects import sqlite
 
 from firefly_memory.codec import TEXT, Form
+from firefly_memory.errors import CorruptDataError
+from firefly_memory.names import original_name
 from firefly_memory.stores.conversations import Appended, Draft
 from firefly_memory.stores.records import Record
 from firefly_memory.stores.sql.session import Session
@@ -89,6 +91,9 @@ class SQLiteStatements(Statements):
         if not rows:
             return None
         appended = Appended(*rows[0])
+        if not isinstance(appended.tokens, int):  # SQLite goes on with a float where 64 bits are not enough
+            where = f"conversation {original_name(draft[0])!r}"
+            raise CorruptDataError("append_turn", where, "the sum of its tokens is beyond 64 bits")
         place = {"turn_id": appended.turns - 1, "tokens_before": appended.tokens - values["tokens"]}
         session.execute(self.conversations.insert_turn, {**values, **place})
         return appended
