@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import IO, Any
@@ -210,7 +211,8 @@ async def _import(view: StoreView, file: Iterable[str], dialogues: bool, progres
     try:
         for number, line in enumerate(file, 1):
             try:
-                await reader.take_line(number, json.loads(line))
+                async with reader.whole_dialogues():
+                    await reader.take_line(number, json.loads(line))
             except (AttributeError, DecodeError, KeyError, RecursionError, TypeError, ValueError) as exc:
                 if isinstance(exc, FireflyMemoryError) and not isinstance(exc, ValueError):
                     raise
@@ -267,6 +269,16 @@ class Reader:
         await self._save_batch()
         await self._finish_conversation()
         await self._dialogues.finish()
+
+    @asynccontextmanager
+    async def whole_dialogues(self) -> AsyncIterator[None]:
+        """Of a dialogue with something in it that is refused, nothing stays."""
+        try:
+            yield
+        except Exception:
+            with suppress(FireflyMemoryError):  # the first error is the one to raise
+                await self._dialogues.abandon()
+            raise
 
     async def _take_entry(self, item: Item) -> None:
         namespace = item.pop("namespace")
