@@ -10,17 +10,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import Any, TextIO
 
 from firefly_memory.archive import export_jsonl, import_jsonl
 from firefly_memory.archive_items import Counts
 from firefly_memory.cli.output import in_words
 from firefly_memory.cli.progress import progress_bar
-from firefly_memory.cli.replacing import check_replaces_no_store, partial_of
+from firefly_memory.cli.replacing import check_replaces_no_store, written
 from firefly_memory.cli.target import add_target, add_without_dialogues, target_of
 from firefly_memory.cli.values import a_name
 from firefly_memory.configured import reading, store_of
-from firefly_memory.errors import ConfigurationError
 from firefly_memory.estimates import estimated_items
 from firefly_memory.stores.memory import InMemoryStore
 
@@ -61,7 +60,7 @@ def _export(arguments: argparse.Namespace) -> None:
     if arguments.file != "-":
         check_replaces_no_store(Path(arguments.file), found)
     with (
-        _written(arguments.file) as file,  # put in its place when the store was read to its end
+        written(arguments.file) as file,  # put in its place when the store was read to its end
         reading(found) as store,
         progress_bar(
             "exported",
@@ -104,32 +103,6 @@ def _size(file: TextIO) -> int | None:
 def _position(file: TextIO) -> int:
     """How many bytes were read: a pipe does not know, and a file does not tell while its lines are read."""
     return os.lseek(file.fileno(), 0, os.SEEK_CUR) if file.buffer.seekable() else 0
-
-
-@contextmanager
-def _written(name: str) -> Iterator[IO[str]]:
-    """A file that is there as a whole or not at all. A pipe or device is written to, never replaced."""
-    if name == "-":
-        yield sys.stdout
-        sys.stdout.flush()
-        return
-    path = Path(name)
-    if path.is_dir() or not path.name:
-        raise ConfigurationError(f"{name} is a directory; name the file to write")
-    if path.exists() and not path.is_file():
-        with path.open("w", encoding="ascii") as pipe:
-            yield pipe
-        return
-    partial = partial_of(path)
-    try:
-        with partial.open("w", encoding="ascii") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
 
 
 @contextmanager

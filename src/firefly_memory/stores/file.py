@@ -28,7 +28,7 @@ from firefly_memory.errors import (
     SchemaMismatchError,
     StoreClosedError,
 )
-from firefly_memory.options import seconds
+from firefly_memory.options import ONLY_MINE, Modes, modes, seconds
 from firefly_memory.protocols import Capability
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.cancellation import stop_if_given_up
@@ -59,18 +59,27 @@ class FileStore(EntryStore):
 
     A relative one is meant from where the process is when the store is made. Every write rewrites the file of its
     namespace: meant for small amounts that people want to read or edit.
-    ``timeout`` is how long a writer waits for another one, in seconds.
+    ``timeout`` is how long a writer waits for another one, in seconds. ``file_mode`` and ``directory_mode`` are the
+    rights on what is made, whatever the umask; what is there keeps its own.
     """
 
     path: Path
 
-    def __init__(self, base_dir: str | os.PathLike[str] = ".firefly_memory", *, timeout: float = 30.0) -> None:
+    def __init__(
+        self,
+        base_dir: str | os.PathLike[str] = ".firefly_memory",
+        *,
+        timeout: float = 30.0,
+        file_mode: int = ONLY_MINE.file,
+        directory_mode: int = ONLY_MINE.directory,
+    ) -> None:
         given = os.fspath(base_dir) if isinstance(base_dir, (str, os.PathLike)) else None
         if not isinstance(given, str) or not given or "\0" in given:
             raise ConfigurationError(f"base_dir must name a directory, not {base_dir!r}; use '.' for the current one")
         self._shown = given
         self.path = Path(given).absolute()
-        view = RecordView(_FileBackend(_Files(self.path, seconds("timeout", timeout))))
+        files = _Files(self.path, seconds("timeout", timeout), modes(file_mode, directory_mode))
+        view = RecordView(_FileBackend(files))
         super().__init__(view, threaded(view))
 
     def __repr__(self) -> str:
@@ -80,9 +89,10 @@ class FileStore(EntryStore):
 class _Files:
     """The directory: which file is whose, and how one is read and replaced."""
 
-    def __init__(self, directory: Path, timeout: float) -> None:
+    def __init__(self, directory: Path, timeout: float, modes: Modes) -> None:
         self.directory = directory
         self.timeout = timeout
+        self.modes = modes
 
     def path(self, namespace: str) -> Path:
         name = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02x}" for byte in namespace.encode())
@@ -128,12 +138,12 @@ class _Files:
             remove_durably(path)
             return
         document = {"format": FORMAT, "namespace": namespace, "entries": [_listed(record) for record in shelf]}
-        write_durably(path, to_json(document, indent=2) + b"\n")
+        write_durably(path, to_json(document, indent=2) + b"\n", self.modes.file)
 
     def edit(self, namespace: str, change: Callable[[Shelf], T]) -> T:
         """Let ``change`` work on the records of a namespace while nobody else does; all that it did, or nothing."""
         bucket = zlib.crc32(namespace.encode()) % _LOCKS
-        with exclusive_lock(self.directory / ".locks" / f"{bucket:02}.lock", self.timeout):
+        with exclusive_lock(self.directory / ".locks" / f"{bucket:02}.lock", self.timeout, self.modes):
             shelf = self.read(namespace)
             result = change(shelf)
             if shelf.changed:
@@ -178,7 +188,7 @@ class _FileBackend:
 
     async def initialize(self, migrate: bool | None) -> None:
         with self._working("initialize"):
-            make_directory(self._files.directory)
+            make_directory(self._files.directory, self._files.modes.directory)
 
     async def close(self) -> None:
         self._closed = True
