@@ -150,7 +150,7 @@ class DialogueWriter:
         entry = _entry_from_json(item)
         if self._dialogue is not None:
             if len(self._entries) == _PAGE:
-                await self._take_a_step(self._dialogue)
+                await self.take_a_step()
             await self._check_place(entry)
             self._entries[entry.entry_id] = entry
 
@@ -182,9 +182,11 @@ class DialogueWriter:
             raise NotSupportedError(CANNOT_BE_KEPT)
         return self._target
 
-    async def _take_a_step(self, dialogue: Dialogue) -> None:
-        new = await self._new_ones()
-        if new:
+    async def take_a_step(self) -> None:
+        """Write what was taken so far, and that it is not all."""
+        dialogue = self._dialogue
+        new = [] if dialogue is None else await self._new_ones()
+        if dialogue is not None and new:
             *branches, head_id = self._held
             revision = f"{_UNFINISHED}{new_entry_id()}"  # another one for each step, as for any other write
             unfinished = dialogue._replace(revision=revision, head_id=head_id, branches=branches)
