@@ -250,7 +250,7 @@ def test_doctor_says_what_others_may_read_or_write(
     for path in store.rglob("*"):
         path.chmod(path.stat().st_mode | (0o005 if path.is_dir() else 0o004))
     words = [found for found, _ in warnings_of(url, capsys)]
-    first = "conversation%3a.json" if url.startswith("file") else "memory.db"
+    first = "conversation%3ac.json" if url.startswith("file") else "memory.db"
     assert any(found.startswith(f"everybody may read {store / first}") for found in words)
     if url.startswith("file"):
         assert any(".lock" in found for found in words)

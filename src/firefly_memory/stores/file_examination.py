@@ -11,7 +11,9 @@ from pathlib import Path
 
 from pydantic_core import from_json
 
+from firefly_memory.colours import finish
 from firefly_memory.errors import DatabaseConnectionError, FireflyMemoryError
+from firefly_memory.stores.conversation_list_file import NAME as CONVERSATIONS
 from firefly_memory.stores.file import FileStore
 from firefly_memory.stores.findings import Finding, ok, problem, warning
 
@@ -55,7 +57,13 @@ def _files(directory: Path) -> Iterator[Finding]:
             continue
         if not os.access(path, os.W_OK):
             yield problem("file", f"{path} is not writable", "give this user the right to write it")
-    yield from by_others(files)
+    try:
+        finish(store.blocking.conversations.page(1, None))
+    except (OSError, FireflyMemoryError) as exc:
+        sound = False
+        do = "mend it, or put a copy of it in its place: without it no conversation is listed"
+        yield problem("file", f"{directory / CONVERSATIONS} cannot be read: {exc}", do)
+    yield from by_others([*files, directory / CONVERSATIONS])
     yield from by_others(sorted((directory / ".locks").glob("*")))  # whoever may read one may hold it
     if sound:
         yield ok("files", f"each of {len(files):,} can be read; {entries:,} live entries, those of conversations too")

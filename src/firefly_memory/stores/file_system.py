@@ -157,7 +157,7 @@ def write_durably(path: Path, data: bytes, mode: int = ONLY_MINE.file) -> None:
     Of a link, the target is replaced. A file keeps its mode, and its owner as far as the system allows; a new one has
     ``mode``.
     """
-    path = _followed(path)
+    path = followed(path)
     beside = path.with_name(path.name + ".tmp")  # one name, so that the next write removes what a crash has left
     try:
         beside.unlink(missing_ok=True)
@@ -178,7 +178,7 @@ def write_durably(path: Path, data: bytes, mode: int = ONLY_MINE.file) -> None:
 
 def remove_durably(path: Path) -> None:
     """Delete ``path`` if it is there; of a link, the target."""
-    path = _followed(path)
+    path = followed(path)
     try:
         path.unlink()
     except FileNotFoundError:
@@ -186,7 +186,7 @@ def remove_durably(path: Path) -> None:
     flush_directory(path.parent)
 
 
-def _followed(path: Path) -> Path:
+def followed(path: Path) -> Path:
     """Where a link leads, unless somebody else made it: then it may lead anywhere."""
     if path.is_symlink() and not is_trusted(path.lstat()):
         raise PermissionError(errno.EACCES, "a link that another user has made", str(path))
