@@ -354,6 +354,26 @@ def test_a_line_that_cannot_be_read_is_named(line: str, options: dict[str, Any])
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        json.dumps({"k" * 1_000_000: {}}),
+        _with("created_at", json.dumps("x" * 1_000_000)),
+        _with("scope", json.dumps("x" * 1_000_000)),
+    ],
+    ids=["kind", "instant", "scope"],
+)
+def test_what_is_said_of_a_line_is_short(line: str) -> None:
+    with InMemoryStore() as store, pytest.raises(CorruptDataError, match="line 2 of the archive") as caught:
+        import_jsonl(store, [json.dumps(HEADER), line])
+    assert len(str(caught.value)) < 1_000
+
+
+def test_only_is_a_text() -> None:
+    with pytest.raises(ConfigurationError, match="only must be"):
+        import_jsonl(InMemoryStore(), archive(), only=7)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
     "turn",
     [
         {"raw_messages": {}},

@@ -17,7 +17,7 @@ from firefly_memory.archive_reader import Reader
 from firefly_memory.codec import DecodeError
 from firefly_memory.conversation_flows import NewTurn
 from firefly_memory.dialogue_archive import CANNOT_BE_KEPT
-from firefly_memory.errors import CorruptDataError, FireflyMemoryError, NotSupportedError
+from firefly_memory.errors import ConfigurationError, CorruptDataError, FireflyMemoryError, NotSupportedError
 from firefly_memory.options import at_least
 from firefly_memory.protocols import StoreView
 from firefly_memory.stores.base import EntryStore
@@ -30,6 +30,8 @@ MAX_LINE = 64 * 2**20
 
 _MOST_WAITING = 8 * 2**20
 """Characters of lines that wait to be saved together."""
+
+_LONGEST_REASON = 500
 
 _BELIEVED = 4
 """A turn costs at least this part of what its texts are worth, whatever the archive says."""
@@ -51,6 +53,8 @@ class ImportOptions:
 
     def __post_init__(self) -> None:
         at_least(1, "max_line", self.max_line)
+        if self.only is not None and not isinstance(self.only, str):
+            raise ConfigurationError(f"only must be what names begin with, not {self.only!r}")
 
 
 def lines_of(file: Iterable[str], max_line: int) -> Iterator[str]:
@@ -114,9 +118,14 @@ async def _take(reader: _LineReader, number: int, line: str, options: ImportOpti
         if isinstance(exc, FireflyMemoryError) and not isinstance(exc, ValueError):
             raise
         hint = "" if options.only is None else "; it may need something that `only` leaves out"
-        raise CorruptDataError("import", where, f"{type(exc).__name__}: {exc}{hint}") from exc
+        raise CorruptDataError("import", where, f"{type(exc).__name__}: {_shortened(str(exc))}{hint}") from exc
     except NotSupportedError as exc:
         raise NotSupportedError(f"{where}: {exc}") from exc
+
+
+def _shortened(reason: str) -> str:
+    """It may have a part of the line in it, as long as somebody wished."""
+    return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}…"
 
 
 def _number(text: str) -> float:
