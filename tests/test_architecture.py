@@ -28,7 +28,7 @@ LAYERS = [
     {"firefly_memory.protocols", "firefly_memory.messages", "firefly_memory.message_values", "firefly_memory.model_messages"},
     {"firefly_memory.stores"},
     {"firefly_memory.by_url", "firefly_memory.configured", "firefly_memory.estimates", "firefly_memory.database_store", "firefly_memory.conversation", "firefly_memory.conversation_flows", "firefly_memory.conversation_window", "firefly_memory.conversation_export", "firefly_memory.working", "firefly_memory.summarization", "firefly_memory.alembic"},
-    {"firefly_memory.manager", "firefly_memory.archive", "firefly_memory.archive_items", "firefly_memory.dialogue_archive", "firefly_memory.copying", "firefly_memory.testing"},
+    {"firefly_memory.manager", "firefly_memory.archive", "firefly_memory.archive_import", "firefly_memory.archive_items", "firefly_memory.archive_reader", "firefly_memory.untrusted", "firefly_memory.dialogue_archive", "firefly_memory.copying", "firefly_memory.testing"},
     {"firefly_memory.legacy", "firefly_memory.agents"},
     {"firefly_memory.reasoning", "firefly_memory.pipeline"},
     {"firefly_memory.cli"},

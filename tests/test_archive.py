@@ -244,10 +244,8 @@ def own_files(directory: Path) -> dict[str, bytes]:
         ["sqlite:///memory.db", "memory.db-wal"],
         ["sqlite:///memory.db", "memory.db-shm"],
         ["sqlite:///memory.db", "memory.db-journal"],
-        ["sqlite:///out.partial", "out"],
         ["sqlite:///memory.db", "other.db"],
         ["memory:", "other.db"],
-        ["memory:", "other"],
         ["file:fs", "fs/new.jsonl"],
         ["file:fs", "fs/NAME"],
         ["file:fs", "nested/../fs/nested/new.jsonl"],
@@ -259,7 +257,7 @@ def test_an_export_does_not_replace_a_store(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("memory.db", "other.db", "out.partial", "other.partial"):
+    for name in ("memory.db", "other.db"):
         with SQLiteStore(tmp_path / name) as store:
             store.save("n", MemoryEntry(content="kept"))
     with FileStore(tmp_path / "fs") as store:

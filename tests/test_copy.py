@@ -340,7 +340,7 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
             "--to-schema is for PostgreSQL, and the store is files",
         ),
         (["--from", "sqlite:///a.db", "--to-file", "missing"], 2, "cannot be read from the file missing"),
-        (["--from", "sqlite:///a.db"], 2, "--to --to-file is required"),
+        (["--from", "sqlite:///a.db"], 2, "--to-file --to is required"),
     ],
     ids=str,
 )

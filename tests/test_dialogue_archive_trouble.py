@@ -170,7 +170,7 @@ async def test_a_damaged_archive_is_refused(place: Place) -> None:
         return str(caught.value)
 
     first = json.loads(lines[start + 1])["dialogue_entry"]
-    missing = f"conversation 'long' is damaged (its message '{first['entry_id']}' is missing)"
+    missing = f"message '{first['entry_id']}' is missing: it has to come before"
     assert missing in problem([*lines[: start + 1], *lines[start + 2 :]])
     assert "another conversation" in problem([*lines[:start], *lines[start + 1 :]])
     assert "another conversation" in problem([lines[0], lines[start + 1]])

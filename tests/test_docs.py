@@ -151,8 +151,13 @@ def test_the_documented_parameters_and_defaults_are_the_real_ones(store: type) -
     rows = re.findall(r"^\| `(\w+)` \| (?:`([^`]+)` )?\|", section(STORES, store.__name__), flags=re.MULTILINE)
     documented = dict(rows)
     parameters = list(inspect.signature(store).parameters.values())
-    real = {each.name: repr(each.default).replace("'", '"') for each in parameters}
+    real = {each.name: _as_written(each) for each in parameters}
     assert documented == {name: "" if default == "None" else default for name, default in real.items()}
+
+
+def _as_written(parameter: inspect.Parameter) -> str:
+    default = parameter.default
+    return f"0o{default:o}" if parameter.name.endswith("_mode") else repr(default).replace("'", '"')
 
 
 def test_every_operation_is_in_the_table_under_both_its_names() -> None:

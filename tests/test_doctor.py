@@ -127,13 +127,13 @@ def test_what_is_wrong_with_files(tmp_path: Path) -> None:
     assert len(problems) == 2
     assert "bad.json" in problems[0]
     assert "cut.json" in problems[1]
-    assert "chmod o-w" in report.of("warning")["permissions"]
+    assert "chmod o-rwx" in report.of("warning")["permissions"]
     assert "good.json.tmp" in report.of("warning")["file"]
     assert {path: path.read_bytes() for path in (tmp_path / "files").glob("*.json*")} == before
 
 
 def test_variables_that_have_no_say_are_listed(tmp_path: Path) -> None:
-    (tmp_path / "files").mkdir()
+    (tmp_path / "files").mkdir(0o700)
     block = {
         "BACKEND": "file",
         "FILE_DIR": "files",
@@ -164,7 +164,7 @@ def test_a_server_that_a_manager_does_not_use_is_a_warning(backend: str, place: 
 def test_what_a_disk_may_have(tmp_path: Path) -> None:
     assert [finding.level for finding in free_space(tmp_path, 2**60)] == [Level.WARNING]
     assert all(finding.level is Level.OK for finding in [*file_system(tmp_path), *free_space(tmp_path, 0)])
-    assert list(by_others(tmp_path)) == []
+    assert list(by_others([tmp_path])) == []
 
 
 @pytest.mark.parametrize(

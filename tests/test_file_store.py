@@ -312,15 +312,6 @@ def test_a_file_keeps_its_owner(store: FileStore) -> None:
     assert (path.stat().st_uid, path.stat().st_gid) == owner
 
 
-def test_a_new_file_has_the_mode_that_the_process_gives_to_new_files(store: FileStore) -> None:
-    before = os.umask(0o027)
-    try:
-        store.save("n", MemoryEntry())
-    finally:
-        os.umask(before)
-    assert only_file(store.path).stat().st_mode & 0o777 == 0o640
-
-
 def test_a_link_stays_a_link_and_its_target_is_written(store: FileStore, tmp_path: Path) -> None:
     store.save("n", MemoryEntry(entry_id="it", content="old"))
     path, target = only_file(store.path), tmp_path / "kept elsewhere.json"

@@ -150,10 +150,9 @@ def test_what_is_read_while_somebody_writes_a_file_that_was_at_rest_is_not_trust
 def test_an_archive_that_may_not_be_right_is_not_put_in_its_place(tmp_path: Path) -> None:
     with SQLiteStore(tmp_path / "memory.db") as store:
         store.save_many("n", [MemoryEntry(content="x" * 1_000) for _ in range(5_000)])
-    partial = tmp_path / "out.partial"
     command = [sys.executable, "-m", "firefly_memory.cli", "export", "--url", "sqlite:///memory.db", "out"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as exporting:
-        while not partial.exists() or partial.stat().st_size == 0:
+        while not any(partial.stat().st_size for partial in tmp_path.glob(".*.partial")):
             assert exporting.poll() is None
         exporting.send_signal(signal.SIGSTOP)
         use(f"sqlite:///{tmp_path}/memory.db")

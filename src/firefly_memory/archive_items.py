@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
+
+FORMAT = "firefly-memory-archive/1"
 
 ENTRY, CONVERSATION, TURN, DIALOGUE, MESSAGE = "entry", "conversation", "turn", "dialogue", "dialogue_entry"
 
@@ -44,3 +46,7 @@ class Counts:
 
     def as_dict(self) -> dict[str, int]:
         return {name: getattr(self, name) for name in Counts.__slots__}
+
+
+Progress = Callable[[Counts], None]
+"""Called again and again while an export or import is under way, with what it has done so far."""

@@ -14,8 +14,9 @@ from datetime import datetime
 from typing import Any
 
 from firefly_memory import clock
-from firefly_memory.archive import Reader, conversations_of, entries_of, turns_of
+from firefly_memory.archive import conversations_of, entries_of, turns_of
 from firefly_memory.archive_items import CONVERSATION, DIALOGUE, ENTRY, MESSAGE, TURN, Counts, Item, Placed
+from firefly_memory.archive_reader import Reader
 from firefly_memory.codec import DOCUMENT
 from firefly_memory.colours import finish
 from firefly_memory.dialogue_archive import (

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from datetime import UTC, datetime
 
 from firefly_memory.archive_items import Item, Placed
-from firefly_memory.errors import ConflictError, CorruptDataError, NotSupportedError
+from firefly_memory.errors import ConflictError, CorruptDataError, InvalidEntryError, NotSupportedError
 from firefly_memory.names import (
     new_entry_id,
     original_name,
@@ -23,7 +23,7 @@ from firefly_memory.names import (
     stored_or_none,
     stored_text,
 )
-from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, DialogueLog, in_line
+from firefly_memory.stores.dialogues import CircleDetector, Dialogue, DialogueEntry, DialogueLog, in_line
 
 CANNOT_BE_KEPT = (
     "the target cannot keep conversations of pydantic-ai; SQLiteStore, PostgreSQLStore and MongoDBStore can, and "
@@ -85,11 +85,14 @@ async def _pages(log: DialogueLog, end: str, was_given: Callable[[str], bool]) -
         first = max((place for place, entry in enumerate(page, 1) if was_given(entry.entry_id)), default=0)
         return page[first:]
 
+    circle = CircleDetector(end)
     ends: list[str] = []
     page: list[DialogueEntry] = []
     above: str | None = end
     while above is not None and not was_given(above):
         page = await page_up_from(above)
+        for entry in reversed(page):
+            circle.pass_by(entry.entry_id)
         ends.append(above)
         above = page[0].parent_id
     if page:
@@ -124,7 +127,8 @@ class DialogueWriter:
         self._item: Item = {"conversation_id": None}
         self._dialogue: Dialogue | None = None  # that is being written
         self._there: Dialogue | None = None
-        self._entries: list[DialogueEntry] = []
+        self._began_anew = False  # nothing was there of it
+        self._entries: dict[str, DialogueEntry] = {}
         self._held: dict[str, None] = {}  # in the order of writing: the ends that would otherwise be let go
 
     async def begin(self, item: Item) -> None:
@@ -136,24 +140,41 @@ class DialogueWriter:
             return
         if there is not None and not await self._replaceable(there, dialogue):
             raise ConflictError(f"{name_of(item)} is another one in the target; delete one of the two")
-        self._dialogue, self._there = dialogue, there
+        self._dialogue, self._there, self._began_anew = dialogue, there, there is None
         self._held = {} if there is None else dict.fromkeys(_ends(there))
 
     async def take(self, item: Item) -> None:
-        """A message of the dialogue that was begun."""
+        """A message of the dialogue that was begun. The one that it comes after has to be there."""
         if item["conversation_id"] != self._item["conversation_id"]:
             raise ValueError("it is of another conversation than the lines before")
         entry = _entry_from_json(item)
         if self._dialogue is not None:
             if len(self._entries) == _PAGE:
-                await self._take_a_step(self._dialogue)
-            self._entries.append(entry)
+                await self.take_a_step()
+            await self._check_place(entry)
+            self._entries[entry.entry_id] = entry
+
+    async def _check_place(self, entry: DialogueEntry) -> None:
+        if entry.entry_id in self._entries:
+            raise InvalidEntryError("entry_id", f"message {original_name(entry.entry_id)!r} comes twice")
+        parent_id = entry.parent_id
+        if parent_id is None or parent_id in self._entries:
+            return
+        if parent_id == entry.entry_id or not await self._log.entries([parent_id]):
+            problem = f"message {original_name(parent_id)!r} is missing: it has to come before those that follow it"
+            raise InvalidEntryError("parent_id", problem)
+
+    async def abandon(self) -> None:
+        """Take back what was written of a dialogue that cannot be finished, unless a part of it was there before."""
+        dialogue, self._dialogue, self._entries = self._dialogue, None, {}
+        if dialogue is not None and self._there is not None and self._began_anew:
+            await self._log.delete(dialogue.conversation_id, self._there.revision)
 
     async def finish(self) -> None:
         """Write what is still to be written."""
-        dialogue, self._dialogue = self._dialogue, None
-        if dialogue is not None:
-            await self._write(dialogue, await self._new_ones(dialogue.head_id))
+        if self._dialogue is not None:
+            await self._write(self._dialogue, await self._new_ones(self._dialogue.head_id))
+            self._dialogue = None
 
     @property
     def _log(self) -> DialogueLog:
@@ -161,9 +182,11 @@ class DialogueWriter:
             raise NotSupportedError(CANNOT_BE_KEPT)
         return self._target
 
-    async def _take_a_step(self, dialogue: Dialogue) -> None:
-        new = await self._new_ones()
-        if new:
+    async def take_a_step(self) -> None:
+        """Write what was taken so far, and that it is not all."""
+        dialogue = self._dialogue
+        new = [] if dialogue is None else await self._new_ones()
+        if dialogue is not None and new:
             *branches, head_id = self._held
             revision = f"{_UNFINISHED}{new_entry_id()}"  # another one for each step, as for any other write
             unfinished = dialogue._replace(revision=revision, head_id=head_id, branches=branches)
@@ -177,17 +200,15 @@ class DialogueWriter:
             raise ConflictError(f"{name_of(self._item)} was changed in the target meanwhile; start again")
 
     async def _new_ones(self, head_id: str | None = None) -> list[DialogueEntry]:
-        """The entries taken that are not there yet. What they go on from has to be there."""
-        entries, self._entries = self._entries, []
-        needed = dict.fromkeys(each for entry in entries for each in (entry.parent_id, entry.entry_id))
-        needed |= dict.fromkeys([head_id])
-        wanted = [each for each in needed if each is not None]
+        """The entries taken that are not there yet. The head has to be there."""
+        taken, self._entries = self._entries, {}
+        wanted = list(dict.fromkeys([*taken, *([] if head_id is None else [head_id])]))
         there = {entry.entry_id: entry for entry in await self._log.entries(wanted)} if wanted else {}
-        new = [entry for entry in entries if entry.entry_id not in there]
-        missing = set(wanted) - there.keys() - {entry.entry_id for entry in new}
-        if missing:
-            problem = f"its message {original_name(min(missing))!r} is missing"
+        if head_id is not None and head_id not in there and head_id not in taken:
+            problem = f"its message {original_name(head_id)!r} is missing"
             raise CorruptDataError("write_record", name_of(self._item), problem)
+        entries = taken.values()
+        new = [entry for entry in entries if entry.entry_id not in there]
         for entry in entries:
             if there.get(entry.entry_id, entry) != entry:
                 message = f"message {original_name(entry.entry_id)!r} of {name_of(self._item)}"

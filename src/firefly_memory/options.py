@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from sys import float_info
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from firefly_memory.errors import ConfigurationError
 
@@ -23,6 +23,29 @@ def at_least(minimum: int, name: str, value: Any) -> int:
     """``value`` as a whole number from ``minimum`` up."""
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
         raise ConfigurationError(f"{name} must be a whole number from {minimum} up, not {value!r}")
+    return value
+
+
+class Modes(NamedTuple):
+    """The rights on files and directories that a store makes. Those that are there keep theirs."""
+
+    file: int = 0o600
+    directory: int = 0o700
+
+
+ONLY_MINE = Modes()
+"""The rights of a new store: nobody else on the machine can read it, or hold its locks."""
+
+
+def modes(file_mode: Any, directory_mode: Any) -> Modes:
+    """Both as numbers such as ``0o660``; the owner needs his rights."""
+    return Modes(_mode("file_mode", file_mode, 0o600, 0o777), _mode("directory_mode", directory_mode, 0o700, 0o7777))
+
+
+def _mode(name: str, value: Any, needed: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most or value & needed != needed:
+        given = f"0o{value:o}" if isinstance(value, int) and value >= 0 else repr(value)
+        raise ConfigurationError(f"{name} must be a mode such as 0o{needed:o} that gives the owner that, not {given}")
     return value
 
 

@@ -9,10 +9,10 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from dotenv import dotenv_values
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from pydantic_settings.sources import DotEnvSettingsSource, EnvSettingsSource
 
@@ -24,11 +24,25 @@ from firefly_memory.store_urls import DIRECTORY
 PREFIX = "FIREFLY_AGENTIC_MEMORY_"
 EARLIER_PREFIX = "FIREFLY_GENAI_MEMORY_"
 ENV_FILE = ".env"
+EnvFile = str | Path | None
 _LIBRARIES = {"firefly_memory", "pydantic", "pydantic_settings"}
+
+
+def _as_a_mode(value: Any) -> Any:
+    """Modes are written as everybody writes them, such as ``660`` or ``0660``."""
+    if not isinstance(value, str):
+        return value
+    if re.fullmatch("(0o?)?[0-7]{3,4}", value.strip()) is None:
+        raise ValueError("must be a mode such as 0660")
+    return int(value.strip().removeprefix("0o"), 8)
+
+
+Mode = Annotated[int | None, BeforeValidator(_as_a_mode)]
 
 
 class MemorySettings(BaseSettings):
     """Settings from variables that start with ``FIREFLY_AGENTIC_MEMORY_``, of the process or of a file ``.env``.
+    Commands read no such file unless it is named: whoever can write to a directory would choose their store.
 
     ``url``, or the file ``url_file`` that has it, names a store of any kind: in place of ``backend``, or in agreement
     with it and with the other URLs and paths. An empty variable is as good as none.
@@ -47,6 +61,8 @@ class MemorySettings(BaseSettings):
     download_vocabularies: bool = False
     file_dir: str = DIRECTORY
     sqlite_path: str | None = None
+    file_mode: Mode = None
+    directory_mode: Mode = None
     postgres_url: SecretStr | None = None
     postgres_pool_size: int = Field(10, ge=1)
     postgres_pool_min_size: int = Field(2, ge=0)
@@ -57,6 +73,17 @@ class MemorySettings(BaseSettings):
     mongodb_collection: str = "entries"
     mongodb_pool_size: int = Field(10, ge=1)
     migrate: bool = True
+
+    _file: EnvFile = PrivateAttr(default=ENV_FILE)
+
+    def read_from(self, env_file: EnvFile) -> MemorySettings:
+        """Remember the file, for what is said about variables."""
+        self._file = env_file
+        return self
+
+    def variable(self, setting: str) -> str:
+        """The variable that a setting is read from: the one that is set, under its present name or an earlier one."""
+        return _variable(setting, self._file)
 
     @field_validator("url", "postgres_url", "mongodb_url", mode="before")
     @classmethod
@@ -70,11 +97,12 @@ class MemorySettings(BaseSettings):
         url = None if self.url is None else self.url.get_secret_value()
         if self.url_file is None:
             return url
-        with naming(variable("url_file")):
+        with naming(self.variable("url_file")):
             in_file = read_url_file(self.url_file)
         if url not in (None, in_file):
             raise ConfigurationError(
-                f"{variable('url_file')} contradicts {variable('url')}: unset one of them, or let both say the same"
+                f"{self.variable('url_file')} contradicts {self.variable('url')}: unset one of them, "
+                "or let both say the same"
             )
         return in_file
 
@@ -87,13 +115,14 @@ class MemorySettings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic calls it so
     ) -> tuple[PydanticBaseSettingsSource, ...]:
+        file = getattr(dotenv_settings, "env_file", None)
         # The first source that has a value wins: the process before the file, in each the present name before the old.
         return (
             init_settings,
             env_settings,
             _EarlierNames(settings_cls, EnvSettingsSource(settings_cls, env_prefix=EARLIER_PREFIX)),
             dotenv_settings,
-            _EarlierNames(settings_cls, DotEnvSettingsSource(settings_cls, env_prefix=EARLIER_PREFIX)),
+            _EarlierNames(settings_cls, DotEnvSettingsSource(settings_cls, env_file=file, env_prefix=EARLIER_PREFIX)),
         )
 
 
@@ -138,21 +167,36 @@ def naming(variable: str | None) -> Iterator[None]:
         raise ConfigurationError(f"{variable}: {error}") from None
 
 
-def read_settings() -> MemorySettings:
-    """The settings; ``ConfigurationError`` names the variable that cannot be used, and never shows a secret."""
+def read_settings(env_file: EnvFile = ENV_FILE) -> MemorySettings:
+    """The settings, of the process and of this file, if there is one.
+
+    ``ConfigurationError`` names the variable that cannot be used, and never shows a secret.
+    """
     try:
-        return MemorySettings()
+        return MemorySettings(_env_file=env_file).read_from(env_file)
     except UnicodeDecodeError as exc:
-        raise ConfigurationError(f"the file {ENV_FILE} is not UTF-8: {exc}") from None
+        raise ConfigurationError(f"the file {env_file} is not UTF-8: {exc}") from None
     except ValidationError as exc:
-        problems = "; ".join(f"{variable(str(error['loc'][0]))}: {_problem(error)}" for error in exc.errors())
-        raise ConfigurationError(problems) from None
+        errors = ((_variable(str(error["loc"][0]), env_file), _problem(error)) for error in exc.errors())
+        raise ConfigurationError("; ".join(f"{name}: {problem}" for name, problem in errors)) from None
 
 
-def variable(setting: str) -> str:
-    """The variable that a setting is read from: the one that is set, under its present name or an earlier one."""
+def read_settings_of_command(env_file: Path | None) -> MemorySettings:
+    """The settings of the process and, if one is named, of that file, which has to be there."""
+    if env_file is not None:
+        try:
+            if not env_file.is_file():
+                raise FileNotFoundError(0, "there is no such file")
+            env_file.open("rb").close()
+        except OSError as exc:
+            raise ConfigurationError(f"the file of variables {env_file} cannot be read: {exc.strerror}") from None
+    return read_settings(env_file)
+
+
+def _variable(setting: str, env_file: EnvFile) -> str:
     name = setting.upper()
-    known = {each.upper() for source in (os.environ, dotenv_values(ENV_FILE)) for each in source if source[each]}
+    sources = (os.environ, {} if env_file is None else dotenv_values(env_file))
+    known = {each.upper() for source in sources for each in source if source[each]}
     return next((p + name for p in (PREFIX, EARLIER_PREFIX) if p + name in known), PREFIX + name)
 
 

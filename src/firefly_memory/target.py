@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.settings import PREFIX, MemorySettings, naming, variable, warn_the_caller
+from firefly_memory.settings import PREFIX, MemorySettings, naming, warn_the_caller
 from firefly_memory.store_urls import Kind, database_in, directory_in, kind_of
 
 _NAMES = {
@@ -25,7 +25,11 @@ _NAMES = {
 }
 """The setting that names a store of each kind."""
 
+_MODES = ("file_mode", "directory_mode")
+
 _BESIDE = {
+    Kind.FILE: _MODES,
+    Kind.SQLITE: _MODES,
     Kind.POSTGRES: ("postgres_schema", "postgres_pool_size", "postgres_pool_min_size", "postgres_pooler"),
     Kind.MONGODB: ("mongodb_database", "mongodb_collection", "mongodb_pool_size"),
 }
@@ -92,7 +96,7 @@ def target(settings: MemorySettings, given: Given = NOTHING, *, for_a_manager: b
         return _by_url(given.url, None, settings, given)
     if url is not None:
         named_by = "url" if settings.url is not None else "url_file"
-        with naming(variable(named_by)):
+        with naming(settings.variable(named_by)):
             found = _by_url(url, named_by, settings, given)
         _refuse_contradictions(found, named_by, settings)
         return found
@@ -102,15 +106,15 @@ def target(settings: MemorySettings, given: Given = NOTHING, *, for_a_manager: b
     if for_a_manager:
         if named:
             warn_the_caller(
-                f"everything is kept in memory and ends with the process: {_listed(named, 'is', 'are')} not used "
-                f"unless {PREFIX}BACKEND says so, as one of {', '.join(Kind)}"
+                f"everything is kept in memory and ends with the process: {_listed(settings, named, 'is', 'are')} "
+                f"not used unless {PREFIX}BACKEND says so, as one of {', '.join(Kind)}"
             )
         return _by_backend(Kind.IN_MEMORY, settings, given)
     if len(named) == 1 and named[0] in _SERVERS:
         kind = next(kind for kind, name in _NAMES.items() if name == named[0])
         return replace(_by_backend(kind, settings, given), only_for_commands=True)
     if named:
-        names = _listed(named, "does", "do")
+        names = _listed(settings, named, "does", "do")
         raise ConfigurationError(f"set {PREFIX}BACKEND: without it {names} not say which store is meant")
     return None
 
@@ -122,7 +126,7 @@ def _by_url(url: str, named_by: str | None, settings: MemorySettings, given: Giv
     options = _options(kind, settings, given)
     if kind is Kind.MONGODB:
         options["database"] = given.database or database_in(url) or settings.mongodb_database
-    return Target(kind, url, options, named_by and variable(named_by), _unused(settings, used))
+    return Target(kind, url, options, named_by and settings.variable(named_by), _unused(settings, used))
 
 
 def _by_backend(kind: Kind, settings: MemorySettings, given: Given) -> Target:
@@ -132,7 +136,7 @@ def _by_backend(kind: Kind, settings: MemorySettings, given: Given) -> Target:
     if named_by is not None and not name:
         needed = f"{PREFIX}{named_by.upper()}"
         raise ConfigurationError(f"{PREFIX}BACKEND is {kind}, which needs {needed}, and that is not set")
-    _check_name(kind, named_by, str(name))
+    _check_name(kind, named_by, str(name), settings)
     match kind:
         case Kind.IN_MEMORY:
             url = "memory:"
@@ -146,20 +150,21 @@ def _by_backend(kind: Kind, settings: MemorySettings, given: Given) -> Target:
     if kind is Kind.MONGODB and given.database is None and "mongodb_database" not in settings.model_fields_set:
         options["database"] = database_in(url) or settings.mongodb_database
     shown = {Kind.POSTGRES: f"{PREFIX}POSTGRES_…", Kind.MONGODB: f"{PREFIX}MONGODB_…"}
-    source = shown.get(kind) or variable(named_by or "backend")
+    source = shown.get(kind) or settings.variable(named_by or "backend")
     return Target(kind, url, options, source, _unused(settings, {"backend", named_by, *_BESIDE.get(kind, ())}))
 
 
-def _check_name(kind: Kind, named_by: str | None, name: str) -> None:
+def _check_name(kind: Kind, named_by: str | None, name: str, settings: MemorySettings) -> None:
     """``ConfigurationError`` for a URL where a path should be, and for one of another kind."""
     if named_by in _SERVERS:
-        with naming(variable(named_by)):
+        with naming(settings.variable(named_by)):
             of = kind_of(name)
         if of is not kind:
             problem = f"must be the URL of {kind.in_words}, not of {of.in_words}"
-            raise ConfigurationError(f"{variable(named_by)} {problem}; a URL of any kind goes into {PREFIX}URL")
+            name = settings.variable(named_by)
+            raise ConfigurationError(f"{name} {problem}; a URL of any kind goes into {PREFIX}URL")
     elif named_by is not None and _URL.match(name):
-        raise ConfigurationError(f"{variable(named_by)} takes a path; a URL goes into {PREFIX}URL")
+        raise ConfigurationError(f"{settings.variable(named_by)} takes a path; a URL goes into {PREFIX}URL")
 
 
 def _options(kind: Kind, settings: MemorySettings, given: Given) -> dict[str, Any]:
@@ -181,15 +186,22 @@ def _options(kind: Kind, settings: MemorySettings, given: Given) -> dict[str, An
                 "migrate": settings.migrate,
             }
         case Kind.SQLITE:
-            return {"migrate": settings.migrate}
+            return {"migrate": settings.migrate, **_modes(settings)}
+        case Kind.FILE:
+            return _modes(settings)
         case _:  # there is nothing to migrate
             return {}
+
+
+def _modes(settings: MemorySettings) -> dict[str, int]:
+    return {name: mode for name in _MODES if (mode := getattr(settings, name)) is not None}
 
 
 def _refuse_contradictions(found: Target, named_by: str, settings: MemorySettings) -> None:
     for name in _contradictions(found.url, found.kind, settings):
         raise ConfigurationError(
-            f"{variable(name)} contradicts {variable(named_by)}: unset one of them, or let both say the same"
+            f"{settings.variable(name)} contradicts {settings.variable(named_by)}: unset one of them, "
+            "or let both say the same"
         )
 
 
@@ -228,10 +240,10 @@ def _value(settings: MemorySettings, name: str) -> str:
 
 
 def _unused(settings: MemorySettings, used: set[str | None]) -> tuple[str, ...]:
-    return tuple(variable(name) for name in sorted((settings.model_fields_set & _ALL) - used))
+    return tuple(settings.variable(name) for name in sorted((settings.model_fields_set & _ALL) - used))
 
 
-def _listed(names: list[str], of_one: str, of_several: str) -> str:
+def _listed(settings: MemorySettings, names: list[str], of_one: str, of_several: str) -> str:
     """The variables and their verb."""
-    *others, last = [variable(name) for name in names]
+    *others, last = [settings.variable(name) for name in names]
     return f"{', '.join(others)} and {last} {of_several}" if others else f"{last} {of_one}"

@@ -17,7 +17,7 @@ from firefly_memory.message_values import UnwritableError
 from firefly_memory.model_messages import from_json, to_json
 from firefly_memory.names import original_name, original_or_none, stored_name, stored_or_none, stored_text
 from firefly_memory.stores.base import EntryStore
-from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, DialogueLog, in_line
+from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, DialogueLog, in_a_circle, in_line
 
 try:
     from pydantic_ai.conversation_store import (
@@ -86,6 +86,9 @@ class _StoredConversations(ConversationStore):
     ) -> None:
         """Store the record and its new entries in one transaction, or raise ``ConversationConflict``."""
         entries = [_stored_entry(entry) for entry in new_entries]
+        circle = in_a_circle(entries)
+        if circle is not None:
+            raise InvalidEntryError("new_entries", f"entry {original_name(circle)!r} comes before itself")
         expected = None if expected_revision is None else stored_text(expected_revision)
         if not await self._log.write(_dialogue(record), entries, expected):
             raise ConversationConflict(record.conversation_id)

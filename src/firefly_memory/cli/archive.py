@@ -7,20 +7,20 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import Any, TextIO
 
-from firefly_memory.archive import export_jsonl, import_jsonl
+from firefly_memory.archive import MAX_LINE, export_jsonl, import_jsonl
+from firefly_memory.archive_import import lines_of
 from firefly_memory.archive_items import Counts
 from firefly_memory.cli.output import in_words
 from firefly_memory.cli.progress import progress_bar
-from firefly_memory.cli.replacing import check_replaces_no_store, partial_of
+from firefly_memory.cli.replacing import check_replaces_no_store, written
 from firefly_memory.cli.target import add_target, add_without_dialogues, target_of
-from firefly_memory.cli.values import a_name
+from firefly_memory.cli.values import a_name, a_whole_number
 from firefly_memory.configured import reading, store_of
-from firefly_memory.errors import ConfigurationError
 from firefly_memory.estimates import estimated_items
 from firefly_memory.stores.memory import InMemoryStore
 
@@ -44,11 +44,28 @@ def add_to(commands: Any) -> None:
         "import",
         help="save what was exported",
         description="Save what `firefly-memory export` wrote. Importing the same again changes nothing, so an import "
-        "that broke off is simply started again. Entries take the place of those with their ids.",
+        "that broke off is simply started again. Entries take the place of those with their ids. Whoever wrote the "
+        "archive decides what your agents remember: use --dry-run first, and --untrusted where it was a stranger.",
     )
     add_target(imports)
     imports.add_argument(
         "file", nargs="?", type=a_name, default="-", help="the file to read, by default the standard input"
+    )
+    imports.add_argument(
+        "--untrusted",
+        action="store_true",
+        help="count all tokens anew, and leave out summaries and whatever speaks to a model as the system",
+    )
+    imports.add_argument(
+        "--only", type=a_name, metavar="PREFIX", help="only what is in namespaces and conversations that start with it"
+    )
+    imports.add_argument("--dry-run", action="store_true", help="read and check everything, change nothing")
+    imports.add_argument(
+        "--max-line",
+        type=a_whole_number,
+        default=MAX_LINE // 2**20,
+        metavar="MB",
+        help=f"refuse longer lines ({MAX_LINE // 2**20}); a line is read into memory",
     )
     add_without_dialogues(imports)
     imports.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
@@ -61,7 +78,7 @@ def _export(arguments: argparse.Namespace) -> None:
     if arguments.file != "-":
         check_replaces_no_store(Path(arguments.file), found)
     with (
-        _written(arguments.file) as file,  # put in its place when the store was read to its end
+        written(arguments.file) as file,  # put in its place when the store was read to its end
         reading(found) as store,
         progress_bar(
             "exported",
@@ -81,19 +98,25 @@ def _export(arguments: argparse.Namespace) -> None:
 
 def _import(arguments: argparse.Namespace) -> None:
     found = target_of(arguments)
+    max_line = arguments.max_line * 2**20
     with _read(arguments.file) as file:
-        lines = _of_an_archive(file)
+        lines = _of_an_archive(file, max_line)
+        store = store_of(found)
         with (
-            store_of(found) as store,
+            nullcontext() if arguments.dry_run else store,
             progress_bar("imported", quiet=arguments.quiet, total=lambda _: _size(file), unit="B") as bar,
         ):
             counts = import_jsonl(
                 store,
                 lines,
                 dialogues=not arguments.without_dialogues,
+                untrusted=arguments.untrusted,
+                only=arguments.only,
+                dry_run=arguments.dry_run,
+                max_line=max_line,
                 progress=None if bar is None else lambda counts: bar(_position(file), in_words(counts)),
             )
-    _say(arguments, "imported", counts)
+    _say(arguments, "would import" if arguments.dry_run else "imported", counts)
 
 
 def _size(file: TextIO) -> int | None:
@@ -107,32 +130,6 @@ def _position(file: TextIO) -> int:
 
 
 @contextmanager
-def _written(name: str) -> Iterator[IO[str]]:
-    """A file that is there as a whole or not at all. A pipe or device is written to, never replaced."""
-    if name == "-":
-        yield sys.stdout
-        sys.stdout.flush()
-        return
-    path = Path(name)
-    if path.is_dir() or not path.name:
-        raise ConfigurationError(f"{name} is a directory; name the file to write")
-    if path.exists() and not path.is_file():
-        with path.open("w", encoding="ascii") as pipe:
-            yield pipe
-        return
-    partial = partial_of(path)
-    try:
-        with partial.open("w", encoding="ascii") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-
-
-@contextmanager
 def _read(name: str) -> Iterator[TextIO]:
     if name == "-":
         yield sys.stdin
@@ -141,17 +138,18 @@ def _read(name: str) -> Iterator[TextIO]:
         yield file
 
 
-def _of_an_archive(file: TextIO) -> Iterable[str]:
+def _of_an_archive(file: TextIO, max_line: int) -> Iterable[str]:
     """The lines of ``file``, whose first one was read: it says that this is an archive, before a store is made."""
+    lines = lines_of(file, max_line)
     first: list[str] = []
 
     def nothing_but_the_first() -> Iterator[str]:
-        for line in islice(file, 1):
+        for line in islice(lines, 1):
             first.append(line)
             yield from (line, json.dumps({"end": Counts().as_dict()}))
 
-    import_jsonl(InMemoryStore(), nothing_but_the_first())
-    return chain(first, file)
+    import_jsonl(InMemoryStore(), nothing_but_the_first(), max_line=max_line)
+    return chain(first, lines)
 
 
 def _say(arguments: argparse.Namespace, done: str, counts: Counts) -> None:

@@ -11,13 +11,12 @@ from typing import Any
 from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import in_words, show
 from firefly_memory.cli.progress import progress_bar
-from firefly_memory.cli.target import add_without_dialogues, given
+from firefly_memory.cli.target import SEEN_BY_ALL, add_env_file, add_without_dialogues, given, settings_of
 from firefly_memory.cli.values import a_file, a_name
 from firefly_memory.configured import reading, store_of
 from firefly_memory.copying import Copy, Progress, copy_store
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.estimates import estimated_items
-from firefly_memory.settings import read_settings
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.target import Target, target
 
@@ -32,10 +31,10 @@ def add_to(commands: Any) -> None:
     )
     for side, what in (("from", "the store to read"), ("to", "the store to copy into")):
         where = copy.add_mutually_exclusive_group(required=True)
-        where.add_argument(
-            f"--{side}", dest=f"{side}_url", type=a_name, metavar="URL", help=f"{what}, such as sqlite:///memory.db"
-        )
-        where.add_argument(f"--{side}-file", type=a_file, metavar="FILE", help="a file that has its URL in it")
+        of_file = f"a file that has the URL of {what} in it"
+        where.add_argument(f"--{side}-file", type=a_file, metavar="FILE", help=of_file)
+        of_url = f"{what}, such as sqlite:///memory.db; {SEEN_BY_ALL}"
+        where.add_argument(f"--{side}", dest=f"{side}_url", type=a_name, metavar="URL", help=of_url)
         copy.add_argument(f"--{side}-schema", type=a_name, metavar="NAME", help="its PostgreSQL schema")
         copy.add_argument(f"--{side}-database", type=a_name, metavar="NAME", help="its MongoDB database")
         copy.add_argument(f"--{side}-collection", type=a_name, metavar="NAME", help="its MongoDB collection of entries")
@@ -45,6 +44,7 @@ def add_to(commands: Any) -> None:
         help="let the target have other things, which stay; entries take the place of those with their ids. Without "
         "it, nothing is copied into such a target",
     )
+    add_env_file(copy)
     add_without_dialogues(copy)
     copy.add_argument("--json", action="store_true", help="print a JSON object")
     copy.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
@@ -71,7 +71,7 @@ def _copy(arguments: argparse.Namespace) -> int:
 def _target(arguments: argparse.Namespace, side: str) -> Target:
     """The store of one side, which from now on is the one that advice is about."""
     url, file = getattr(arguments, f"{side}_url"), getattr(arguments, f"{side}_file")
-    found = target(read_settings(), given(arguments, url, file, f"--{side}-{{}}"))
+    found = target(settings_of(arguments), given(arguments, url, file, f"--{side}-{{}}"))
     assert found is not None
     return found
 

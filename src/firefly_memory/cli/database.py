@@ -12,11 +12,10 @@ from firefly_memory.cli import legacy
 from firefly_memory.cli.consent import ask_for_consent, in_words
 from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import show
-from firefly_memory.cli.target import add_target, advised, target_if_any, target_of
+from firefly_memory.cli.target import add_target, advised, settings_of, target_if_any, target_of
 from firefly_memory.cli.values import a_time_out
 from firefly_memory.configured import store_of
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.settings import read_settings
 from firefly_memory.store_urls import Kind
 from firefly_memory.stores.findings import MISSING, Difference
 from firefly_memory.target import Target
@@ -121,6 +120,7 @@ def _administration(arguments: argparse.Namespace, *, reading: bool = False) -> 
         timeout=arguments.timeout,
         lock_timeout=getattr(arguments, "lock_timeout", 5.0),
         reading=reading,
+        **{name: mode for name, mode in found.options.items() if name == "file_mode"},
     ) as administration:
         yield administration
 
@@ -243,10 +243,10 @@ def _written_for(arguments: argparse.Namespace) -> tuple[str, str]:
     """The dialect and the schema that statements are printed for: PostgreSQL's, unless something else is named."""
     chosen = getattr(arguments, "dialect", None)
     if chosen is not None and arguments.url is None and arguments.url_file is None:
-        return chosen, arguments.schema or read_settings().postgres_schema
+        return chosen, arguments.schema or settings_of(arguments).postgres_schema
     found = target_if_any(arguments)
     if found is None:
-        return "postgresql", arguments.schema or read_settings().postgres_schema
+        return "postgresql", arguments.schema or settings_of(arguments).postgres_schema
     if found.kind not in (Kind.SQLITE, Kind.POSTGRES):
         raise ConfigurationError(f"statements are for SQLite and PostgreSQL, and the store is {found.kind.in_words}")
     dialect = "sqlite" if found.kind is Kind.SQLITE else "postgresql"

@@ -10,7 +10,7 @@ from typing import Any
 from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import show
 from firefly_memory.cli.progress import progress_bar
-from firefly_memory.cli.target import add_target, target_of
+from firefly_memory.cli.target import SEEN_BY_ALL, add_target, target_of
 from firefly_memory.cli.values import a_file, a_name, a_time_out
 from firefly_memory.configured import reading, store_of
 from firefly_memory.legacy.importing import Counts, import_rows
@@ -46,10 +46,14 @@ def add_to(actions: Any) -> None:
     )
     old = parser.add_argument_group("the old place")
     where = old.add_mutually_exclusive_group(required=True)
-    where.add_argument(
-        "--from", dest="old", type=a_name, metavar="URL", help="such as postgresql://host/name or sqlite:///old.db"
-    )
     where.add_argument("--from-file", type=a_file, metavar="FILE", help="a file that has the URL in it")
+    where.add_argument(
+        "--from",
+        dest="old",
+        type=a_name,
+        metavar="URL",
+        help=f"such as postgresql://host/name or sqlite:///old.db; {SEEN_BY_ALL}",
+    )
     old.add_argument(
         "--table", type=a_name, metavar="[SCHEMA.]NAME", help="by default the one that looks like a predecessor's"
     )

@@ -1,32 +1,100 @@
-"""An archive does not replace a store: neither the one that is exported nor another database."""
+"""Where an archive is written to: a file that is there as a whole or not at all, and replaces no store, no link and
+no device. Whoever plants something at its name, or beside it, gets nothing written through it."""
 
 from __future__ import annotations
 
 import os
+import secrets
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.options import ONLY_MINE
 from firefly_memory.settings import naming
 from firefly_memory.store_urls import Kind, directory_in
+from firefly_memory.stores.file_system import flush_directory, is_trusted, keep_rights, new_file
 from firefly_memory.target import Target
 
 _SQLITE = b"SQLite format 3\0"
 _BESIDE = ("", "-wal", "-shm", "-journal")
 
 
-def partial_of(path: Path) -> Path:
-    """Where a file is written until it is whole."""
-    return path.with_name(f"{path.name}.partial")
+@contextmanager
+def written(name: str) -> Iterator[IO[str]]:
+    """The standard output, or a file. A pipe or device is written to; ``ConfigurationError`` for what cannot be."""
+    if name == "-":
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    path = Path(name)
+    if path.is_dir() or not path.name:
+        raise ConfigurationError(f"{name} is a directory; name the file to write")
+    writing = _replaced(path) if _is_replaceable(path) else _through(path)
+    with writing as file:
+        yield file
+
+
+def _is_replaceable(path: Path) -> bool:
+    """Whether there is a regular file, or nothing; a link is neither."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except FileNotFoundError:
+        return True
+
+
+def _check_replaceable(path: Path) -> None:
+    if not _is_replaceable(path):
+        raise ConfigurationError(f"{path} was put there meanwhile, and is no file that can be replaced")
+
+
+@contextmanager
+def _replaced(path: Path) -> Iterator[IO[str]]:
+    before = path.lstat() if path.exists() else None
+    partial = path.with_name(f".{secrets.token_hex(8)}.partial")
+    descriptor = new_file(partial, ONLY_MINE.file)
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            if before is not None and sys.platform != "win32" and before.st_uid == os.geteuid():
+                keep_rights(file.fileno(), before)  # somebody else's rights are no model: he may have put it there
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        _check_replaceable(path)
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    flush_directory(path.parent)
+
+
+@contextmanager
+def _through(path: Path) -> Iterator[IO[str]]:
+    """To a pipe or a device, of this name or where the link of this name leads."""
+    in_public = bool(path.parent.stat().st_mode & stat.S_IWOTH)
+    if in_public and not is_trusted(path.lstat()):
+        raise ConfigurationError(f"another user has put {path} there, where everybody may write; name another file")
+    if path.is_symlink() and (path.is_file() or not path.exists()):
+        raise ConfigurationError(
+            f"{path} is a link to {os.path.realpath(path)}; name that file itself, or - for the standard output"
+        )
+    if path.is_socket():
+        raise ConfigurationError(f"{path} is a socket; name a file, or - for the standard output")
+    descriptor = os.open(path, os.O_WRONLY | getattr(os, "O_NOCTTY", 0))
+    with os.fdopen(descriptor, "w", encoding="ascii") as file:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ConfigurationError(f"{path} was put there meanwhile; start again")
+        yield file
 
 
 def check_replaces_no_store(path: Path, exported: Target) -> None:
-    """``ConfigurationError`` if ``path``, or its partial file, is a part of ``exported`` or an SQLite database."""
-    if not path.name:
-        return  # a directory, which is refused where files are opened
-    for each in (path, partial_of(path)):
-        reason = _is_a_store(each, exported)
-        if reason is not None:
-            raise ConfigurationError(f"{each} {reason}, which the archive would replace; name another file")
+    """``ConfigurationError`` if ``path`` is a part of ``exported`` or an SQLite database."""
+    reason = _is_a_store(path, exported) if path.name else None  # a directory is refused where files are opened
+    if reason is not None:
+        raise ConfigurationError(f"{path} {reason}, which the archive would replace; name another file")
 
 
 def _is_a_store(path: Path, exported: Target) -> str | None:

@@ -12,11 +12,13 @@ from typing import Any
 from firefly_memory.cli.values import a_file, a_name
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.schema_names import POSTGRESQL_SCHEMA
-from firefly_memory.settings import PREFIX, read_settings, read_url_file
+from firefly_memory.settings import ENV_FILE, PREFIX, MemorySettings, read_settings_of_command, read_url_file
 from firefly_memory.store_urls import without_password
 from firefly_memory.target import NOTHING, Given, Target, target
 
 _COMMAND = re.compile(r"(firefly-memory db (?:upgrade|check|grants|stamp \w+))\b( --schema [\w$]+)?")
+
+SEEN_BY_ALL = "everybody on this machine sees the options of a command, so a URL with a password belongs in a file"
 
 _PLACES = {
     "schema": f"the PostgreSQL schema, by default {PREFIX}POSTGRES_SCHEMA or {POSTGRESQL_SCHEMA}",
@@ -32,16 +34,32 @@ def add_target(parser: Any, option: str = "--{}", **also: str) -> None:
     """
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
-        "--url",
-        type=a_name,
-        help="the store, such as sqlite:///memory.db or postgresql://host/name; "
+        "--url-file",
+        type=a_file,
+        metavar="FILE",
+        help="a file that has the URL of the store in it, such as a mounted secret; "
         f"by default what the variables {PREFIX}… say",
     )
     where.add_argument(
-        "--url-file", type=a_file, metavar="FILE", help="a file that has the URL in it, such as a mounted secret"
+        "--url", type=a_name, help=f"the store, such as sqlite:///memory.db or postgresql://host/name; {SEEN_BY_ALL}"
     )
+    add_env_file(parser)
     for name, what in _PLACES.items():
         parser.add_argument(option.format(name), *also.get(name, "").split(), type=a_name, metavar="NAME", help=what)
+
+
+def add_env_file(parser: Any) -> None:
+    parser.add_argument(
+        "--env-file",
+        type=a_file,
+        metavar="FILE",
+        help=f"a file of variables to read as well; no command reads {ENV_FILE} unless it is named here",
+    )
+
+
+def settings_of(arguments: argparse.Namespace) -> MemorySettings:
+    """What the environment of a command says."""
+    return read_settings_of_command(arguments.env_file)
 
 
 def add_without_dialogues(command: argparse.ArgumentParser) -> None:
@@ -54,7 +72,7 @@ def add_without_dialogues(command: argparse.ArgumentParser) -> None:
 
 def target_if_any(arguments: argparse.Namespace, option: str = "--{}") -> Target | None:
     """The store that a command is about, or ``None`` where nothing names one."""
-    return target(read_settings(), given(arguments, arguments.url, arguments.url_file, option))
+    return target(settings_of(arguments), given(arguments, arguments.url, arguments.url_file, option))
 
 
 def given(arguments: argparse.Namespace, url: str | None, url_file: Path | None, option: str) -> Given:
@@ -72,12 +90,14 @@ def given(arguments: argparse.Namespace, url: str | None, url_file: Path | None,
 def advised(text: str, arguments: argparse.Namespace) -> str:
     """``text``, where the commands that it tells people to run name the store as this command line does."""
     said: Given = getattr(arguments, "given", NOTHING)
-    options = "".join(_as_options(said))
+    options = "".join(_as_options(said, getattr(arguments, "env_file", None)))
     return _COMMAND.sub(lambda found: found[1] + options + (found[2] or "" if said.schema_name is None else ""), text)
 
 
-def _as_options(said: Given) -> Iterator[str]:
+def _as_options(said: Given, env_file: Path | None) -> Iterator[str]:
     """Without the password: whoever runs it knows where it is to go."""
+    if env_file is not None:
+        yield f" --env-file {shlex.quote(str(env_file))}"
     if said.url_file is not None:
         yield f" --url-file {shlex.quote(str(said.url_file))}"
     elif said.url is not None:
@@ -92,6 +112,6 @@ def target_of(arguments: argparse.Namespace, option: str = "--{}") -> Target:
     found = target_if_any(arguments, option)
     if found is None:
         raise ConfigurationError(
-            f"no store: pass --url or --url-file, or set {PREFIX}URL, {PREFIX}URL_FILE or {PREFIX}BACKEND"
+            f"no store: pass --url-file or --url, or set {PREFIX}URL, {PREFIX}URL_FILE or {PREFIX}BACKEND"
         )
     return found

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.options import seconds
+from firefly_memory.options import at_least, seconds
 
 
 def a_name(value: str) -> str:
@@ -22,6 +22,13 @@ def a_time_out(value: str) -> float:
         return seconds("it", float(value))
     except (ValueError, ConfigurationError):
         raise argparse.ArgumentTypeError(f"must be a number of seconds above 0, not {value!r}") from None
+
+
+def a_whole_number(value: str) -> int:
+    try:
+        return at_least(1, "it", int(value))
+    except (ValueError, ConfigurationError):
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 up, not {value!r}") from None
 
 
 def a_file(value: str) -> Path:

@@ -2,54 +2,31 @@
 
 Each conversation is a namespace, ``conversation:<id>``. A turn is one entry, so that whatever a backend does with one
 entry is all that an append needs; another entry holds the summary. Numbers and sums are counted when the entries are
-read. The namespace ``conversation:`` lists them all.
+read. Which conversations there are is in a :class:`~firefly_memory.stores.conversation_list.ConversationList`.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from firefly_memory import clock
-from firefly_memory.codec import DecodeError, Form
-from firefly_memory.entries import MemoryScope
+from firefly_memory.codec import DecodeError
 from firefly_memory.errors import CorruptDataError
 from firefly_memory.names import new_entry_id
 from firefly_memory.stores.conversation_in_memory import KeptConversation, newest_first
+from firefly_memory.stores.conversation_list import PREFIX, ConversationList, Entries, ListOfEntries, digest, record_of
 from firefly_memory.stores.conversations import Appended, Head, StoredTurn
-from firefly_memory.stores.records import Position, ReadInstant, Record, as_it_is
+from firefly_memory.stores.records import ReadInstant, Record, as_it_is
 from firefly_memory.stores.shelf import Shelf
 
-T = TypeVar("T")
-
-PREFIX = "conversation:"
-"""What the namespaces of conversations start with. The list is the one whose name ends there: ids are not empty."""
-
-LIST = PREFIX
 _SUMMARY = "summary"
 
 
 class _UnlistedError(Exception):
     """The first turn of a conversation that is not in the list yet."""
-
-
-class Entries(Protocol):
-    """What is needed of a backend."""
-
-    @property
-    def form(self) -> Form: ...
-
-    async def scan(
-        self, namespace: str, limit: int | None, after: Position | None, now: datetime
-    ) -> Sequence[Record]: ...
-
-    async def edit(self, namespace: str, change: Callable[[Shelf], T]) -> T:
-        """Let ``change`` read and write the records of a namespace while nobody else does; all of it or nothing."""
-
-    async def clear(self, namespace: str) -> None: ...
 
 
 class EntryConversationLog:
@@ -58,18 +35,13 @@ class EntryConversationLog:
     read_instant: ReadInstant = staticmethod(as_it_is)
     namespaces = PREFIX
 
-    def __init__(self, entries: Entries) -> None:
+    def __init__(self, entries: Entries, conversations: ConversationList | None = None) -> None:
         self._entries = entries
+        self._list = ListOfEntries(entries) if conversations is None else conversations
         self.form = entries.form
 
     async def create(self, conversation_id: str, now: datetime) -> bool:
-        def add(shelf: Shelf) -> bool:
-            if shelf.newest(conversation_id, now) is not None:
-                return False
-            shelf.put(self._record(_listed_as(conversation_id), LIST, conversation_id, None, now), now)
-            return True
-
-        return await self._entries.edit(LIST, add)
+        return await self._list.add(conversation_id, now)
 
     async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
         def append(shelf: Shelf) -> Appended | None:
@@ -145,28 +117,26 @@ class EntryConversationLog:
             raise
 
     async def delete(self, conversation_id: str) -> None:
-        def unlist(shelf: Shelf) -> None:
-            shelf.delete([_listed_as(conversation_id)], clock.now())
-
         await self._entries.clear(_namespace(conversation_id))
-        await self._entries.edit(LIST, unlist)
+        await self._list.remove([conversation_id])
 
     async def delete_all(self, namespace: str | None) -> None:
         """One conversation after the other: where it breaks off, some are empty and the rest is as it was."""
         now = clock.now()
-        listed = {record.entry_id: record.key or "" for record in await self._entries.scan(LIST, None, None, now)}
-        for conversation_id in listed.values():
+        there = list(await self._list.all())
+        for conversation_id in there:
             await self._entries.clear(_namespace(conversation_id))
-        await self._entries.edit(LIST, lambda shelf: shelf.delete(list(listed), now))
-        for conversation_id in listed.values():
+        await self._list.remove(there)
+        for conversation_id in there:
             if await self._entries.scan(_namespace(conversation_id), 1, None, now):
                 await self.create(conversation_id, now)  # somebody has appended to it since it was cleared
         if namespace is not None:
             await self._entries.clear(namespace)
 
     async def page(self, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
-        listed = await self._entries.scan(LIST, None, None, clock.now())
-        heads = [_empty(record.key or "", record.created_at) for record in listed]
+        heads = [
+            _empty(conversation_id, created_at) for conversation_id, created_at in (await self._list.all()).items()
+        ]
         page = newest_first(heads, limit, after)
         found = [(await self._listed(head), head.created_at) for head in page]
         return [head._replace(summary=None, created_at=created_at) for head, created_at in found]
@@ -182,9 +152,8 @@ class EntryConversationLog:
         records = await self._entries.scan(_namespace(conversation_id), None, None, now)
         if records:
             return self._conversation(conversation_id, records, now)
-        listed = await self._entries.scan(LIST, None, None, now)
-        here = [record.created_at for record in listed if record.key == conversation_id]
-        return KeptConversation(conversation_id, here[0]) if here else None
+        created_at = (await self._list.all()).get(conversation_id)
+        return None if created_at is None else KeptConversation(conversation_id, created_at)
 
     async def _change(self, conversation_id: str, change: Callable[[KeptConversation], bool]) -> bool:
         def edit(shelf: Shelf) -> bool:
@@ -238,24 +207,15 @@ class EntryConversationLog:
             "claim": conversation.claim,
             "claimed_until": None if until is None else until.isoformat(),
         }
-        entry_id = f"{_digest(head.conversation_id)}/{_SUMMARY}"
+        entry_id = f"{digest(head.conversation_id)}/{_SUMMARY}"
         return self._record(entry_id, _namespace(head.conversation_id), _SUMMARY, content, head.created_at)
 
     def _record(self, entry_id: str, namespace: str, key: str, content: Any, created_at: datetime) -> Record:
-        scope, encode = MemoryScope.CONVERSATION.value, self.form.encode
-        return Record(entry_id, namespace, scope, key, encode(content), encode({}), created_at, None, 0.5)
+        return record_of(self.form, entry_id, namespace, key, content, created_at)
 
 
 def _namespace(conversation_id: str) -> str:
     return PREFIX + conversation_id
-
-
-def _digest(conversation_id: str) -> str:
-    return hashlib.sha256(conversation_id.encode()).hexdigest()
-
-
-def _listed_as(conversation_id: str) -> str:
-    return f"{_digest(conversation_id)}/listed"
 
 
 def _empty(conversation_id: str, created_at: datetime) -> Head:

@@ -9,11 +9,14 @@ goes up from the ends and stops where somebody else goes on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
+from firefly_memory.errors import CorruptDataError
 from firefly_memory.names import original_name
+
+T = TypeVar("T")
 
 
 class Dialogue(NamedTuple):
@@ -65,7 +68,8 @@ class DialogueLog(Protocol):
         """Delete the dialogue of that revision, and the entries that nobody holds any more."""
 
     async def history(self, head_id: str, limit: int | None) -> Sequence[DialogueEntry]:
-        """``head_id`` and the entries before it, up to ``limit``, in any order, and perhaps some others."""
+        """``head_id`` and the entries before it, up to ``limit``, in any order, and perhaps some others.
+        ``CorruptDataError`` if one of them comes again before itself."""
 
     async def entries(self, entry_ids: Sequence[str]) -> Sequence[DialogueEntry]:
         """Those of these entries that are there, in any order."""
@@ -74,17 +78,85 @@ class DialogueLog(Protocol):
         """Those of these entries that have several holders: where histories meet."""
 
 
+class Ascent:
+    """The way up from an entry, from each to its parent, as far as ``limit``. It ends at an entry that is met twice,
+    however the entries came to be there: with ``CorruptDataError``."""
+
+    def __init__(self, head_id: str, limit: int | None) -> None:
+        self._head_id = head_id
+        self._limit = limit
+        self._met: dict[str, DialogueEntry] = {}
+        self._above: str | None = head_id
+
+    @property
+    def next(self) -> str | None:
+        """The entry that is wanted now, ``None`` if there are enough."""
+        return self._above if self._limit is None or len(self._met) < self._limit else None
+
+    @property
+    def left(self) -> int | None:
+        """How many are wanted, ``None`` for all."""
+        return None if self._limit is None else self._limit - len(self._met)
+
+    @property
+    def entries(self) -> list[DialogueEntry]:
+        """Those that were met, the newest first."""
+        return list(self._met.values())
+
+    def go_on(self, found: Mapping[str, T], read: Callable[[T], DialogueEntry]) -> None:
+        """As far up as what was ``found`` goes; each of it is ``read`` when it is reached."""
+        while (entry_id := self.next) is not None and entry_id in found:
+            if entry_id in self._met:
+                raise goes_in_a_circle(self._head_id, entry_id)
+            entry = self._met[entry_id] = read(found[entry_id])
+            self._above = entry.parent_id
+
+
+class CircleDetector:
+    """Sees that a way up goes in a circle before it was gone three times, and remembers one entry for that (Brent)."""
+
+    def __init__(self, head_id: str) -> None:
+        self._head_id = head_id
+        self._remembered: str | None = None
+        self._steps, self._until = 0, 1
+
+    def pass_by(self, entry_id: str) -> None:
+        """``CorruptDataError`` for an entry that was met before."""
+        if entry_id == self._remembered:
+            raise goes_in_a_circle(self._head_id, entry_id)
+        self._steps += 1
+        if self._steps == self._until:
+            self._remembered, self._until = entry_id, self._until * 2
+
+
+def goes_in_a_circle(head_id: str, entry_id: str) -> CorruptDataError:
+    where = f"the history of entry {original_name(head_id)!r}"
+    return CorruptDataError("read_history", where, f"entry {original_name(entry_id)!r} comes before itself")
+
+
 def in_line(found: Iterable[DialogueEntry], head_id: str, limit: int | None) -> list[DialogueEntry]:
     """What :meth:`DialogueLog.history` found, oldest first. ``KeyError`` names the entry that is missing."""
-    by_id = {entry.entry_id: entry for entry in found}
-    line: list[DialogueEntry] = []
-    entry_id: str | None = head_id
-    while entry_id is not None and (limit is None or len(line) < limit):
-        if entry_id not in by_id:
-            raise KeyError(original_name(entry_id))
-        line.append(by_id[entry_id])
-        entry_id = line[-1].parent_id
-    return line[::-1]
+    ascent = Ascent(head_id, limit)
+    ascent.go_on({entry.entry_id: entry for entry in found}, lambda entry: entry)
+    if ascent.next is not None:
+        raise KeyError(original_name(ascent.next))
+    return ascent.entries[::-1]
+
+
+def in_a_circle(entries: Iterable[DialogueEntry]) -> str | None:
+    """One of these entries that comes before itself."""
+    parents = {entry.entry_id: entry.parent_id for entry in entries}
+    while parents:
+        way: dict[str, None] = {}
+        entry_id: str | None = next(iter(parents))
+        while entry_id in parents and entry_id not in way:
+            way[entry_id] = None
+            entry_id = parents[entry_id]
+        if entry_id in way:
+            return entry_id
+        for each in way:
+            del parents[each]
+    return None
 
 
 def ends_of(head_id: str | None, branches: Iterable[str]) -> frozenset[str]:

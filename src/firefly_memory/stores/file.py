@@ -12,7 +12,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,11 +28,12 @@ from firefly_memory.errors import (
     SchemaMismatchError,
     StoreClosedError,
 )
-from firefly_memory.options import seconds
+from firefly_memory.options import ONLY_MINE, Modes, modes, seconds
 from firefly_memory.protocols import Capability
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.cancellation import stop_if_given_up
 from firefly_memory.stores.conversation_entries import EntryConversationLog
+from firefly_memory.stores.conversation_list_file import ConversationListFile, instant_in
 from firefly_memory.stores.file_system import (
     exclusive_lock,
     make_directory,
@@ -59,18 +60,27 @@ class FileStore(EntryStore):
 
     A relative one is meant from where the process is when the store is made. Every write rewrites the file of its
     namespace: meant for small amounts that people want to read or edit.
-    ``timeout`` is how long a writer waits for another one, in seconds.
+    ``timeout`` is how long a writer waits for another one, in seconds. ``file_mode`` and ``directory_mode`` are the
+    rights on what is made, whatever the umask; what is there keeps its own.
     """
 
     path: Path
 
-    def __init__(self, base_dir: str | os.PathLike[str] = ".firefly_memory", *, timeout: float = 30.0) -> None:
+    def __init__(
+        self,
+        base_dir: str | os.PathLike[str] = ".firefly_memory",
+        *,
+        timeout: float = 30.0,
+        file_mode: int = ONLY_MINE.file,
+        directory_mode: int = ONLY_MINE.directory,
+    ) -> None:
         given = os.fspath(base_dir) if isinstance(base_dir, (str, os.PathLike)) else None
         if not isinstance(given, str) or not given or "\0" in given:
             raise ConfigurationError(f"base_dir must name a directory, not {base_dir!r}; use '.' for the current one")
         self._shown = given
         self.path = Path(given).absolute()
-        view = RecordView(_FileBackend(_Files(self.path, seconds("timeout", timeout))))
+        files = _Files(self.path, seconds("timeout", timeout), modes(file_mode, directory_mode))
+        view = RecordView(_FileBackend(files))
         super().__init__(view, threaded(view))
 
     def __repr__(self) -> str:
@@ -80,9 +90,27 @@ class FileStore(EntryStore):
 class _Files:
     """The directory: which file is whose, and how one is read and replaced."""
 
-    def __init__(self, directory: Path, timeout: float) -> None:
+    def __init__(self, directory: Path, timeout: float, modes: Modes) -> None:
         self.directory = directory
         self.timeout = timeout
+        self.modes = modes
+        self.closed = False
+
+    @property
+    def file_mode(self) -> int:
+        return self.modes.file
+
+    @contextmanager
+    def working(self, operation: str) -> Iterator[None]:
+        """Inside the block, errors of the system are ours, and say what was done."""
+        if self.closed:
+            raise StoreClosedError(operation)
+        try:
+            with translated(operation, self.directory):
+                yield
+        except DatabaseStoreError as exc:
+            exc.operation = operation  # whoever reads a file does not know what for
+            raise
 
     def path(self, namespace: str) -> Path:
         name = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02x}" for byte in namespace.encode())
@@ -128,12 +156,18 @@ class _Files:
             remove_durably(path)
             return
         document = {"format": FORMAT, "namespace": namespace, "entries": [_listed(record) for record in shelf]}
-        write_durably(path, to_json(document, indent=2) + b"\n")
+        write_durably(path, to_json(document, indent=2) + b"\n", self.modes.file)
+
+    @contextmanager
+    def alone(self, namespace: str) -> Iterator[None]:
+        """Inside the block nobody else writes what belongs to ``namespace``."""
+        bucket = zlib.crc32(namespace.encode()) % _LOCKS
+        with exclusive_lock(self.directory / ".locks" / f"{bucket:02}.lock", self.timeout, self.modes):
+            yield
 
     def edit(self, namespace: str, change: Callable[[Shelf], T]) -> T:
         """Let ``change`` work on the records of a namespace while nobody else does; all that it did, or nothing."""
-        bucket = zlib.crc32(namespace.encode()) % _LOCKS
-        with exclusive_lock(self.directory / ".locks" / f"{bucket:02}.lock", self.timeout):
+        with self.alone(namespace):
             shelf = self.read(namespace)
             result = change(shelf)
             if shelf.changed:
@@ -172,16 +206,15 @@ class _FileBackend:
 
     def __init__(self, files: _Files) -> None:
         self._files = files
-        self._closed = False
-        self.conversations = EntryConversationLog(self)
+        self.conversations = EntryConversationLog(self, ConversationListFile(files))
         self.dialogues = None
 
     async def initialize(self, migrate: bool | None) -> None:
-        with self._working("initialize"):
-            make_directory(self._files.directory)
+        with self._files.working("initialize"):
+            make_directory(self._files.directory, self._files.modes.directory)
 
     async def close(self) -> None:
-        self._closed = True
+        self._files.closed = True
 
     async def save(self, record: Record, now: datetime) -> None:
         self._save("save", [record], now)
@@ -197,19 +230,19 @@ class _FileBackend:
             for record in records:
                 shelf.put(record, now)
 
-        with self._working(operation):
+        with self._files.working(operation):
             self._files.edit(records[0].namespace, put)
 
     async def edit(self, namespace: str, change: Callable[[Shelf], T]) -> T:
-        with self._working("edit"):
+        with self._files.working("edit"):
             return self._files.edit(namespace, change)
 
     async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
-        with self._working("load"):
+        with self._files.working("load"):
             return self._files.read(namespace).scan(limit, after, now)
 
     async def newest(self, namespace: str, key: str, now: datetime) -> Record | None:
-        with self._working("load_by_key"):
+        with self._files.working("load_by_key"):
             return self._files.read(namespace).newest(key, now)
 
     async def delete(self, namespace: str, entry_id: str, now: datetime) -> None:
@@ -219,22 +252,22 @@ class _FileBackend:
         return self._delete("delete_many", namespace, entry_ids, now)
 
     def _delete(self, operation: str, namespace: str, entry_ids: list[str], now: datetime) -> int:
-        with self._working(operation):
+        with self._files.working(operation):
             if not self._files.path(namespace).exists():
                 return 0
             return len(self._files.edit(namespace, lambda shelf: shelf.delete(entry_ids, now)))
 
     async def clear(self, namespace: str) -> None:
-        with self._working("clear"):
+        with self._files.working("clear"):
             if self._files.path(namespace).exists():
                 self._files.edit(namespace, Shelf.clear)
 
     async def count(self, namespace: str, now: datetime) -> int:
-        with self._working("count"):
+        with self._files.working("count"):
             return self._files.read(namespace).count(now)
 
     async def namespaces(self, prefix: str, limit: int, after: str, now: datetime) -> list[str]:
-        with self._working("namespaces"):
+        with self._files.working("namespaces"):
             fitting = (name for name in self._files.namespaces() if name > after and name.startswith(prefix))
             live = (name for name in fitting if self._files.read(name).has_live(now))
             return list(islice(live, limit))
@@ -242,7 +275,7 @@ class _FileBackend:
     async def purge(self, limit: int, now: datetime) -> Purged:
         deleted = 0
         damage: DatabaseStoreError | None = None
-        with self._working("cleanup_expired"):
+        with self._files.working("cleanup_expired"):
             for path in self._files.paths():
                 try:
                     deleted += self._purge(self._files.namespace_of(path), limit - deleted, now)
@@ -261,17 +294,6 @@ class _FileBackend:
             return 0
         return self._files.edit(namespace, lambda shelf: shelf.purge(limit, now))
 
-    @contextmanager
-    def _working(self, operation: str) -> Iterator[None]:
-        if self._closed:
-            raise StoreClosedError(operation)
-        try:
-            with translated(operation, self._files.directory):
-                yield
-        except DatabaseStoreError as exc:
-            exc.operation = operation  # whoever reads a file does not know what for
-            raise
-
 
 def _listed(record: Record) -> dict[str, Any]:
     """A record as an item of a file."""
@@ -288,14 +310,7 @@ def _record(namespace: str, item: dict[str, Any]) -> Record:
         **item
         | {
             "namespace": namespace,
-            "created_at": _instant(item["created_at"]),
-            "expires_at": None if item["expires_at"] is None else _instant(item["expires_at"]),
+            "created_at": instant_in(item["created_at"]),
+            "expires_at": None if item["expires_at"] is None else instant_in(item["expires_at"]),
         }
     )
-
-
-def _instant(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError(f"{text!r} has no time zone")
-    return moment.astimezone(UTC)

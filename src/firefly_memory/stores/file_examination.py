@@ -6,12 +6,14 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pydantic_core import from_json
 
+from firefly_memory.colours import finish
 from firefly_memory.errors import DatabaseConnectionError, FireflyMemoryError
+from firefly_memory.stores.conversation_list_file import NAME as CONVERSATIONS
 from firefly_memory.stores.file import FileStore
 from firefly_memory.stores.findings import Finding, ok, problem, warning
 
@@ -32,7 +34,7 @@ def examine(directory: Path) -> Iterator[Finding]:
         yield ok("directory", f"{directory} is writable")
     else:
         yield problem("directory", f"{directory} is not writable", "give this user the right to write there")
-    yield from by_others(directory)
+    yield from by_others([directory])
     yield from file_system(directory)
     yield from free_space(directory, 0)
     if os.access(directory, os.R_OK | os.X_OK):
@@ -55,7 +57,14 @@ def _files(directory: Path) -> Iterator[Finding]:
             continue
         if not os.access(path, os.W_OK):
             yield problem("file", f"{path} is not writable", "give this user the right to write it")
-        yield from by_others(path)
+    try:
+        finish(store.blocking.conversations.page(1, None))
+    except (OSError, FireflyMemoryError) as exc:
+        sound = False
+        do = "mend it, or put a copy of it in its place: without it no conversation is listed"
+        yield problem("file", f"{directory / CONVERSATIONS} cannot be read: {exc}", do)
+    yield from by_others([*files, directory / CONVERSATIONS])
+    yield from by_others(sorted((directory / ".locks").glob("*")))  # whoever may read one may hold it
     if sound:
         yield ok("files", f"each of {len(files):,} can be read; {entries:,} live entries, those of conversations too")
     for path in sorted(directory.glob("*.tmp")):
@@ -63,10 +72,28 @@ def _files(directory: Path) -> Iterator[Finding]:
         yield warning("file", found, "if nobody is writing, delete it: the file beside it is whole")
 
 
-def by_others(path: Path) -> Iterator[Finding]:
-    """Whether anybody on the machine may change it."""
-    if path.stat().st_mode & stat.S_IWOTH and not path.stat().st_mode & stat.S_ISVTX:
-        yield warning("permissions", f"everybody may write {path}", f"chmod o-w {path}")
+def by_others(paths: Iterable[Path]) -> Iterator[Finding]:
+    """Whether anybody on the machine may read or write these, those that are there."""
+    found: dict[str, list[Path]] = {}
+    for path in paths:
+        rights = _of_others(path)
+        if rights:
+            found.setdefault(rights, []).append(path)
+    for rights, open_to_all in found.items():
+        first, more = open_to_all[0], len(open_to_all) - 1
+        beside = f" and {more:,} more beside it" if more else ""
+        do = f"chmod o-rwx {first}" if not more else f"chmod -R o-rwx {first.parent}"
+        yield warning("permissions", f"everybody may {rights} {first}{beside}", do)
+
+
+def _of_others(path: Path) -> str:
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return ""
+    sticky = stat.S_ISDIR(mode) and mode & stat.S_ISVTX  # where nobody can replace what is somebody else's
+    rights = {"read": mode & stat.S_IROTH, "write": mode & stat.S_IWOTH and not sticky}
+    return " and ".join(name for name, has in rights.items() if has)
 
 
 def file_system(path: Path) -> Iterator[Finding]:

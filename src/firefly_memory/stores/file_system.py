@@ -13,6 +13,7 @@ from pathlib import Path
 
 from firefly_memory.errors import DatabaseConnectionError, DatabaseStoreError, StoreTimeoutError
 from firefly_memory.forks import ForkAware, ForkBarrier
+from firefly_memory.options import ONLY_MINE, Modes
 from firefly_memory.stores.cancellation import stop_if_given_up
 
 if sys.platform == "win32":
@@ -32,6 +33,8 @@ else:
     def _unlock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
 
+
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 _REASONS = {
     errno.ENOSPC: "there is no space left on the device",
@@ -86,14 +89,17 @@ _forks = _Forks()
 
 
 @contextmanager
-def exclusive_lock(path: Path, timeout: float) -> Iterator[None]:
-    """Hold the lock file at ``path``: one holder among all threads and processes. A dead holder holds nothing."""
-    make_directory(path.parent)
+def exclusive_lock(path: Path, timeout: float, modes: Modes = ONLY_MINE) -> Iterator[None]:
+    """Hold the lock file at ``path``: one holder among all threads and processes. A dead holder holds nothing.
+
+    Whoever may open the file may hold it, for as long as he likes: it needs a mode like that of the files it is for.
+    """
+    make_directory(path.parent, modes.directory)
     deadline = time.monotonic() + timeout
     pause = 0.000_5
     while True:
         stop_if_given_up()
-        with _forks.barrier, _opened(path) as descriptor:
+        with _forks.barrier, _opened(path, modes.file) as descriptor:
             if _try_lock(descriptor):
                 try:
                     yield
@@ -107,12 +113,32 @@ def exclusive_lock(path: Path, timeout: float) -> Iterator[None]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[int]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+def _opened(path: Path, mode: int) -> Iterator[int]:
+    with suppress(FileExistsError):
+        os.close(new_file(path, mode))
+    descriptor = os.open(path, os.O_RDWR | _NO_LINKS)
     try:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def new_file(path: Path, mode: int) -> int:
+    """Make a file of exactly this mode, whatever the umask, and open it to be written; ``FileExistsError`` if anything
+    is there, a link too. Nobody else can ever open it before it has its mode."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINKS | getattr(os, "O_BINARY", 0), 0o600)
+    try:
+        _give_mode(descriptor, mode)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _give_mode(descriptor: int, mode: int) -> None:
+    if sys.platform != "win32" and stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
+        with suppress(PermissionError):  # where the file system has no modes of its own
+            os.fchmod(descriptor, mode)
 
 
 def _try_lock(descriptor: int) -> bool:
@@ -125,19 +151,20 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
-def write_durably(path: Path, data: bytes) -> None:
+def write_durably(path: Path, data: bytes, mode: int = ONLY_MINE.file) -> None:
     """Make ``data`` the contents of ``path``: after a crash at any point it holds the old data or the new.
 
-    Of a link, the target is replaced. A file keeps its mode, and its owner as far as the system allows.
+    Of a link, the target is replaced. A file keeps its mode, and its owner as far as the system allows; a new one has
+    ``mode``.
     """
-    path = path.resolve()
-    beside = path.with_name(path.name + ".tmp")
+    path = followed(path)
+    beside = path.with_name(path.name + ".tmp")  # one name, so that the next write removes what a crash has left
     try:
         beside.unlink(missing_ok=True)
         before = path.stat() if path.exists() else None
-        with open(beside, "xb", opener=before and _private) as file:
+        with open(new_file(beside, ONLY_MINE.file if before is not None else mode), "wb") as file:
             if before is not None:
-                _make_alike(file.fileno(), before)
+                keep_rights(file.fileno(), before)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -146,47 +173,63 @@ def write_durably(path: Path, data: bytes) -> None:
         with suppress(OSError):
             beside.unlink()
         raise
-    _flush_directory(path.parent)
+    flush_directory(path.parent)
 
 
 def remove_durably(path: Path) -> None:
     """Delete ``path`` if it is there; of a link, the target."""
-    path = path.resolve()
+    path = followed(path)
     try:
         path.unlink()
     except FileNotFoundError:
         return
-    _flush_directory(path.parent)
+    flush_directory(path.parent)
 
 
-def _private(name: str, flags: int) -> int:
-    """Open a file that nobody else can read, not even before it gets its mode."""
-    return os.open(name, flags, 0o600)
+def followed(path: Path) -> Path:
+    """Where a link leads, unless somebody else made it: then it may lead anywhere."""
+    if path.is_symlink() and not is_trusted(path.lstat()):
+        raise PermissionError(errno.EACCES, "a link that another user has made", str(path))
+    return path.resolve()
 
 
-def _make_alike(descriptor: int, model: os.stat_result) -> None:
+def is_trusted(there: os.stat_result) -> bool:
+    """Whether it belongs to this user, or to one who may do everything anyway."""
+    return sys.platform == "win32" or there.st_uid in (0, os.geteuid())
+
+
+def keep_rights(descriptor: int, before: os.stat_result) -> None:
+    """Give a new file the owner, the group and the mode of the one that it replaces, as far as the system allows. A
+    group that it cannot have gets no rights."""
     if sys.platform == "win32":
         return
-    for owner, group in ((-1, model.st_gid), (model.st_uid, -1)):
+    for owner, group in ((-1, before.st_gid), (before.st_uid, -1)):
         with suppress(PermissionError):
             os.fchown(descriptor, owner, group)
-    with suppress(PermissionError):  # where the file system has no modes of its own
-        os.fchmod(descriptor, stat.S_IMODE(model.st_mode))
+    has_group = os.fstat(descriptor).st_gid == before.st_gid
+    _give_mode(descriptor, before.st_mode & (0o777 if has_group else 0o707))
 
 
-def make_directory(directory: Path) -> None:
-    """Create ``directory`` and its parents, durably, where they are missing."""
+def make_directory(directory: Path, mode: int = ONLY_MINE.directory) -> None:
+    """Create ``directory`` and its parents, durably, where they are missing, each of exactly this mode."""
     if directory.is_dir():
         return
-    make_directory(directory.parent)
-    with suppress(FileExistsError):
-        directory.mkdir()
-    if not directory.is_dir():
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(directory))
-    _flush_directory(directory.parent)
+    make_directory(directory.parent, mode)
+    try:
+        directory.mkdir(ONLY_MINE.directory)
+    except FileExistsError:
+        if not directory.is_dir():
+            raise
+    else:
+        made = stat.S_IMODE(directory.stat().st_mode)
+        wanted = mode | (made & stat.S_ISGID)  # which a directory has from the one that it is in
+        if sys.platform != "win32" and made != wanted:
+            with suppress(PermissionError):
+                directory.chmod(wanted)
+    flush_directory(directory.parent)
 
 
-def _flush_directory(directory: Path) -> None:
+def flush_directory(directory: Path) -> None:
     if sys.platform == "win32":  # cannot open directories, and writes their entries through
         return
     descriptor = os.open(directory, os.O_RDONLY)

@@ -125,7 +125,12 @@ def history(entry_id: str, limit: int | None, forks: int) -> list[Document]:
     this: list[Document] = [{"$match": {"_id": entry_id}}]
     if limit == 1:
         return this
-    first = {"chain": "$chain", "last": "$place", "above": "$above", "room": _EVERYTHING if limit is None else limit}
+    first = {
+        "chain": "$chain",
+        "last": "$place",
+        "above": "$above",
+        "room": _EVERYTHING if limit is None else min(limit, _EVERYTHING),
+    }
     return [
         *this,
         {"$replaceWith": {"ends": [first]}},

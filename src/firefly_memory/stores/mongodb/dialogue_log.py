@@ -13,7 +13,7 @@ from typing import Any
 
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
-from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, holders_gained
+from firefly_memory.stores.dialogues import Ascent, Dialogue, DialogueEntry, holders_gained
 from firefly_memory.stores.mongodb import dialogue_documents as documents
 from firefly_memory.stores.mongodb.clients import IN_ONE_BATCH, Connection, MongoDatabase
 from firefly_memory.stores.mongodb.dialogue_deletion import DialogueDeletion
@@ -21,6 +21,7 @@ from firefly_memory.stores.mongodb.documents import Document
 from firefly_memory.stores.mongodb.errors import DUPLICATE, translated, written
 from firefly_memory.stores.mongodb.transactions import InTransaction
 
+_MOST_RECORDS = 2**31 - 1
 _FEW_FORKS, _MOST_FORKS = 4, 64  # that one query of a history goes up: each takes time, found or not
 
 
@@ -51,7 +52,7 @@ class MongoDialogueLog:
         with translated("read_records", self._database.place):
             connection = await self._connected("read_records")
             cursor = connection.dialogues.find({} if scope is None else {"scope": scope}).sort(documents.NEWEST_FIRST)
-            found = await connection.all_of(cursor if limit is None else cursor.limit(limit))
+            found = await connection.all_of(cursor if limit is None else cursor.limit(min(limit, _MOST_RECORDS)))
             return [documents.dialogue_of(document) for document in found]
 
     async def page(self, limit: int, after: str) -> Sequence[Dialogue]:
@@ -63,22 +64,19 @@ class MongoDialogueLog:
     async def history(self, head_id: str, limit: int | None) -> Sequence[DialogueEntry]:
         with translated("read_history", self._database.place):
             connection = await self._connected("read_history")
-            line: list[DialogueEntry] = []
-            entry_id: str | None = head_id
+            ascent = Ascent(head_id, limit)
             forks = _FEW_FORKS
-            while entry_id is not None and (limit is None or len(line) < limit):
-                wanted = documents.history(entry_id, None if limit is None else limit - len(line), forks)
+            while (above := ascent.next) is not None:
+                wanted = documents.history(above, ascent.left, forks)
                 cursor = connection.dialogue_entries.aggregate(wanted, batchSize=IN_ONE_BATCH)
                 found = {document["_id"]: document for document in await connection.all_of(cursor)}
-                if entry_id not in found:
-                    await self._check_missing(connection, entry_id)
+                if above not in found:
+                    await self._check_missing(connection, above)
                     break
                 # By their links: on a standalone server a write that broke off may have left others at these places.
-                while entry_id in found and len(line) != limit:
-                    line.append(documents.entry_of(found[entry_id]))
-                    entry_id = line[-1].parent_id
+                ascent.go_on(found, documents.entry_of)
                 forks = min(forks * 4, _MOST_FORKS)
-            return line
+            return ascent.entries
 
     async def _check_missing(self, connection: Connection, entry_id: str) -> None:
         """``CorruptDataError`` if the entry is there after all, but its chain does not lead to it."""

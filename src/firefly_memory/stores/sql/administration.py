@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Engine, func, select, table
 
 from firefly_memory import schema
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.options import ONLY_MINE
 from firefly_memory.stores.findings import Difference
 from firefly_memory.stores.sql import migrate
 from firefly_memory.stores.sql.catalogue import differences
@@ -109,9 +110,10 @@ class Administration:
         timeout: float,
         lock_timeout: float = migrate.LOCK_TIMEOUT,
         reading: bool = False,
+        file_mode: int = ONLY_MINE.file,
     ) -> Iterator[Self]:
-        """``schema_name`` is for PostgreSQL. With ``reading`` an SQLite file is opened to be read only."""
-        with database_of(url, schema_name, timeout, reading=reading) as (engine, place):
+        """``schema_name`` is for PostgreSQL, ``file_mode`` for a new SQLite file. With ``reading`` one is only read."""
+        with database_of(url, schema_name, timeout, reading=reading, file_mode=file_mode) as (engine, place):
             yield cls(engine, place, timeout=timeout, lock_timeout=lock_timeout)
 
     def status(self) -> Status:
@@ -224,7 +226,9 @@ class Administration:
 
 
 @contextmanager
-def database_of(url: str, schema_name: str, timeout: float, *, reading: bool = False) -> Iterator[tuple[Engine, Place]]:
+def database_of(
+    url: str, schema_name: str, timeout: float, *, reading: bool = False, file_mode: int = ONLY_MINE.file
+) -> Iterator[tuple[Engine, Place]]:
     """An engine for one connection at a time, which is closed at the end."""
     if is_sqlite(url):
         from firefly_memory.stores.sql.sqlite.database import IN_MEMORY, sqlite_engine, sqlite_path
@@ -236,7 +240,7 @@ def database_of(url: str, schema_name: str, timeout: float, *, reading: bool = F
             with read_only_engine(Path(path), timeout=timeout) as engine:
                 yield engine, Place(path)
             return
-        engine = sqlite_engine(path, pool_size=1, timeout=timeout, synchronous="FULL")
+        engine = sqlite_engine(path, pool_size=1, timeout=timeout, synchronous="FULL", file_mode=file_mode)
         place = Place(path)
     else:
         from firefly_memory.stores.sql.postgresql.engines import blocking_engine

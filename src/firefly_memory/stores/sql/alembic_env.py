@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection
@@ -9,7 +10,8 @@ from sqlalchemy.schema import CreateSchema
 
 from firefly_memory import schema
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError
-from firefly_memory.settings import read_settings
+from firefly_memory.options import ONLY_MINE
+from firefly_memory.settings import read_settings_of_command, read_url_file
 from firefly_memory.store_urls import Kind
 from firefly_memory.stores.sql.administration import database_of, is_sqlite
 from firefly_memory.stores.sql.alembic_guard import keep_others_out
@@ -58,33 +60,39 @@ def run_in_alembic(context: Any) -> None:  # alembic.context, a module that stan
     from alembic.util import CommandError
 
     try:
-        url, schema_name = _target(context)
+        url, schema_name, file_mode = _target(context)
         if context.is_offline_mode():
             _print_sql(context, url, schema_name)
         else:
-            _run_on_url(context, url, schema_name)
+            _run_on_url(context, url, schema_name, file_mode)
     except FireflyMemoryError as error:
         raise CommandError(str(error)) from error
 
 
-def _target(context: Any) -> tuple[str, str]:
+def _target(context: Any) -> tuple[str, str, int]:
     arguments = context.get_x_argument(as_dictionary=True)
-    for name in ("url", "schema"):
+    for name in ("url", "url_file", "env_file", "schema"):
         if not arguments.get(name, name).strip():
             raise ConfigurationError(f"-x {name}= is empty; give it a value, or leave it out")
-    given = Given(arguments.get("url"), arguments.get("schema"), option="-x {}=")
-    found = target(read_settings(), given)
+    url, url_file, env_file = arguments.get("url"), arguments.get("url_file"), arguments.get("env_file")
+    if url is not None and url_file is not None:
+        raise ConfigurationError("-x url= and -x url_file= both name a database; leave out one of them")
+    if url_file is not None:
+        url = read_url_file(Path(url_file))
+    given = Given(url, arguments.get("schema"), option="-x {}=")
+    found = target(read_settings_of_command(None if env_file is None else Path(env_file)), given)
     if found is None:
         raise ConfigurationError(
             "no database: set FIREFLY_AGENTIC_MEMORY_URL or FIREFLY_AGENTIC_MEMORY_POSTGRES_URL, "
-            "or pass -x url=postgresql://…"
+            "or pass -x url_file=FILE or -x url=postgresql://…"
         )
     if found.kind not in (Kind.SQLITE, Kind.POSTGRES):
         raise ConfigurationError(f"revisions are for SQLite and PostgreSQL, and the store is {found.kind.in_words}")
-    return found.url, checked_schema_name(found.options.get("schema_name", schema.POSTGRESQL_SCHEMA))
+    schema_name = checked_schema_name(found.options.get("schema_name", schema.POSTGRESQL_SCHEMA))
+    return found.url, schema_name, found.options.get("file_mode", ONLY_MINE.file)
 
 
-def _run_on_url(context: Any, url: str, schema_name: str) -> None:
+def _run_on_url(context: Any, url: str, schema_name: str, file_mode: int) -> None:
     command = getattr(getattr(context.config.cmd_opts, "cmd", (None,))[0], "__name__", "upgrade")
     if command in _READING:
         with (
@@ -95,7 +103,7 @@ def _run_on_url(context: Any, url: str, schema_name: str) -> None:
             _run(context, connection, place.schema_name, makes_schema=False)
         return
     makes_schema = command in {"upgrade", "stamp"}
-    with database_of(url, schema_name, PATIENCE) as (engine, place):
+    with database_of(url, schema_name, PATIENCE, file_mode=file_mode) as (engine, place):
         if command != "upgrade" and place.file is not None and not place.file.exists():
             raise place.is_missing(command)
         with connected(engine, place, "alembic") as connection, migrating(connection, place, PATIENCE):

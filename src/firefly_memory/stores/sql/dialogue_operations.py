@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, holders_gained, released
+from firefly_memory.stores.dialogues import Ascent, Dialogue, DialogueEntry, holders_gained, released
 from firefly_memory.stores.sql.errors import is_duplicate
 from firefly_memory.stores.sql.operation import UndecidedError, operation, reads
 from firefly_memory.stores.sql.operations import SQLSession
 
 _EVERYTHING = 2**31 - 1
-_STEPS = 5_000  # entries that one statement of a deletion goes up
+_STEPS = 5_000  # entries that one statement goes up: so each ends, whatever is in the rows
 
 
 class _HeadIsGoneError(Exception):
@@ -31,7 +31,7 @@ def read_dialogue(session: SQLSession, conversation_id: str) -> Dialogue | None:
 @reads
 def read_dialogues(session: SQLSession, scope: str | None, limit: int | None) -> list[Dialogue]:
     statements = session.statements.dialogues
-    values = {"scope": scope, "limit": _EVERYTHING if limit is None else limit}
+    values = {"scope": scope, "limit": _EVERYTHING if limit is None else min(limit, _EVERYTHING)}
     rows = session.fetch(statements.newest if scope is None else statements.newest_of_scope, values)
     return [statements.dialogue(row) for row in rows]
 
@@ -44,8 +44,14 @@ def read_dialogue_page(session: SQLSession, limit: int, after: str) -> list[Dial
 
 @reads
 def read_history(session: SQLSession, head_id: str, limit: int | None) -> list[DialogueEntry]:
-    values = {"head_id": head_id, "limit": _EVERYTHING if limit is None else limit}
-    return [DialogueEntry(*row) for row in session.fetch(session.statements.dialogues.history, values)]
+    ascent = Ascent(head_id, limit)
+    while (above := ascent.next) is not None:
+        values = {"head_id": above, "limit": _STEPS if ascent.left is None else min(ascent.left, _STEPS)}
+        rows = session.fetch(session.statements.dialogues.history, values)
+        ascent.go_on({row[0]: row for row in rows}, DialogueEntry._make)
+        if ascent.next == above:
+            break  # it is missing
+    return ascent.entries
 
 
 @reads

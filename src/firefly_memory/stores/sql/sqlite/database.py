@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -19,9 +21,9 @@ from sqlalchemy.pool import QueuePool
 
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError, NotSupportedError, StoreTimeoutError
 from firefly_memory.forks import ForkBarrier
-from firefly_memory.options import at_least
+from firefly_memory.options import ONLY_MINE, Modes, at_least
 from firefly_memory.stores.cancellation import in_worker_thread, stop_if_given_up
-from firefly_memory.stores.file_system import make_directory
+from firefly_memory.stores.file_system import make_directory, new_file
 from firefly_memory.stores.file_system import translated as file_errors_translated
 from firefly_memory.stores.loops import abandon
 from firefly_memory.stores.sql.database import ENGINE_OPTIONS, Database
@@ -74,11 +76,14 @@ class SQLiteDatabase(Database):
     """One file. Its asynchronous colour is worker threads on the same pool, several times faster than a driver that
     crosses to a thread and back for every step of a statement."""
 
-    def __init__(self, path: str, *, timeout: float, synchronous: str, pool_size: int, migrate: bool) -> None:
+    def __init__(
+        self, path: str, *, timeout: float, synchronous: str, pool_size: int, migrate: bool, modes: Modes
+    ) -> None:
         # Connections are opened when they are needed, wherever the process has gone to by then.
         self.path = path if path == IN_MEMORY else str(Path(path).absolute())
         super().__init__(Place(f"SQLite database {self.path}"), timeout=timeout, migrate=migrate)
         self._synchronous = synchronous
+        self._modes = modes
         self._threads_at_most = min(4, at_least(1, "pool_size", pool_size))
         self._pool_size = 1 if path == IN_MEMORY else pool_size
         self._orphaned = False
@@ -94,7 +99,13 @@ class SQLiteDatabase(Database):
 
     def open_pool(self) -> Pool[Any]:
         step = min(_STEP, self.timeout)
-        engine = sqlite_engine(self.path, pool_size=self._pool_size, timeout=step, synchronous=self._synchronous)
+        engine = sqlite_engine(
+            self.path,
+            pool_size=self._pool_size,
+            timeout=step,
+            synchronous=self._synchronous,
+            file_mode=self._modes.file,
+        )
         return Pool(engine, SQLiteStatements(engine.dialect, None), self.place, gate=self._turn)
 
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -144,7 +155,7 @@ class SQLiteDatabase(Database):
             file = Path(self.path)
             with file_errors_translated(operation, file.parent):
                 if self.migrates(migrate):
-                    make_directory(file.parent)
+                    make_directory(file.parent, self._modes.directory)
                 elif not file.exists():
                     raise Place(self.path).is_missing(operation)
         return super()._prepared(operation, migrate)
@@ -190,10 +201,15 @@ class SQLiteDatabase(Database):
             threads.shutdown(wait=False)
 
 
-def sqlite_engine(path: str, *, pool_size: int, timeout: float, synchronous: str) -> Engine:
-    """SQLite for threads: WAL, so that readers and the writer go on together; waiting instead of failing."""
+def sqlite_engine(
+    path: str, *, pool_size: int, timeout: float, synchronous: str, file_mode: int = ONLY_MINE.file
+) -> Engine:
+    """SQLite for threads: WAL, so that readers and the writer go on together; waiting instead of failing. A new file
+    has ``file_mode``, and those that SQLite puts beside it have the mode of the file."""
 
     def connect() -> sqlite3.Connection:
+        if path != IN_MEMORY:
+            _make_file(Path(path), file_mode)
         connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
         try:
             if path != IN_MEMORY:
@@ -212,6 +228,13 @@ def sqlite_engine(path: str, *, pool_size: int, timeout: float, synchronous: str
         pool_timeout=timeout,
         **ENGINE_OPTIONS,
     )
+
+
+def _make_file(path: Path, mode: int) -> None:
+    """An empty file, which is a database to SQLite, where there is none. Its own would be everybody's to read."""
+    if not path.exists():
+        with suppress(OSError):  # SQLite says what is wrong
+            os.close(new_file(Path(os.path.realpath(path)), mode))
 
 
 def _use_wal(connection: sqlite3.Connection, timeout: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,7 +37,10 @@ def examine(url: str, *, timeout: float) -> Iterator[Finding]:
     else:
         yield ok("SQLite", sqlite3.sqlite_version)
     yield from _writable(path)
-    yield from by_others(path)
+    yield from by_others(path.with_name(path.name + end) for end in ("", "-wal", "-shm", "-journal"))
+    if path.parent.stat().st_mode & stat.S_IWOTH and not path.parent.stat().st_mode & stat.S_ISVTX:
+        found = f"everybody may replace {path}, which is in a directory that everybody may write to"
+        yield warning("permissions", found, f"chmod o-w {path.parent}")
     yield from file_system(path)
     yield from free_space(path.parent, path.stat().st_size // 10)
     if not os.access(path, os.R_OK):

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from sqlalchemy.pool import SingletonThreadPool
 
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.options import exactly_one
+from firefly_memory.options import ONLY_MINE, exactly_one, modes
 from firefly_memory.protocols import Capability
 from firefly_memory.stores.sql.borrowed import BorrowedDatabase
 from firefly_memory.stores.sql.sqlite.database import IN_MEMORY, SQLiteDatabase
@@ -31,7 +31,9 @@ class SQLiteStore(SQLStore):
     A relative path counts from where the process is when the store is made. ``timeout`` is how long a call waits for
     other writers and for a free connection, in seconds. ``synchronous`` is SQLite's own: with ``"FULL"`` what was
     acknowledged survives a power failure, with ``"NORMAL"`` it survives a crash of the process only, and saving is
-    faster. ``migrate=False`` checks the schema instead of bringing it up to date, and makes no file.
+    faster. ``file_mode`` and ``directory_mode`` are the rights on what is made, whatever the umask, and on what SQLite
+    puts beside the file; what is there keeps its own.
+    ``migrate=False`` checks the schema instead of bringing it up to date, and makes no file.
     ``engine`` is an ``Engine`` or ``AsyncEngine`` of your own, in place of ``path``: it stays yours.
     """
 
@@ -46,6 +48,8 @@ class SQLiteStore(SQLStore):
         synchronous: str = "FULL",
         pool_size: int = 8,
         migrate: bool = True,
+        file_mode: int = ONLY_MINE.file,
+        directory_mode: int = ONLY_MINE.directory,
         engine: Engine | AsyncEngine | None = None,
     ) -> None:
         exactly_one("SQLiteStore", path=path, engine=engine)
@@ -69,7 +73,14 @@ class SQLiteStore(SQLStore):
             self.path = Path(name).absolute()
         self._shown = repr(name)
         super().__init__(
-            SQLiteDatabase(name, timeout=timeout, synchronous=synchronous.upper(), pool_size=pool_size, migrate=migrate)
+            SQLiteDatabase(
+                name,
+                timeout=timeout,
+                synchronous=synchronous.upper(),
+                pool_size=pool_size,
+                migrate=migrate,
+                modes=modes(file_mode, directory_mode),
+            )
         )
 
     def __repr__(self) -> str:

@@ -1,0 +1,251 @@
+"""The list of a file store's conversations: a new one costs a line, and whatever dies in between, none is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firefly_memory import ConversationMemory, CorruptDataError, FileStore, MemoryEntry, SchemaMismatchError
+from firefly_memory.cli import main
+from firefly_memory.cli.exits import Exit
+from firefly_memory.stores.conversation_list_file import FORMAT, NAME
+
+
+def ids(directory: Path) -> list[str]:
+    """As a process sees them that was started just now."""
+    with FileStore(directory) as store:
+        return sorted(ConversationMemory(store=store).conversation_ids)
+
+
+def lines(directory: Path) -> list[Any]:
+    return [json.loads(line) for line in (directory / NAME).read_text().splitlines()]
+
+
+def test_a_new_conversation_adds_a_line_to_the_list(tmp_path: Path) -> None:
+    with FileStore(tmp_path) as store:
+        memory = ConversationMemory(store=store)
+        memory.new_conversation("first")
+        before = (tmp_path / NAME).stat()
+        for number in range(50):
+            memory.new_conversation(f"empty {number}")
+            memory.add_turn(f"chat {number}", "p", "a")
+            memory.add_turn(f"chat {number}", "p", "a")
+        after = (tmp_path / NAME).stat()
+        assert after.st_ino == before.st_ino, "it was not replaced"
+        assert len(lines(tmp_path)) == 1 + 101
+        assert len(ids(tmp_path)) == 101
+        memory.new_conversation("empty 7")
+        assert len(lines(tmp_path)) == 1 + 101, "which was there"
+
+
+def test_a_new_conversation_reads_only_what_was_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from firefly_memory.stores.conversation_list_file import ConversationListFile
+
+    parsed: list[bytes] = []
+    take = ConversationListFile._take
+
+    def counting(self: ConversationListFile, line: bytes, number: int) -> None:
+        parsed.append(line)
+        take(self, line, number)
+
+    with FileStore(tmp_path) as store:
+        memory = ConversationMemory(store=store)
+        for number in range(60):
+            memory.new_conversation(str(number))
+        monkeypatch.setattr(ConversationListFile, "_take", counting)
+        memory.new_conversation("another")
+        assert len(parsed) == 1
+        memory.add_turn("one more", "p", "a")
+        assert len(parsed) == 2
+
+
+def test_the_format_is_as_documented(tmp_path: Path) -> None:
+    with FileStore(tmp_path) as store:
+        memory = ConversationMemory(store=store)
+        memory.new_conversation("\x00 \ud800 ü")
+        memory.add_turn("b", "p", "a")
+        memory.clear("b")
+        first, made, second, deleted = lines(tmp_path)
+        assert first.keys() == {"format", "generation"}
+        assert first["format"] == FORMAT
+        assert made.keys() == second.keys() == {"conversation", "created_at"}
+        assert deleted == {"deleted": "b"}
+        assert memory.conversation_ids == ["\x00 \ud800 ü"]
+        assert store.namespaces() == []
+
+
+def test_two_stores_see_what_each_other_did(tmp_path: Path) -> None:
+    with FileStore(tmp_path) as one, FileStore(tmp_path) as other:
+        mine, theirs = ConversationMemory(store=one), ConversationMemory(store=other)
+        for number in range(300):
+            mine.new_conversation("a")
+            assert theirs.conversation_ids == ["a"], number
+            theirs.clear("a")
+            assert mine.conversation_ids == []
+        assert len(lines(tmp_path)) < 250, "what was deleted is left behind now and then"
+
+
+def test_what_was_deleted_is_left_behind(tmp_path: Path) -> None:
+    with FileStore(tmp_path) as store:
+        memory = ConversationMemory(store=store)
+        for number in range(120):
+            memory.new_conversation(str(number))
+        created = {each.conversation_id: each.created_at for each in memory.list_conversations(1_000)}
+        memory.clear_all()
+        assert memory.conversation_ids == []
+        assert len(lines(tmp_path)) == 1
+        memory.new_conversation("7")
+        (again,) = memory.list_conversations(10)
+        assert again.created_at > created["7"]
+    assert ids(tmp_path) == ["7"]
+
+
+@pytest.mark.parametrize(
+    "torn", [b'{"conv', b'{"conversation": "x", "created_at": "2026-01-01T00:00:00+00:00"}', b"\0" * 9]
+)
+def test_a_line_that_was_not_finished_is_cut_off(torn: bytes, tmp_path: Path) -> None:
+    with FileStore(tmp_path) as store:
+        memory = ConversationMemory(store=store)
+        memory.new_conversation("a")
+        with (tmp_path / NAME).open("ab") as file:
+            file.write(torn)
+        assert ids(tmp_path) == memory.conversation_ids == ["a"]
+        memory.new_conversation("b")
+        assert ids(tmp_path) == ["a", "b"]
+        assert len(lines(tmp_path)) == 3
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "7",
+        '"deleted"',
+        "{}",
+        '{"conversation": "x"}',
+        '{"conversation": 7, "created_at": "2026-01-01T00:00:00+00:00"}',
+        '{"conversation": "x", "created_at": "2026-01-01"}',
+        '{"conversation": "x", "created_at": "0001-01-01T00:00:00+14:00"}',
+        '{"deleted": []}',
+        "[" * 10_000,
+    ],
+    ids=lambda line: line[:50],
+)
+def test_a_damaged_line_is_named_and_left(line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with FileStore(tmp_path) as store:
+        memory = ConversationMemory(store=store)
+        memory.add_turn("a", "p", "a")
+        with (tmp_path / NAME).open("a") as file:
+            file.write(f"{line}\n")
+        before = (tmp_path / NAME).read_bytes()
+        for _ in range(2):
+            with pytest.raises(CorruptDataError, match=f"line 3 of file {tmp_path / NAME}"):
+                memory.new_conversation("b")
+            with pytest.raises(CorruptDataError, match="line 3"):
+                memory.list_conversations(10)
+        memory.add_turn("a", "p", "a")
+        assert (tmp_path / NAME).read_bytes() == before
+    assert main(["doctor", "--url", f"file:{tmp_path}"]) == Exit.DRIFT
+    assert "line 3 of file" in capsys.readouterr().out
+
+
+def test_a_list_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text('{"format": "firefly-memory-conversations/2"}\n')
+    with FileStore(tmp_path) as store, pytest.raises(SchemaMismatchError, match="conversations/2"):
+        ConversationMemory(store=store).new_conversation("a")
+    (tmp_path / NAME).write_text("")
+    with FileStore(tmp_path) as store, pytest.raises(CorruptDataError, match="line 1 of file"):
+        ConversationMemory(store=store).new_conversation("a")
+
+
+def earlier_list(directory: Path, *names: str) -> None:
+    """As the list was before: a file of entries."""
+    entries: list[dict[str, Any]] = [
+        {
+            "entry_id": f"{number}/listed",
+            "scope": "conversation",
+            "key": name,
+            "content": None,
+            "metadata": {},
+            "created_at": datetime(2026, 1, 1 + number, tzinfo=UTC).isoformat(),
+            "expires_at": None,
+            "importance": 0.5,
+        }
+        for number, name in enumerate(names)
+    ]
+    document = {"format": "firefly-memory/1", "namespace": "conversation:", "entries": entries}
+    directory.mkdir(exist_ok=True)
+    (directory / "conversation%3a.json").write_text(json.dumps(document))
+
+
+def test_the_list_of_an_earlier_version_is_read_and_taken_over(tmp_path: Path) -> None:
+    earlier_list(tmp_path, "old", "older")
+    with FileStore(tmp_path) as store:
+        memory = ConversationMemory(store=store)
+        assert sorted(memory.conversation_ids) == ["old", "older"]
+        assert memory.get_turns("old") == []
+        assert not (tmp_path / NAME).exists(), "whoever reads changes nothing"
+        memory.new_conversation("old")
+        assert not (tmp_path / "conversation%3a.json").exists()
+        memory.new_conversation("new")
+        assert [each.conversation_id for each in memory.list_conversations(10)] == ["new", "older", "old"]
+        earlier_list(tmp_path, "old", "by an earlier version meanwhile")
+        assert len(memory.conversation_ids) == 4
+        memory.clear("old")
+        assert ids(tmp_path) == ["by an earlier version meanwhile", "new", "older"]
+
+
+CREATING = """
+import sys
+from firefly_memory import ConversationMemory, FileStore
+memory = ConversationMemory(store=FileStore(sys.argv[1]))
+for number in range(int(sys.argv[3])):
+    name = f"{sys.argv[2]} {number}"
+    memory.new_conversation(name)
+    print(name, flush=True)
+"""
+
+
+def creating(directory: Path, name: str, count: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", CREATING, str(directory), name, str(count)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_processes_that_make_conversations_at_once_lose_none(tmp_path: Path) -> None:
+    working = [creating(tmp_path, name, 25) for name in "abcd"]
+    said = [name for each in working for name in each.communicate()[0].splitlines()]
+    assert sorted(said) == ids(tmp_path)
+    assert len(said) == 100
+
+
+def test_what_was_acknowledged_before_a_kill_is_listed(tmp_path: Path) -> None:
+    for round_ in range(3):
+        with creating(tmp_path, str(round_), 100_000) as working:
+            assert working.stdout is not None
+            said = [working.stdout.readline().strip() for _ in range(10)]
+            working.kill()
+        assert set(said) <= set(ids(tmp_path))
+    with FileStore(tmp_path) as store:
+        store.save("n", MemoryEntry())
+        ConversationMemory(store=store).new_conversation("after all")
+    assert "after all" in ids(tmp_path)
+
+
+def test_a_forked_child_goes_on_with_the_list(tmp_path: Path) -> None:
+    with FileStore(tmp_path) as store:
+        memory = ConversationMemory(store=store)
+        memory.new_conversation("before")
+        child = os.fork()
+        if not child:
+            memory.new_conversation("of the child")
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        memory.new_conversation("of the parent")
+        assert sorted(memory.conversation_ids) == ["before", "of the child", "of the parent"]
