@@ -134,9 +134,9 @@ def extracted(turns: Sequence[ConversationTurn], max_tokens: int) -> str:
 
 
 def _cut(text: str, max_tokens: int, estimator: TokenEstimator) -> str:
-    """As much of the beginning as has at most so many tokens, or a little less."""
-    while (tokens := estimator.estimate(text)) > max_tokens:
-        text = text[: min(len(text) * max_tokens // tokens, len(text) - 1)].rstrip()
+    """As much of the beginning as has at most so many tokens, or a little less; nothing where there is no room."""
+    while text and (tokens := estimator.estimate(text)) > max_tokens:
+        text = text[: max(0, min(len(text) * max_tokens // tokens, len(text) - 1))].rstrip()
     return text
 
 
