@@ -29,8 +29,9 @@ other mappings                              object
 keys: ``int``, ``float``, ``bool``, ``None``  as JSON writes them; ``Enum``, dates, ``UUID`` as above
 ==========================================  ==================================================================
 
-NaN, infinities, two keys that become one, nesting beyond :data:`MAX_DEPTH` and any other type are refused with
-:class:`~firefly_memory.errors.InvalidEntryError`, which names the path of the offender.
+NaN, infinities, integers of more than 4,300 digits (Python prints no longer ones), two keys that become one, nesting
+beyond :data:`MAX_DEPTH` and any other type are refused with :class:`~firefly_memory.errors.InvalidEntryError`, which
+names the path of the offender.
 """
 
 from __future__ import annotations
@@ -58,10 +59,13 @@ from firefly_memory.errors import InvalidEntryError
 MAX_DEPTH = 500
 """Levels of nesting a value may have: what Python itself can compare, copy and print with room to spare."""
 
-_INTEGER_TEXT_LIMIT = 10**4000  # Python and the JSON parser refuse decimal integers of more than 4,300 digits
+_LARGEST_INTEGER = 10**4300  # Python and the JSON parser refuse decimal integers of more than 4,300 digits
+_INTEGER_TEXT_LIMIT = 10**4000  # from here on in hexadecimal, whose digits nobody counts
+_MOST_HEXADECIMAL = len(hex(-_LARGEST_INTEGER))
 _LARGEST_PLAIN_FLOAT = 1e16  # from here on repr() writes an exponent, and JSONB makes an integer of it
 
 _LONGEST_PATH = 200
+_TOO_DEEP = f"is nested deeper than {MAX_DEPTH} levels, or contains itself"
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _SURROGATES_OR_NUL = re.compile("[\x00\ud800-\udfff]")
@@ -135,14 +139,18 @@ class Form:
         if value is None or kind is bool:
             return value
         if kind is int:
-            return value if -self.integer_limit <= value < self.integer_limit else {"~int": hex(value)}
+            if -self.integer_limit <= value < self.integer_limit:
+                return value
+            if not -_LARGEST_INTEGER < value < _LARGEST_INTEGER:
+                raise _RefusedError("is an integer of more than 4,300 digits, which Python does not print; store text")
+            return {"~int": hex(value)}
         if kind is float:
             return self._float(value)
         if kind is not dict and kind is not list:
-            return self._encode(_normalised(value), depth)
+            return self._encode(_normalised(value, depth), depth)
         if depth >= self.natural_depth:
             if depth >= MAX_DEPTH:
-                raise _RefusedError(f"is nested deeper than {MAX_DEPTH} levels, or contains itself")
+                raise _RefusedError(_TOO_DEEP)
             return {"~json": json.dumps(_DEEP._encode(value, depth))}
         depth += 1
         if kind is list:
@@ -293,7 +301,7 @@ def _unescaped(key: str, inner: Any) -> Any:
             case "~float":
                 return _finite(inner)
             case "~int":
-                return int(inner, 16)
+                return _integer(inner)
             case "~dict":
                 return {_restore(name): _restore(item) for name, item in inner}
             case "~json":
@@ -307,6 +315,13 @@ def _finite(text: str) -> float:
     number = float(text)
     if not isfinite(number):
         raise ValueError(f"{number!r} is not a JSON value")
+    return number
+
+
+def _integer(digits: str) -> int:
+    number = int(digits, 16) if len(digits) <= _MOST_HEXADECIMAL else _LARGEST_INTEGER
+    if not -_LARGEST_INTEGER < number < _LARGEST_INTEGER:
+        raise ValueError("an integer of more than 4,300 digits")
     return number
 
 
@@ -326,10 +341,12 @@ def _jsonb_order(key: str) -> tuple[int, bytes]:
     return len(encoded), encoded
 
 
-def _normalised(value: Any) -> Any:
+def _normalised(value: Any, depth: int) -> Any:
     """A value of a type that JSON does not have, one step closer to one that it has."""
     if isinstance(value, Enum):
         return value.value
+    if isinstance(value, (set, frozenset)):
+        return _sorted_members(value, depth)
     for kind, normalise in _NORMALISED:
         if isinstance(value, kind):
             return normalise(value)
@@ -349,7 +366,7 @@ def _normalised_key(key: Any) -> str:
         except ValueError as exc:  # Python does not print integers of more than 4,300 digits
             raise _RefusedError(f"a key cannot be written as text ({exc})") from exc
     if isinstance(key, (date, time, UUID, Decimal, PurePath)):
-        return str(_normalised(key))
+        return str(_normalised(key, 0))
     raise _RefusedError(f"keys of type {_type_name(key)} cannot be stored; use text")
 
 
@@ -365,8 +382,15 @@ def _dumped(model: BaseModel) -> Any:
         raise _RefusedError(f"the model {_type_name(model)} cannot be written as JSON ({exc})") from exc
 
 
-def _sorted_members(members: set[Any] | frozenset[Any]) -> list[Any]:
-    return sorted(members, key=lambda member: json.dumps(_DEEP._encode(member, 0)))  # noqa: SLF001
+def _sorted_members(members: set[Any] | frozenset[Any], depth: int) -> list[Any]:
+    """Sorted by their JSON text. What is returned has no sets in it: a set in a set is so sorted once for each level
+    above it, and not twice as often with each level."""
+    if len(members) == 1:
+        return list(members)
+    if depth >= MAX_DEPTH:
+        raise _RefusedError(_TOO_DEEP)
+    encoded = [_DEEP._encode(member, depth + 1) for member in members]  # noqa: SLF001
+    return [_restore(member) for member in sorted(encoded, key=json.dumps)]
 
 
 # First match wins: datetime is a date, and the subclasses of JSON's own types come last.
@@ -381,5 +405,4 @@ _NORMALISED: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = 
     (float, float.__float__),
     (Mapping, dict),
     ((list, tuple, deque), list),
-    ((set, frozenset), _sorted_members),
 )

@@ -14,6 +14,7 @@ from firefly_memory.conversation_flows import Condition, ConversationFlows, NewT
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.options import at_least
 from firefly_memory.protocols import MemoryStore
+from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.custom import adapt
 from firefly_memory.stores.memory import InMemoryStore
@@ -73,6 +74,7 @@ class ConversationMemory:
         self._blocking = ConversationFlows(self.store.blocking.conversations, self._rules, blocking)
         self._suspending = ConversationFlows(self.store.suspending.conversations, self._rules, suspending)
 
+    @even_half_built
     def __repr__(self) -> str:
         return f"ConversationMemory(max_tokens={self._rules.max_tokens}, store={self.store!r})"
 

@@ -10,6 +10,7 @@ from firefly_memory.conversation import ConversationMemory, Summarizer
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.names import new_entry_id
 from firefly_memory.protocols import MemoryStore
+from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.custom import adapt
 from firefly_memory.stores.memory import InMemoryStore
@@ -67,6 +68,7 @@ class MemoryManager(Openable):
         manager._owns_store = True
         return await manager.__aenter__()
 
+    @even_half_built
     def __repr__(self) -> str:
         return f"MemoryManager(store={self._store!r}, working_scope_id={self._working.scope_id!r})"
 

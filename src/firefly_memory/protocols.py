@@ -8,9 +8,10 @@ The rules
 
 R1, the same value back
     ``load`` gives back an equal value for every JSON value: any unicode, U+0000 and surrogates included, in text and
-    in keys; any key; integers of any size; floats bit for bit; objects in their own key order; ``None``; nesting up
-    to 500 levels. Other Python values are normalised in one documented way (:mod:`firefly_memory.codec`). What cannot
-    be kept is refused with ``InvalidEntryError``, which names its path, before anything is written.
+    in keys; any key; integers of up to 4,300 digits; floats bit for bit; objects in their own key order; ``None``;
+    nesting up to 500 levels. Other Python values are normalised in one documented way
+    (:mod:`firefly_memory.codec`). What cannot be kept is refused with ``InvalidEntryError``, which names its path,
+    before anything is written.
 R2, yours
     A value that you saved or got back is yours: changing it afterwards changes nothing in the store.
 R3, upsert

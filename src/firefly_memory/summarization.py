@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from firefly_memory.colours import in_a_loop
 from firefly_memory.errors import ConfigurationError, MissingDependencyError
 from firefly_memory.options import at_least
+from firefly_memory.reprs import even_half_built
 from firefly_memory.tokens import TokenEstimator, texts_of
 from firefly_memory.turns import ConversationTurn
 
@@ -43,6 +44,7 @@ class LLMSummarizer:
         self._template = prompt_template
         self._max_tokens = max_summary_tokens
 
+    @even_half_built
     def __repr__(self) -> str:
         return f"LLMSummarizer({self._model!r}, max_summary_tokens={self._max_tokens})"
 

@@ -17,6 +17,7 @@ from firefly_memory.errors import ConflictError, InvalidEntryError
 from firefly_memory.forks import ForkAware
 from firefly_memory.names import stored_name, stored_text
 from firefly_memory.protocols import ABSENT, MemoryStore, StoreView
+from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.custom import adapt
 from firefly_memory.stores.memory import InMemoryStore
@@ -45,6 +46,7 @@ class WorkingMemory:
         self._blocking = _Flows(self.store.blocking, self.namespace)
         self._suspending = _Flows(self.store.suspending, self.namespace)
 
+    @even_half_built
     def __repr__(self) -> str:
         return f"WorkingMemory(scope_id={self.scope_id!r}, store={self.store!r})"
 

@@ -17,6 +17,7 @@ from firefly_memory.agents.capability import Memory
 from firefly_memory.agents.recording import OnConflict
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.manager import MemoryManager
+from firefly_memory.reprs import even_half_built
 
 
 def memory_of(agent: AbstractAgent[Any, Any]) -> Memory | None:
@@ -78,6 +79,7 @@ class FireflyAgent(WrapperAgent[AgentDepsT, OutputDataT]):
         own = memory_of(self)
         return None if own is None else own.manager
 
+    @even_half_built
     def __repr__(self) -> str:
         return f"FireflyAgent(name={self.name!r}, memory={self.memory!r})"
 

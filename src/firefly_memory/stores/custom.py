@@ -18,6 +18,7 @@ from firefly_memory.errors import (
     StoreClosedError,
 )
 from firefly_memory.protocols import AsyncMemoryStore, Capability, MemoryStore, StoreView
+from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.cancellation import stop_if_given_up
 from firefly_memory.stores.conversation_entries import EntryConversationLog
@@ -69,6 +70,7 @@ class CustomStore(EntryStore):
             suspending = RecordView(_CustomBackend(store, promised, alone_in_turn))
         super().__init__(blocking, suspending)
 
+    @even_half_built
     def __repr__(self) -> str:
         return f"CustomStore({self._store!r})"
 

@@ -30,6 +30,7 @@ from firefly_memory.errors import (
 )
 from firefly_memory.options import ONLY_MINE, Modes, modes, seconds
 from firefly_memory.protocols import Capability
+from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.cancellation import stop_if_given_up
 from firefly_memory.stores.conversation_entries import EntryConversationLog
@@ -83,6 +84,7 @@ class FileStore(EntryStore):
         view = RecordView(_FileBackend(files))
         super().__init__(view, threaded(view))
 
+    @even_half_built
     def __repr__(self) -> str:
         return f"FileStore({self._shown!r})"
 

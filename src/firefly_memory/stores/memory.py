@@ -13,6 +13,7 @@ from firefly_memory.forks import ForkSafeLock
 from firefly_memory.names import original_name
 from firefly_memory.options import at_least
 from firefly_memory.protocols import ABSENT, Capability
+from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.conversation_in_memory import MemoryConversationLog
 from firefly_memory.stores.records import Position, Purged, Record, as_it_is
@@ -35,6 +36,7 @@ class InMemoryStore(EntryStore):
         view = RecordView(_MemoryBackend(self._max_turns_kept))
         super().__init__(view, view)  # nothing here ever waits
 
+    @even_half_built
     def __repr__(self) -> str:
         bound = "" if self._max_turns_kept is None else f"max_turns_kept={self._max_turns_kept}"
         return f"InMemoryStore({bound})"
