@@ -23,6 +23,7 @@ from firefly_memory.errors import (
 )
 from firefly_memory.messages import PYDANTIC_AI, decoded, encoded
 from firefly_memory.names import new_entry_id, original_name, stored_name, stored_text
+from firefly_memory.reprs import shown
 from firefly_memory.stores.conversations import MOST_TOKENS, ConversationLog, Head, StoredTurn
 from firefly_memory.stores.records import as_token, from_token
 from firefly_memory.tokens import TokenEstimator
@@ -371,7 +372,7 @@ def _tokens(estimate: Any) -> int:
 def _count(what: str, value: int, least: int = 0) -> int:
     """Checked, and no larger than any database counts."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidEntryError(what, f"must be a whole number from {least} up, not {value!r}")
+        raise InvalidEntryError(what, f"must be a whole number from {least} up, not {shown(value)}")
     return min(value, _LARGEST)
 
 

@@ -17,7 +17,7 @@ from firefly_memory.errors import ConflictError, InvalidEntryError
 from firefly_memory.forks import ForkAware
 from firefly_memory.names import stored_name, stored_text
 from firefly_memory.protocols import ABSENT, MemoryStore, StoreView
-from firefly_memory.reprs import even_half_built
+from firefly_memory.reprs import even_half_built, shown
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.custom import adapt
 from firefly_memory.stores.memory import InMemoryStore
@@ -230,7 +230,7 @@ class _Flows:
                 importance=importance,
             )
         except ValidationError as exc:
-            raise InvalidEntryError("importance", f"must be a number from 0.0 to 1.0, not {importance!r}") from exc
+            raise InvalidEntryError("importance", f"must be a number from 0.0 to 1.0, not {shown(importance)}") from exc
 
     def _entry_id(self, key: str) -> str:
         return fact_id(self._namespace, key)
@@ -265,11 +265,11 @@ def _expiry(ttl: float | timedelta | None) -> datetime | None:
         return None
     if not isinstance(ttl, timedelta):
         if isinstance(ttl, bool) or not isinstance(ttl, (int, float)):
-            raise InvalidEntryError("ttl", f"must be seconds or a timedelta, not {ttl!r}")
+            raise InvalidEntryError("ttl", f"must be seconds or a timedelta, not {shown(ttl)}")
         try:
             ttl = timedelta(seconds=ttl)
         except (OverflowError, ValueError) as exc:
-            raise InvalidEntryError("ttl", f"cannot be {ttl!r} seconds") from exc
+            raise InvalidEntryError("ttl", f"cannot be {shown(ttl)} seconds") from exc
     if ttl <= timedelta(0):
         raise InvalidEntryError("ttl", f"must be longer than nothing, not {ttl}")
     try:

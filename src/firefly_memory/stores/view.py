@@ -10,6 +10,7 @@ from firefly_memory.entries import MemoryEntry
 from firefly_memory.errors import InvalidEntryError
 from firefly_memory.names import original_name, stored_name, stored_text
 from firefly_memory.protocols import ABSENT, Capability, Page
+from firefly_memory.reprs import shown
 from firefly_memory.stores.backend import Backend
 from firefly_memory.stores.cancellation import stop_if_given_up
 from firefly_memory.stores.conversations import ConversationLog
@@ -134,5 +135,5 @@ class RecordView:
 
 def _checked_limit(limit: int) -> int:
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
-        raise InvalidEntryError("limit", f"must be a whole number from 0 up, not {limit!r}")
+        raise InvalidEntryError("limit", f"must be a whole number from 0 up, not {shown(limit)}")
     return min(limit, _NO_MORE)
