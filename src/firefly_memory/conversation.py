@@ -249,14 +249,14 @@ class ConversationMemory:
         return await import_into(self._suspending, data, conversation_id)
 
     def clear(self, conversation_id: str) -> None:
-        """Delete a conversation with all its turns."""
+        """Delete a conversation with all its turns and facts."""
         finish(self._blocking.clear(conversation_id))
 
     async def async_clear(self, conversation_id: str) -> None:
         await self._suspending.clear(conversation_id)
 
     def clear_all(self) -> None:
-        """Delete every conversation of the store, whoever made it: all of them or, if it fails, none.
+        """Delete every conversation of the store with its facts, whoever made it: all of them or, if it fails, none.
 
         A turn that others append meanwhile goes with its conversation, or begins a new one. A ``FileStore`` or a store
         of your own clears one conversation after the other, and MongoDB does so in steps without transactions, or from

@@ -153,6 +153,9 @@ class _CustomBackend:
         self._check_open("load")
         return (await self._shelf("load", namespace)).scan(limit, after, now)
 
+    async def scan_several(self, namespaces: list[str], now: datetime) -> list[Record]:
+        return [record for namespace in namespaces for record in await self.scan(namespace, None, None, now)]
+
     async def newest(self, namespace: str, key: str, now: datetime) -> Record | None:
         self._check_open("load_by_key")
         entry = await self._store.async_load_by_key(namespace, key)

@@ -243,6 +243,9 @@ class _FileBackend:
         with self._files.working("load"):
             return self._files.read(namespace).scan(limit, after, now)
 
+    async def scan_several(self, namespaces: list[str], now: datetime) -> list[Record]:
+        return [record for namespace in namespaces for record in await self.scan(namespace, None, None, now)]
+
     async def newest(self, namespace: str, key: str, now: datetime) -> Record | None:
         with self._files.working("load_by_key"):
             return self._files.read(namespace).newest(key, now)
