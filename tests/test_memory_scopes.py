@@ -42,7 +42,7 @@ async def ran(agent: Any, way: str, scripted: Scripted, conversation_id: str | N
     if way == "stream":
         async with agent.run_stream("go", model=scripted.model, conversation_id=conversation_id) as stream:
             await stream.get_output()
-            return str(stream.conversation_id)
+            return str(stream.all_messages()[-1].conversation_id)
     if way == "sync":
         result = await asyncio.to_thread(run_sync, agent, scripted, conversation_id)
     else:

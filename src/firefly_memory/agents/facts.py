@@ -90,6 +90,8 @@ class RunFacts:
         empty = estimator.estimate_turn("", "")
         room, chosen = self._limits.max_fact_tokens, set()
         for fact in sorted(facts, key=lambda fact: fact.rank):
+            if room <= 1:
+                break
             tokens = 1 + estimator.estimate_turn("", fact.text) - empty
             if tokens <= room:
                 room -= tokens
