@@ -28,7 +28,7 @@ from firefly_memory.agents.run_state import ARE_DATA
 from firefly_memory.messages import summary_text
 from firefly_memory.summarization import as_text
 from firefly_memory.testing.rules.working import LINE_ENDS
-from tests.scripted import TOLD, Scripted, stored
+from tests.scripted import TOLD, Scripted, hesitant, stored
 
 
 async def told(manager: MemoryManager, **options: Any) -> str:
@@ -119,6 +119,14 @@ async def test_facts_have_a_budget_and_what_is_left_out_is_said() -> None:
         "(302 facts are left out, for there is no room.)"
     ]
     assert "word word" in await told(manager, max_fact_tokens=100_000)
+
+
+async def test_an_estimator_that_warns_where_warnings_are_errors_ends_no_run(caplog: pytest.LogCaptureFixture) -> None:
+    manager = MemoryManager(estimator=hesitant())
+    manager.set_fact("one", "1")
+    manager.set_fact("two", "2")
+    assert await told(manager) == f"{TOLD}- one: 1\n- two: 2"
+    assert "the tokens of a fact were not counted (UserWarning" in caplog.text
 
 
 async def test_no_model_crowds_out_what_the_application_wrote() -> None:

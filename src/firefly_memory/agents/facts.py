@@ -87,12 +87,11 @@ class RunFacts:
         facts = [told for entry in await self._load() if (told := self._told(entry)) is not None]
         if not facts:
             return ""
-        empty = estimator.estimate_turn("", "")
         room, chosen = self._limits.max_fact_tokens, set()
         for fact in sorted(facts, key=lambda fact: fact.rank):
             if room <= 1:
                 break
-            tokens = 1 + estimator.estimate_turn("", fact.text) - empty
+            tokens = 1 + _counted(estimator, fact.text)
             if tokens <= room:
                 room -= tokens
                 chosen.add(fact.entry.key)
@@ -178,6 +177,14 @@ class RunFacts:
         are = "fact is" if left_out == 1 else "facts are"
         said = [f"({left_out} {are} left out, for there is no room.)"] if left_out else []
         return "\n".join([FACTS, *lines, *said])
+
+
+def _counted(estimator: TokenEstimator, text: str) -> int:
+    try:
+        return estimator.estimate_turn("", text) - estimator.estimate_turn("", "")
+    except Exception as exc:  # noqa: BLE001 - a warning that is an error, or the user's own: no run is lost for it
+        logger.warning("the tokens of a fact were not counted (%s: %s), its characters were", type(exc).__name__, exc)
+        return len(text)
 
 
 def _sendable(content: Any) -> Any:
