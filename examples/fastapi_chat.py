@@ -21,7 +21,7 @@ from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from firefly_memory import MemoryManager, SQLiteStore
-from firefly_memory.agents import FireflyAgent, Memory
+from firefly_memory.agents import FireflyAgent
 
 
 async def answer(messages: list[ModelMessage], _info: AgentInfo) -> AsyncIterator[str]:
@@ -36,9 +36,8 @@ class Question(BaseModel):
 def application(path: str) -> FastAPI:
     memory = MemoryManager(store=SQLiteStore(path))
     model = os.environ.get("FIREFLY_EXAMPLE_MODEL") or FunctionModel(stream_function=answer)
-    # Each conversation has facts of its own: without this, what one user says would be told to all.
-    own_facts = Memory(memory, tools=True, working_scope="conversation")
-    agent = FireflyAgent(name="assistant", model=model, memory=own_facts)
+    # What the model remembers is a fact of the conversation: what one user says is not told to others.
+    agent = FireflyAgent(name="assistant", model=model, memory=memory, memory_tools=True)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:

@@ -14,6 +14,10 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
 from firefly_memory import MemoryManager, TokenEstimator
+from firefly_memory.agents.run_state import ARE_DATA
+
+TOLD = f"{ARE_DATA}\nWorking Memory:\n"
+"""What stands above the facts that a model is told."""
 
 
 class Scripted:

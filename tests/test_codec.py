@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from time import process_time
 from typing import Any
 
 import bson
@@ -68,7 +69,9 @@ def test_order_survives_edits_by_hand() -> None:
 @pytest.mark.parametrize(
     "damaged",
     ["", "{", "nul", '{"a": NaN}', "[1,]", '{"~int": "not hex"}', '{"~float": []}', '{"~dict": [1]}', '{"~what": 1}',
-     '{"~float": "1e999"}', '{"~float": "nan"}', '{"~json": "[1e999]"}', '{"~json": "[NaN]"}', '{"~str": 5}', '{"~json": "{"}', '"\\ud800"', '[{"~dict": [["a"]]}]'],
+     '{"~float": "1e999"}', '{"~float": "nan"}', '{"~json": "[1e999]"}', '{"~json": "[NaN]"}',
+     '{"~int": "0x' + "f" * 3600 + '"}', '{"~int": "-0x' + "f" * 100_000 + '"}', "1" * 4301, '{"~json": "' + "1" * 4301 + '"}',
+     '{"~str": 5}', '{"~json": "{"}', '"\\ud800"', '[{"~dict": [["a"]]}]'],
 )  # fmt: skip
 def test_damage_is_an_error_and_never_a_guess(damaged: str) -> None:
     with pytest.raises(DecodeError):
@@ -126,3 +129,53 @@ def test_a_stack_that_is_almost_used_up_is_said_so() -> None:
 def test_a_key_that_python_cannot_print_is_refused() -> None:
     with pytest.raises(InvalidEntryError, match="key"):
         TEXT.encode({10**5000: 1})
+
+
+@pytest.mark.parametrize(
+    "form", [TEXT, JSONB, BSON, DOCUMENT, PORTABLE], ids=["text", "jsonb", "bson", "doc", "portable"]
+)
+def test_the_longest_integers_are_those_that_python_prints(form: Form) -> None:
+    longest = 10**4300 - 1
+    for value in (longest, -longest):
+        assert form.decode(form.encode([value])) == [value]
+    for value in (longest + 1, -longest - 1):
+        for content in ([value], [{value}], {"n": IntLike(value)}):
+            with pytest.raises(InvalidEntryError, match="more than 4,300 digits"):
+                form.encode(content)
+
+
+class IntLike(int):
+    """An integer of another type."""
+
+
+@pytest.mark.parametrize("other", [(), (1,), ("a", "b")], ids=["alone", "with one", "with two"])
+@pytest.mark.parametrize("kind", [frozenset, tuple], ids=["sets", "sets in tuples"])
+def test_sets_in_sets_are_encoded_in_bounded_time(kind: Any, other: tuple[Any, ...]) -> None:
+    nested: Any = frozenset({"the bottom"})
+    for _ in range(40):
+        nested = frozenset({kind([nested]), *other})
+    began = process_time()
+    for form in (TEXT, BSON):
+        assert same(form.decode(form.encode(nested)), as_lists(nested))
+    assert process_time() - began < 2, "not twice as long with each level"
+    for _ in range(10_000):
+        nested = frozenset({kind([nested]), *other})
+    with pytest.raises(InvalidEntryError, match="nested"):
+        TEXT.encode(nested)
+
+
+def as_lists(nested: Any) -> Any:
+    """Members sorted by their JSON text, as documented."""
+    if not isinstance(nested, (frozenset, tuple)):
+        return nested
+    members = [as_lists(member) for member in nested]
+    return sorted(members, key=json.dumps) if isinstance(nested, frozenset) else members
+
+
+def test_a_set_of_what_is_escaped_comes_back_as_it_was() -> None:
+    members = {"\ud800", "\\", 2**70, -0.0, frozenset({10**4200, ("~str", "\x00")})}
+    for form in (TEXT, JSONB, BSON, PORTABLE):
+        again = form.decode(form.encode(members))
+        assert {frozenset(map(str, each)) if isinstance(each, list) else str(each) for each in again} == {
+            "\ud800", "\\", str(2**70), "-0.0", frozenset({str(10**4200), "['~str', '\\x00']"})
+        }  # fmt: skip

@@ -25,7 +25,7 @@ from firefly_memory.agents.delegation import (
     RoundRobinStrategy,
     RouteRequest,
 )
-from tests.scripted import Scripted
+from tests.scripted import TOLD, Scripted
 
 
 class Meeting:
@@ -71,7 +71,7 @@ async def test_fifty_routes_at_once_do_not_see_each_others_facts(store: EntrySto
     router = DelegationRouter([ours, plain], memory=manager)
     prompts = [f"prompt {number}" for number in range(50)]
     results = await asyncio.gather(*(router.route(prompt, conversation_id=prompt) for prompt in prompts))
-    assert [result.output for result in results] == [f"Working Memory:\n- asked: {prompt}" for prompt in prompts]
+    assert [result.output for result in results] == [f"{TOLD}- asked: {prompt}" for prompt in prompts]
     assert ours.memory is manager
     assert manager.working.to_dict() == {"secret": "of the parent"}
     assert store.namespaces("working:") == ["working:main"], "nothing is left of the routes' facts"
@@ -89,7 +89,7 @@ async def test_a_route_leaves_the_agents_as_they_were() -> None:
     for agent in (ours, plain):
         await DelegationRouter([agent], memory=routed).route("one", conversation_id="c")
         await agent.run("two", conversation_id="d")
-    assert scripted.instructions == ["", "Working Memory:\n- whose: own"] * 2
+    assert scripted.instructions == ["", f"{TOLD}- whose: own"] * 2
     assert len(routed.conversation.get_turns("c")) == 2
     assert len(own.conversation.get_turns("d")) == 2
     assert not own.conversation.get_turns("c")
@@ -109,7 +109,7 @@ async def test_what_was_added_to_an_agent_stays_and_so_do_the_options_of_its_mem
 
     await DelegationRouter([agent], memory=routed).route("one", deps="deps")
     assert seen == ["deps"], "tools are there, and options are those of a run"
-    assert scripted.instructions == ["", "Working Memory:\n- k: v"]
+    assert scripted.instructions == ["", f"{TOLD}- k: v"]
     without = FireflyAgent(
         name="ours", model=Scripted({"remember": {"key": "k", "value": "v"}}).model, memory_tools=True
     )

@@ -23,7 +23,7 @@ from pydantic_ai.messages import (
 
 from firefly_memory import ConfigurationError, MemoryManager, connect
 from firefly_memory.agents import FireflyAgent, Memory
-from tests.scripted import Scripted, stored
+from tests.scripted import TOLD, Scripted, stored
 
 
 async def test_a_run_sends_what_was_said_and_stores_what_it_says(manager: MemoryManager) -> None:
@@ -70,7 +70,7 @@ async def test_working_memory_is_in_the_instructions_unless_it_is_not_wanted(man
     scripted = Scripted()
     await Agent(scripted.model, capabilities=[Memory(manager)]).run("one")
     await Agent(scripted.model, capabilities=[Memory(manager, context=False)]).run("two")
-    assert scripted.instructions == ["Working Memory:\n- language: Portuguese", ""]
+    assert scripted.instructions == [f"{TOLD}- language: Portuguese", ""]
 
 
 async def test_the_model_can_remember_and_recall_if_it_may(manager: MemoryManager) -> None:
@@ -79,8 +79,9 @@ async def test_the_model_can_remember_and_recall_if_it_may(manager: MemoryManage
     )
     agent = Agent(scripted.model, capabilities=[Memory(manager, tools=True)])
     await agent.run("I live in Lyon", conversation_id="c")
-    assert manager.get_fact("city") == "Lyon"
-    assert scripted.instructions == ["", "Working Memory:\n- city: Lyon"], "at once"
+    assert manager.get_fact("city") is None, "it is what one conversation knows"
+    assert manager.fork(conversation_id="c").get_fact("city") == "Lyon"
+    assert scripted.instructions == ["", f"{TOLD}- city: Lyon"], "at once"
     result = await agent.run("where do I live?", conversation_id="c")
     assert result.output == "it is Lyon"
     assert scripted.texts[-1][-1] == "Lyon"

@@ -25,7 +25,7 @@ from firefly_memory import (
 from firefly_memory.agents import FireflyAgent, Memory
 from firefly_memory.agents.delegation import DelegationRouter
 from firefly_memory.pipeline import PipelineEngine
-from tests.scripted import Scripted, stored
+from tests.scripted import TOLD, Scripted, stored
 
 
 async def test_a_system_prompt_of_another_kind_does_not_stand_for_the_agents_own(manager: MemoryManager) -> None:
@@ -89,25 +89,23 @@ async def test_a_fact_that_a_tool_sets_is_told_at_once(manager: MemoryManager) -
         return "learnt"
 
     await agent.run("one", conversation_id="c")
-    assert scripted.instructions == ["", "Working Memory:\n- language: pt"]
+    assert scripted.instructions == ["", f"{TOLD}- language: pt"]
 
 
 async def test_facts_may_be_of_a_conversation_or_of_a_user(manager: MemoryManager) -> None:
     def remembering() -> Scripted:
         return Scripted({"remember": {"key": "address", "value": "1 Main St"}}, "noted")
 
-    agent: FireflyAgent[str, str] = FireflyAgent(
-        name="a", memory=Memory(manager, tools=True, working_scope="conversation"), deps_type=str
-    )
+    agent: FireflyAgent[str, str] = FireflyAgent(name="a", memory=Memory(manager, tools=True), deps_type=str)
     await agent.run("I live here", model=remembering().model, conversation_id="ada", deps="")
-    for conversation_id, told in (("ada", "Working Memory:\n- address: 1 Main St"), ("bob", "")):
+    for conversation_id, told in (("ada", f"{TOLD}- address: 1 Main St"), ("bob", "")):
         scripted = Scripted()
         await agent.run("where?", model=scripted.model, conversation_id=conversation_id, deps="")
         assert scripted.instructions == [told]
     by_user = Memory(manager, tools=True, working_scope=lambda ctx: f"user {ctx.deps}")
     of_users: Agent[str, str] = Agent(deps_type=str, capabilities=[by_user])
     await of_users.run("I live here", model=remembering().model, deps="ada")
-    for user, told in (("ada", "Working Memory:\n- address: 1 Main St"), ("bob", "")):
+    for user, told in (("ada", f"{TOLD}- address: 1 Main St"), ("bob", "")):
         scripted = Scripted()
         await of_users.run("where?", model=scripted.model, deps=user)
         assert scripted.instructions == [told]

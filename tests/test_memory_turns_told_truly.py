@@ -23,7 +23,7 @@ from firefly_memory import (
 from firefly_memory.agents import Memory
 from firefly_memory.reasoning import ReActPattern
 from firefly_memory.stores.cancellation import to_its_end
-from tests.scripted import Scripted, hesitant, stored
+from tests.scripted import TOLD, Scripted, hesitant, stored
 
 
 @pytest.fixture
@@ -97,11 +97,11 @@ async def test_a_conversation_of_any_name_has_facts_of_its_own(manager: MemoryMa
     manager.fork("user:ada").set_fact("hers", "alone")
     for conversation_id in ("default", "user:ada", "x" * 512):
         scripted = Scripted({"remember": {"key": "mine", "value": conversation_id}}, "done")
-        memory = Memory(manager, tools=True, working_scope="conversation")
+        memory = Memory(manager, tools=True)
         agent = Agent(scripted.model, capabilities=[memory])
         await agent.run("go", conversation_id=conversation_id)
         await agent.run("and?", conversation_id=conversation_id)
-        assert scripted.instructions[0] == ""
+        assert scripted.instructions[0] == f"{TOLD}- shared: by all"
         assert conversation_id in scripted.instructions[-1]
 
 

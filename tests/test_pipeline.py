@@ -21,7 +21,7 @@ from firefly_memory.pipeline.context import PipelineContext
 from firefly_memory.pipeline.steps import AnyStep
 from firefly_memory.reasoning import ReActPattern
 from tests.interrupting import tasks_left
-from tests.scripted import Scripted
+from tests.scripted import TOLD, Scripted
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ async def test_facts_and_outputs_go_from_step_to_step(manager: MemoryManager) ->
     assert list(context.results) == ["extract", "agent", "check", "asked"]
     assert result.output == "answer 2"
     assert scripted.texts == [['{"total":5}'], ['{"total":5}', "answer 1", "Is True true?"]]
-    assert scripted.instructions[0] == "Working Memory:\n- doc_type: invoice"
+    assert scripted.instructions[0] == f"{TOLD}- doc_type: invoice"
     assert "Be brief." in scripted.instructions[1]
     assert len(manager.conversation.get_turns("c")) == 2
     assert agent.memory is not manager, "nothing is left on the agent"

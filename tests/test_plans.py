@@ -17,6 +17,7 @@ from firefly_memory.stores.mongodb import documents
 from firefly_memory.stores.records import Position
 from firefly_memory.stores.sql.postgresql.statements import PostgreSQLStatements
 from firefly_memory.stores.sql.sqlite.statements import SQLiteStatements
+from firefly_memory.stores.sql.statements import Statements
 from tests.backends import Place
 
 ENTRIES = 20_000
@@ -89,6 +90,32 @@ def test_sqlite_reads_by_index(statement: str, tables: dict[str, Any]) -> None:
     assert index.replace("memory_entries_pkey", "sqlite_autoindex_memory_entries_1") in plan
     assert "SCAN memory_entries\n" not in f"{plan}\n"
     assert "TEMP B-TREE" not in plan
+
+
+SEVERAL: dict[str, dict[str, Any]] = {
+    "load_several": {"namespaces": ["small 1", "small 2", "unknown"]},
+    "clear_between": {"first": "small 1", "beyond": "small 2"},
+    "is_used_between": {"first": "small 1", "beyond": "small 2"},
+}
+
+
+@pytest.mark.parametrize("statement", SEVERAL)
+def test_several_namespaces_are_found_by_index(statement: str, tables: dict[str, Any]) -> None:
+    """They may be sorted: the entries that are returned are all that is read."""
+    values = {"now": NOW, **SEVERAL[statement]}
+    there: Statements = PostgreSQLStatements(create_engine("postgresql+psycopg://").dialect, "plans")
+    prepared = getattr(there, statement)
+    explained = tables["postgresql"].execute(f"EXPLAIN {prepared.sql}", prepared.parameters(values)).fetchall()
+    plan = "\n".join(row[0] for row in explained)
+    assert "idx_namespace_order" in plan or "idx_namespace_key_order" in plan
+    assert "Seq Scan" not in plan
+    here: Statements = SQLiteStatements(create_engine("sqlite://").dialect, None)
+    values |= {name: here.texts(value) for name, value in values.items() if isinstance(value, list)}
+    prepared = getattr(here, statement)
+    rows = tables["sqlite"].execute(f"EXPLAIN QUERY PLAN {prepared.sql}", prepared.parameters(values)).fetchall()
+    plan = "\n".join(row[3] for row in rows)
+    assert "SEARCH memory_entries USING" in plan
+    assert "idx_namespace" in plan
 
 
 def test_the_oldest_expired_rows_are_found_by_index(tables: dict[str, Any]) -> None:

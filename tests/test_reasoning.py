@@ -29,7 +29,7 @@ from firefly_memory.reasoning import (
     Thought,
 )
 from tests.interrupting import tasks_left
-from tests.scripted import Scripted
+from tests.scripted import TOLD, Scripted
 
 THINK = {"final_result": {"thought": "I need to look."}}
 
@@ -116,8 +116,8 @@ async def test_a_second_run_does_not_start_with_the_firsts_steps(manager: Memory
     assert first.facts == {"at": "thought 2", "thought 1 asked": "one", "thought 2 asked": "Go on."}
     assert second.facts == {"at": "thought 1", "thought 1 asked": "two"}
     assert scripted.instructions[1:] == [
-        "Working Memory:\n- at: thought 2\n- thought 1 asked: one",
-        "Working Memory:\n- at: thought 1",
+        f"{TOLD}- at: thought 2\n- thought 1 asked: one",
+        f"{TOLD}- at: thought 1",
     ], "the model is told what hooks noted, in this run only"
     assert scripted.texts[2] == ["two"]
     assert manager.working.to_dict() == {"of": "the parent"}
@@ -168,7 +168,7 @@ async def test_runs_at_once_keep_apart(store: EntryStore) -> None:
     prompts = [f"prompt {number}" for number in range(20)]
     runs = (pattern.execute(agent, prompt, memory=manager, conversation_id="c") for prompt in prompts)
     results = await asyncio.gather(*runs)
-    assert [result.output for result in results] == [f"Working Memory:\n- prompt: {prompt}" for prompt in prompts]
+    assert [result.output for result in results] == [f"{TOLD}- prompt: {prompt}" for prompt in prompts]
     assert store.namespaces("working:") == []
     turns = manager.conversation.get_turns("c")
     assert sorted(turn.user_prompt for turn in turns) == sorted(prompts)

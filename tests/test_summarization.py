@@ -14,7 +14,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from firefly_memory import ConfigurationError, ConversationMemory, ConversationTurn, TokenEstimator
-from firefly_memory.summarization import PLACE, create_llm_summarizer
+from firefly_memory.summarization import PLACE, create_llm_summarizer, extracted
 
 TURNS = [
     ConversationTurn(user_prompt="My name is Ada. I live in Lyon.", assistant_response="Hello Ada! {nice}"),
@@ -85,6 +85,31 @@ async def test_a_summary_without_the_model_keeps_the_limit_and_something_of_ever
         assert 10 < TokenEstimator().estimate(summary) <= 30
         assert ("Ada wrote" in summary) == (long in turns)
         assert ("prompt" in summary) == (endless in turns)
+
+
+LONG = {
+    "chinese": "漢" * 2_400,
+    "one word": "x" * 100_000,
+    "emojis": "\U0001f600\u200d" * 5_000,
+    "line feeds": "\n" * 20_000,
+    "spaces": " " * 20_000,
+    "halves of characters": "\ud800" * 5_000,
+    "full stops": "." * 20_000,
+    "sentences": "。".join("漢" * 400 for _ in range(20)),
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=list(LONG))
+def test_a_summary_without_the_model_can_be_made_of_any_text(text: str) -> None:
+    estimator = TokenEstimator()
+    when = TURNS[0].created_at
+    for prompt, response in ((text, ""), ("", text), (text, text), ("Hi", text)):
+        turn = ConversationTurn(user_prompt=prompt, assistant_response=response)
+        for earlier in ([], [ConversationTurn.of_summary("Ada.", when)], [ConversationTurn.of_summary(text, when)]):
+            for max_tokens in (1, 2, 18, 500):
+                summary = extracted([*earlier, turn], max_tokens)
+                assert estimator.estimate(summary) <= max_tokens
+                assert summary.strip() == summary
 
 
 async def test_a_turn_of_messages_only_is_shown_by_what_they_say() -> None:

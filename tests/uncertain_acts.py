@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any, Literal, TypeVar
 
 from firefly_memory import ABSENT, ConversationMemory, EntryStore, MemoryEntry, WorkingMemory, clock
+from firefly_memory.protocols import SAME_METADATA
 from firefly_memory.testing import Colour
 from firefly_memory.testing.checks import Memory
 
@@ -165,6 +166,11 @@ async def set_if_absent(uses: Uses) -> Any:
     return await uses.facts.compare_and_set("lock", ABSENT, "mine")
 
 
+async def save_if_same_metadata(uses: Uses) -> Any:
+    mine = MemoryEntry(entry_id=f"{uses.name} 1", content="mine")
+    return await uses.store.save_if(uses.name, mine, SAME_METADATA)
+
+
 async def delete_fact(uses: Uses) -> None:
     await uses.facts.delete("n")
 
@@ -218,6 +224,7 @@ ACTS = [
     Act(increment_new, FACTS, doubts="always"),
     Act(compare_and_set, FACTS, a_fact, doubts="always"),
     Act(set_if_absent, FACTS, doubts="always"),
+    Act(save_if_same_metadata, ENTRIES, two_entries, doubts="always"),
     Act(delete_fact, FACTS, a_fact),
     Act(new_conversation, TURNS, doubts="never"),
     Act(add_turn, TURNS, two_turns, doubts="never"),

@@ -29,39 +29,35 @@ other mappings                              object
 keys: ``int``, ``float``, ``bool``, ``None``  as JSON writes them; ``Enum``, dates, ``UUID`` as above
 ==========================================  ==================================================================
 
-NaN, infinities, two keys that become one, nesting beyond :data:`MAX_DEPTH` and any other type are refused with
-:class:`~firefly_memory.errors.InvalidEntryError`, which names the path of the offender.
+NaN, infinities, integers of more than 4,300 digits (Python prints no longer ones), two keys that become one, nesting
+beyond :data:`MAX_DEPTH` and any other type are refused with :class:`~firefly_memory.errors.InvalidEntryError`, which
+names the path of the offender.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import re
-from collections import deque
-from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, fields, is_dataclass
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
-from enum import Enum
+from dataclasses import dataclass
 from math import copysign, isfinite
-from pathlib import PurePath
 from typing import Any
-from uuid import UUID
 
-from pydantic import BaseModel
-from pydantic_core import PydanticSerializationError, from_json, to_json
+from pydantic_core import from_json, to_json
 
 from firefly_memory.errors import InvalidEntryError
+from firefly_memory.python_values import RefusedError, normalised, normalised_key, type_name
 
 MAX_DEPTH = 500
 """Levels of nesting a value may have: what Python itself can compare, copy and print with room to spare."""
 
-_INTEGER_TEXT_LIMIT = 10**4000  # Python and the JSON parser refuse decimal integers of more than 4,300 digits
+_LARGEST_INTEGER = 10**4300  # Python and the JSON parser refuse decimal integers of more than 4,300 digits
+_INTEGER_TEXT_LIMIT = 10**4000  # from here on in hexadecimal, whose digits nobody counts
+_MOST_HEXADECIMAL = len(hex(-_LARGEST_INTEGER))
 _LARGEST_PLAIN_FLOAT = 1e16  # from here on repr() writes an exponent, and JSONB makes an integer of it
 
 _LONGEST_PATH = 200
+_TOO_DEEP = f"is nested deeper than {MAX_DEPTH} levels, or contains itself"
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _SURROGATES_OR_NUL = re.compile("[\x00\ud800-\udfff]")
@@ -71,14 +67,6 @@ _ESCAPED = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
 
 class DecodeError(ValueError):
     """A stored document is not one that this codec wrote. Stores turn it into ``CorruptDataError``."""
-
-
-class _RefusedError(Exception):
-    """Carries the path of an offender outwards while the recursion unwinds."""
-
-    def __init__(self, problem: str) -> None:
-        self.problem = problem
-        self.path: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -117,7 +105,7 @@ class Form:
     def _document(self, value: Any, path: str) -> Any:
         try:
             return self._encode(value, 0)
-        except _RefusedError as refused:
+        except RefusedError as refused:
             where = "".join(reversed(refused.path))
             if len(where) > _LONGEST_PATH:
                 where = f"{where[: _LONGEST_PATH // 2]} … {where[-_LONGEST_PATH // 2 :]}"
@@ -135,14 +123,19 @@ class Form:
         if value is None or kind is bool:
             return value
         if kind is int:
-            return value if -self.integer_limit <= value < self.integer_limit else {"~int": hex(value)}
+            if -self.integer_limit <= value < self.integer_limit:
+                return value
+            if not -_LARGEST_INTEGER < value < _LARGEST_INTEGER:
+                raise RefusedError("is an integer of more than 4,300 digits, which Python does not print; store text")
+            return {"~int": hex(value)}
         if kind is float:
             return self._float(value)
         if kind is not dict and kind is not list:
-            return self._encode(_normalised(value), depth)
+            is_set = isinstance(value, (set, frozenset))
+            return self._encode(_sorted_members(value, depth) if is_set else normalised(value), depth)
         if depth >= self.natural_depth:
             if depth >= MAX_DEPTH:
-                raise _RefusedError(f"is nested deeper than {MAX_DEPTH} levels, or contains itself")
+                raise RefusedError(_TOO_DEEP)
             return {"~json": json.dumps(_DEEP._encode(value, depth))}
         depth += 1
         if kind is list:
@@ -150,7 +143,7 @@ class Form:
             try:
                 for item in value:
                     items.append(self._encode(item, depth))  # noqa: PERF401 - its length says where it failed
-            except _RefusedError as refused:
+            except RefusedError as refused:
                 refused.path.append(f"[{len(items)}]")
                 raise
             return items
@@ -158,17 +151,17 @@ class Form:
         key: Any = None
         try:
             for key, item in value.items():
-                encoded[key if type(key) is str else _normalised_key(key)] = self._encode(item, depth)
-        except _RefusedError as refused:
+                encoded[key if type(key) is str else normalised_key(key)] = self._encode(item, depth)
+        except RefusedError as refused:
             refused.path.append(_step(key))
             raise
         if len(encoded) < len(value):
-            raise _RefusedError("two of its keys are the same once they are written as text")
+            raise RefusedError("two of its keys are the same once they are written as text")
         return self._keyed(encoded)
 
     def _float(self, value: float) -> Any:
         if not isfinite(value):
-            raise _RefusedError(f"{value!r} is not a JSON value; store None or text instead")
+            raise RefusedError(f"{value!r} is not a JSON value; store None or text instead")
         if self.keeps_every_float:
             return value
         if abs(value) >= _LARGEST_PLAIN_FLOAT or (value == 0 and copysign(1, value) < 0):
@@ -267,7 +260,7 @@ def _restore(document: Any) -> Any:  # noqa: C901 - see _encode
         return document
     if isinstance(document, int):  # BSON's 64-bit integers
         return int(document)
-    raise DecodeError(f"a value of type {_type_name(document)} is not one this library wrote")
+    raise DecodeError(f"a value of type {type_name(document)} is not one this library wrote")
 
 
 def _in_order(document: dict[str, Any], order: Any) -> dict[str, Any]:
@@ -293,7 +286,7 @@ def _unescaped(key: str, inner: Any) -> Any:
             case "~float":
                 return _finite(inner)
             case "~int":
-                return int(inner, 16)
+                return _integer(inner)
             case "~dict":
                 return {_restore(name): _restore(item) for name, item in inner}
             case "~json":
@@ -307,6 +300,13 @@ def _finite(text: str) -> float:
     number = float(text)
     if not isfinite(number):
         raise ValueError(f"{number!r} is not a JSON value")
+    return number
+
+
+def _integer(digits: str) -> int:
+    number = int(digits, 16) if len(digits) <= _MOST_HEXADECIMAL else _LARGEST_INTEGER
+    if not -_LARGEST_INTEGER < number < _LARGEST_INTEGER:
+        raise ValueError("an integer of more than 4,300 digits")
     return number
 
 
@@ -326,60 +326,12 @@ def _jsonb_order(key: str) -> tuple[int, bytes]:
     return len(encoded), encoded
 
 
-def _normalised(value: Any) -> Any:
-    """A value of a type that JSON does not have, one step closer to one that it has."""
-    if isinstance(value, Enum):
-        return value.value
-    for kind, normalise in _NORMALISED:
-        if isinstance(value, kind):
-            return normalise(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
-    raise _RefusedError(f"values of type {_type_name(value)} cannot be stored; convert it to a JSON value first")
-
-
-def _normalised_key(key: Any) -> str:
-    if isinstance(key, Enum):
-        key = key.value
-    if isinstance(key, str):
-        return str.__str__(key)
-    if key is None or isinstance(key, int) or (isinstance(key, float) and isfinite(key)):
-        try:
-            return json.dumps(key)
-        except ValueError as exc:  # Python does not print integers of more than 4,300 digits
-            raise _RefusedError(f"a key cannot be written as text ({exc})") from exc
-    if isinstance(key, (date, time, UUID, Decimal, PurePath)):
-        return str(_normalised(key))
-    raise _RefusedError(f"keys of type {_type_name(key)} cannot be stored; use text")
-
-
-def _type_name(value: Any) -> str:
-    kind = type(value)
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-
-
-def _dumped(model: BaseModel) -> Any:
-    try:
-        return model.model_dump(mode="json")
-    except PydanticSerializationError as exc:
-        raise _RefusedError(f"the model {_type_name(model)} cannot be written as JSON ({exc})") from exc
-
-
-def _sorted_members(members: set[Any] | frozenset[Any]) -> list[Any]:
-    return sorted(members, key=lambda member: json.dumps(_DEEP._encode(member, 0)))  # noqa: SLF001
-
-
-# First match wins: datetime is a date, and the subclasses of JSON's own types come last.
-_NORMALISED: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] = (
-    ((datetime, date, time), lambda value: value.isoformat()),
-    (timedelta, lambda value: value.total_seconds()),
-    ((UUID, Decimal, PurePath), str),
-    ((bytes, bytearray, memoryview), lambda value: base64.b64encode(value).decode("ascii")),
-    (BaseModel, _dumped),
-    (str, str.__str__),
-    (int, int.__int__),
-    (float, float.__float__),
-    (Mapping, dict),
-    ((list, tuple, deque), list),
-    ((set, frozenset), _sorted_members),
-)
+def _sorted_members(members: set[Any] | frozenset[Any], depth: int) -> list[Any]:
+    """Sorted by their JSON text. What is returned has no sets in it: a set in a set is so sorted once for each level
+    above it, and not twice as often with each level."""
+    if len(members) == 1:
+        return list(members)
+    if depth >= MAX_DEPTH:
+        raise RefusedError(_TOO_DEEP)
+    encoded = [_DEEP._encode(member, depth + 1) for member in members]  # noqa: SLF001
+    return [_restore(member) for member in sorted(encoded, key=json.dumps)]

@@ -14,6 +14,7 @@ from firefly_memory.conversation_flows import Condition, ConversationFlows, NewT
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.options import at_least
 from firefly_memory.protocols import MemoryStore
+from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.custom import adapt
 from firefly_memory.stores.memory import InMemoryStore
@@ -73,6 +74,7 @@ class ConversationMemory:
         self._blocking = ConversationFlows(self.store.blocking.conversations, self._rules, blocking)
         self._suspending = ConversationFlows(self.store.suspending.conversations, self._rules, suspending)
 
+    @even_half_built
     def __repr__(self) -> str:
         return f"ConversationMemory(max_tokens={self._rules.max_tokens}, store={self.store!r})"
 
@@ -247,14 +249,14 @@ class ConversationMemory:
         return await import_into(self._suspending, data, conversation_id)
 
     def clear(self, conversation_id: str) -> None:
-        """Delete a conversation with all its turns."""
+        """Delete a conversation with all its turns and facts."""
         finish(self._blocking.clear(conversation_id))
 
     async def async_clear(self, conversation_id: str) -> None:
         await self._suspending.clear(conversation_id)
 
     def clear_all(self) -> None:
-        """Delete every conversation of the store, whoever made it: all of them or, if it fails, none.
+        """Delete every conversation of the store with its facts, whoever made it: all of them or, if it fails, none.
 
         A turn that others append meanwhile goes with its conversation, or begins a new one. A ``FileStore`` or a store
         of your own clears one conversation after the other, and MongoDB does so in steps without transactions, or from

@@ -23,6 +23,8 @@ from firefly_memory.errors import (
 )
 from firefly_memory.messages import PYDANTIC_AI, decoded, encoded
 from firefly_memory.names import new_entry_id, original_name, stored_name, stored_text
+from firefly_memory.reprs import shown
+from firefly_memory.scopes import stored_facts_of
 from firefly_memory.stores.conversations import MOST_TOKENS, ConversationLog, Head, StoredTurn
 from firefly_memory.stores.records import as_token, from_token
 from firefly_memory.tokens import TokenEstimator
@@ -183,7 +185,8 @@ class ConversationFlows:
         return name
 
     async def clear(self, conversation_id: str) -> None:
-        await self._log.delete(_stored(conversation_id))
+        name = _stored(conversation_id)
+        await self._log.delete(name, stored_facts_of(name))
 
     async def clear_all(self) -> None:
         await self._log.delete_all(None)
@@ -371,7 +374,7 @@ def _tokens(estimate: Any) -> int:
 def _count(what: str, value: int, least: int = 0) -> int:
     """Checked, and no larger than any database counts."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidEntryError(what, f"must be a whole number from {least} up, not {value!r}")
+        raise InvalidEntryError(what, f"must be a whole number from {least} up, not {shown(value)}")
     return min(value, _LARGEST)
 
 

@@ -10,6 +10,7 @@ from firefly_memory.conversation import ConversationMemory, Summarizer
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.names import new_entry_id
 from firefly_memory.protocols import MemoryStore
+from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.custom import adapt
 from firefly_memory.stores.memory import InMemoryStore
@@ -42,6 +43,7 @@ class MemoryManager(Openable):
     ) -> None:
         self._store: EntryStore = InMemoryStore() if store is None else adapt(store)
         self._owns_store = store is None
+        self._is_fork = False
         self._conversation = ConversationMemory(
             max_tokens=max_conversation_tokens,
             summarize_threshold=summarize_threshold,
@@ -67,6 +69,7 @@ class MemoryManager(Openable):
         manager._owns_store = True
         return await manager.__aenter__()
 
+    @even_half_built
     def __repr__(self) -> str:
         return f"MemoryManager(store={self._store!r}, working_scope_id={self._working.scope_id!r})"
 
@@ -85,14 +88,22 @@ class MemoryManager(Openable):
         """Where everything is kept."""
         return self._store
 
-    def fork(self, working_scope_id: str | None = None) -> Self:
+    @property
+    def is_fork(self) -> bool:
+        """Whether :meth:`fork` made it. What an agent of a delegation or pipeline remembers goes into a fork itself."""
+        return self._is_fork
+
+    def fork(self, working_scope_id: str | None = None, *, conversation_id: str | None = None) -> Self:
         """A manager with the same conversations and store, and a working memory of its own.
 
-        Without a name, nobody else has its scope. Closing a fork closes nothing.
+        That is the scope ``working_scope_id``, or the facts of the conversation ``conversation_id``. Without either,
+        nobody else has its scope. Closing a fork closes nothing.
         """
-        scope_id = new_entry_id() if working_scope_id is None else working_scope_id
+        if working_scope_id is None:
+            working_scope_id = new_entry_id() if conversation_id is None else "default"
+        working = WorkingMemory(store=self._store, scope_id=working_scope_id, conversation_id=conversation_id)
         child = copy(self)
-        vars(child).update(_owns_store=False, _working=WorkingMemory(store=self._store, scope_id=scope_id))
+        vars(child).update(_owns_store=False, _is_fork=True, _working=working)
         return child
 
     def new_conversation(self, conversation_id: str | None = None) -> str:
@@ -154,7 +165,7 @@ class MemoryManager(Openable):
         return await self._working.async_to_context_string()
 
     def clear_conversation(self, conversation_id: str) -> None:
-        """Delete one conversation."""
+        """Delete one conversation, with its turns and its facts."""
         self._conversation.clear(conversation_id)
 
     async def async_clear_conversation(self, conversation_id: str) -> None:
@@ -168,7 +179,7 @@ class MemoryManager(Openable):
         await self._working.async_clear()
 
     def clear_all(self) -> None:
-        """Delete every conversation of the store, whoever made it, and the facts of this manager's scope.
+        """Delete every conversation of the store, whoever made it, with its facts, and those of this manager's scope.
 
         It is one call to the store, which keeps the promises of :meth:`ConversationMemory.clear_all` for both.
         """

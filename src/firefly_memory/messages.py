@@ -19,6 +19,7 @@ from firefly_memory import model_messages
 from firefly_memory.codec import TEXT, DecodeError
 from firefly_memory.errors import InvalidEntryError, MissingDependencyError
 from firefly_memory.message_values import UnwritableError
+from firefly_memory.prompt_text import indented
 from firefly_memory.turns import ConversationTurn
 
 PYDANTIC_AI = "pydantic-ai"
@@ -97,8 +98,9 @@ def _has_pydantic_ai() -> bool:
 
 
 def summary_text(summary: str) -> str:
-    """The instruction that tells a model of ``summary``."""
-    return f"Summary of the conversation so far:\n{summary}"
+    """The instruction that tells a model of ``summary``, no line of which looks like a heading of this library."""
+    text = indented(summary)
+    return f"Summary of the conversation so far:\n{'  ' if _HEADING.match(text) else ''}{text}"
 
 
 def sendable(text: str) -> str:
@@ -108,6 +110,7 @@ def sendable(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
+_HEADING = re.compile(r"\W*(working memory|summary of)", re.IGNORECASE)
 _HALF = re.compile("[\ud800-\udfff]")
 
 

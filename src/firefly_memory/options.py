@@ -7,6 +7,7 @@ from sys import float_info
 from typing import Any, Literal, NamedTuple
 
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.reprs import shown
 
 Pooler = Literal["transaction", "session"]
 """How a pooler shares the server's connections."""
@@ -15,14 +16,14 @@ Pooler = Literal["transaction", "session"]
 def seconds(name: str, value: Any) -> float:
     """``value`` as a time-out: a finite number of seconds above 0."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= float_info.max:
-        raise ConfigurationError(f"{name} must be a number of seconds above 0, not {value!r}")
+        raise ConfigurationError(f"{name} must be a number of seconds above 0, not {shown(value)}")
     return float(value)
 
 
 def at_least(minimum: int, name: str, value: Any) -> int:
     """``value`` as a whole number from ``minimum`` up."""
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise ConfigurationError(f"{name} must be a whole number from {minimum} up, not {value!r}")
+        raise ConfigurationError(f"{name} must be a whole number from {minimum} up, not {shown(value)}")
     return value
 
 

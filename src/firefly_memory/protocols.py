@@ -8,9 +8,10 @@ The rules
 
 R1, the same value back
     ``load`` gives back an equal value for every JSON value: any unicode, U+0000 and surrogates included, in text and
-    in keys; any key; integers of any size; floats bit for bit; objects in their own key order; ``None``; nesting up
-    to 500 levels. Other Python values are normalised in one documented way (:mod:`firefly_memory.codec`). What cannot
-    be kept is refused with ``InvalidEntryError``, which names its path, before anything is written.
+    in keys; any key; integers of up to 4,300 digits; floats bit for bit; objects in their own key order; ``None``;
+    nesting up to 500 levels. Other Python values are normalised in one documented way
+    (:mod:`firefly_memory.codec`). What cannot be kept is refused with ``InvalidEntryError``, which names its path,
+    before anything is written.
 R2, yours
     A value that you saved or got back is yours: changing it afterwards changes nothing in the store.
 R3, upsert
@@ -120,6 +121,16 @@ ABSENT = Absence.ABSENT
 """For ``save_if`` and ``compare_and_set``: there is to be no value."""
 
 
+class Sameness(Enum):
+    """The type of :data:`SAME_METADATA`."""
+
+    SAME_METADATA = "any value with the metadata of the new one"
+
+
+SAME_METADATA = Sameness.SAME_METADATA
+"""For ``save_if``: there is to be an entry that has the metadata of the new one, whatever its content is."""
+
+
 @runtime_checkable
 class MemoryStore(Protocol):
     """What a backend has to offer: the five methods every store has."""
@@ -214,8 +225,9 @@ class StoreView(Protocol):
     async def save_if(self, namespace: str, entry: MemoryEntry, expected: Any) -> bool:
         """Save ``entry`` if the live entry with its ``entry_id`` has the content ``expected``; return whether it had.
 
-        ``expected=ABSENT`` stands for no such entry. Contents are the same if they are stored the same, down to the
-        order of keys; whether ``1`` and ``1.0`` are is up to the backend.
+        ``expected=ABSENT`` stands for no such entry, and ``SAME_METADATA`` for one with the metadata of ``entry``.
+        Values are the same if they are stored the same, down to the order of keys; whether ``1`` and ``1.0`` are is up
+        to the backend.
         """
 
     async def save_many(self, namespace: str, entries: Iterable[MemoryEntry]) -> None:
@@ -223,6 +235,12 @@ class StoreView(Protocol):
 
     async def load(self, namespace: str) -> list[MemoryEntry]:
         """All live entries of ``namespace``, oldest first. An unknown namespace is empty."""
+
+    async def load_readable(self, namespaces: Sequence[str]) -> dict[str, list[MemoryEntry]]:
+        """All live entries of several namespaces, each oldest first, but for damaged ones: the log says which.
+
+        It is one query where the store has queries.
+        """
 
     async def load_page(self, namespace: str, limit: int = 100, after: str | None = None) -> Page:
         """Up to ``limit`` live entries, oldest first, from the start or from ``after``, an earlier page's ``next``."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,10 +12,13 @@ from pydantic import ValidationError
 from firefly_memory import clock
 from firefly_memory.colours import finish
 from firefly_memory.entries import MemoryEntry, MemoryScope
-from firefly_memory.errors import ConflictError, InvalidEntryError
+from firefly_memory.errors import ConfigurationError, ConflictError, InvalidEntryError
 from firefly_memory.forks import ForkAware
 from firefly_memory.names import stored_name, stored_text
+from firefly_memory.prompt_text import facts_text
 from firefly_memory.protocols import ABSENT, MemoryStore, StoreView
+from firefly_memory.reprs import even_half_built, shown
+from firefly_memory.scopes import NAMESPACE, checked_scope, scope_of
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.custom import adapt
 from firefly_memory.stores.memory import InMemoryStore
@@ -24,27 +26,28 @@ from firefly_memory.twins import documented
 
 _ATTEMPTS = 1000  # each that fails is another writer's success
 
-NAMESPACE = "working:"
-"""What the namespaces of working memory begin with."""
-
 
 @documented
 class WorkingMemory:
-    """Facts of the scope ``scope_id`` in ``store`` or, without one, in memory.
+    """Facts of the scope ``scope_id``, or of a conversation, in ``store`` or, without one, in memory.
 
     Keys are in the order they were first set. Each has one live entry, whoever sets it at the same time, in the
-    namespace ``working:<scope_id>``, which belongs to the working memory: it is not for ``store.save``.
+    namespace ``working:<scope_id>``, which belongs to the working memory: it is not for ``store.save``. The facts of a
+    conversation are in a scope that no ``scope_id`` names, and are deleted with the conversation.
     """
 
-    def __init__(self, *, scope_id: str = "default", store: MemoryStore | None = None) -> None:
-        stored_name("scope_id", scope_id)
-        self.scope_id = scope_id
-        self.namespace = f"{NAMESPACE}{scope_id}"
-        stored_name("scope_id, with 'working:' before it,", self.namespace)
+    def __init__(
+        self, *, scope_id: str = "default", store: MemoryStore | None = None, conversation_id: str | None = None
+    ) -> None:
+        if conversation_id is not None and scope_id != "default":
+            raise ConfigurationError("a working memory has a scope_id or a conversation_id, not both")
+        self.scope_id = checked_scope(scope_id) if conversation_id is None else scope_of(conversation_id)
+        self.namespace = f"{NAMESPACE}{self.scope_id}"
         self.store: EntryStore = InMemoryStore() if store is None else adapt(store)
         self._blocking = _Flows(self.store.blocking, self.namespace)
         self._suspending = _Flows(self.store.suspending, self.namespace)
 
+    @even_half_built
     def __repr__(self) -> str:
         return f"WorkingMemory(scope_id={self.scope_id!r}, store={self.store!r})"
 
@@ -107,12 +110,13 @@ class WorkingMemory:
     def to_context_string(self) -> str:
         """All facts as a text for a prompt, a line for each; the empty text if there are none.
 
-        Values that are no text are written as JSON; further lines of a value are indented.
+        Values that are no text are written as JSON; further lines of a key or value are indented, so that none of them
+        looks like a fact.
         """
-        return _as_text(finish(self._blocking.to_dict()))
+        return facts_text(finish(self._blocking.to_dict()))
 
     async def async_to_context_string(self) -> str:
-        return _as_text(await self._suspending.to_dict())
+        return facts_text(await self._suspending.to_dict())
 
     def increment(self, key: str, by: float = 1) -> int | float:
         """Add ``by`` to the number that ``key`` has, or to 0, and return the sum; nobody's addition is lost.
@@ -157,6 +161,31 @@ def fact_id(namespace: str, key: str) -> str:
     """The id of a fact's entry: made from scope and key, so that every writer of a key writes the same one."""
     name = f"{namespace}\x00{stored_name('key', key)}"
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def fact_entry(
+    namespace: str,
+    key: str,
+    value: Any,
+    importance: float = 0.5,
+    expires_at: datetime | None = None,
+    metadata: dict[str, Any] | None = None,
+) -> MemoryEntry:
+    """The entry of a fact in the namespace of its scope."""
+    entry_id = fact_id(namespace, key)  # says what is wrong with a key
+    try:
+        return MemoryEntry(
+            entry_id=entry_id,
+            scope=MemoryScope.WORKING,
+            key=key,
+            content=value,
+            metadata=metadata or {},
+            created_at=_later(),
+            expires_at=expires_at,
+            importance=importance,
+        )
+    except ValidationError as exc:
+        raise InvalidEntryError("importance", f"must be a number from 0.0 to 1.0, not {shown(importance)}") from exc
 
 
 class _Flows:
@@ -216,19 +245,7 @@ class _Flows:
         raise ConflictError(f"{key!r} was changed by others {_ATTEMPTS} times while it was to be incremented")
 
     def _entry(self, key: str, value: Any, importance: float, expires_at: datetime | None) -> MemoryEntry:
-        entry_id = self._entry_id(key)  # says what is wrong with a key
-        try:
-            return MemoryEntry(
-                entry_id=entry_id,
-                scope=MemoryScope.WORKING,
-                key=key,
-                content=value,
-                created_at=_later(),
-                expires_at=expires_at,
-                importance=importance,
-            )
-        except ValidationError as exc:
-            raise InvalidEntryError("importance", f"must be a number from 0.0 to 1.0, not {importance!r}") from exc
+        return fact_entry(self._namespace, key, value, importance, expires_at)
 
     def _entry_id(self, key: str) -> str:
         return fact_id(self._namespace, key)
@@ -263,11 +280,11 @@ def _expiry(ttl: float | timedelta | None) -> datetime | None:
         return None
     if not isinstance(ttl, timedelta):
         if isinstance(ttl, bool) or not isinstance(ttl, (int, float)):
-            raise InvalidEntryError("ttl", f"must be seconds or a timedelta, not {ttl!r}")
+            raise InvalidEntryError("ttl", f"must be seconds or a timedelta, not {shown(ttl)}")
         try:
             ttl = timedelta(seconds=ttl)
         except (OverflowError, ValueError) as exc:
-            raise InvalidEntryError("ttl", f"cannot be {ttl!r} seconds") from exc
+            raise InvalidEntryError("ttl", f"cannot be {shown(ttl)} seconds") from exc
     if ttl <= timedelta(0):
         raise InvalidEntryError("ttl", f"must be longer than nothing, not {ttl}")
     try:
@@ -280,14 +297,3 @@ def _number(what: str, value: Any) -> int | float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidEntryError(what, f"must be a number, not {type(value).__name__}")
     return value
-
-
-def _as_text(facts: dict[str, Any]) -> str:
-    if not facts:
-        return ""
-    return "\n".join(["Working Memory:", *[f"- {_shown(key)}: {_shown(value)}" for key, value in facts.items()]])
-
-
-def _shown(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text.replace("\n", "\n  ")

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
-from hashlib import sha256
 from typing import Any, Literal, Self, TypeAlias
 
 from pydantic_ai import Agent, AgentRunResult, FunctionToolset, ModelRetry, RunContext
@@ -21,6 +20,7 @@ from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import ToolDefinition
 
 from firefly_memory.agents.already_stored import beyond
+from firefly_memory.agents.facts import Limits, RunFacts
 from firefly_memory.agents.recording import OnConflict, Recorder, Said, TurnOfSteps
 from firefly_memory.agents.run_state import RunState
 from firefly_memory.agents.shielding import finished
@@ -36,6 +36,7 @@ from firefly_memory.agents.window import Loaded, load_window
 from firefly_memory.by_url import connect
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError, InvalidEntryError
 from firefly_memory.manager import MemoryManager
+from firefly_memory.working import WorkingMemory
 
 logger = logging.getLogger("firefly_memory")
 
@@ -43,8 +44,8 @@ HistoryStrategy: TypeAlias = Callable[[list[ModelMessage]], Sequence[ModelMessag
 """Given what would be sent, the window and the run's own messages, it returns what is sent instead. It may be a
 coroutine function. It is asked at each request, must not change the messages, and nothing stored changes by it."""
 
-WorkingScope: TypeAlias = Literal["conversation"] | Callable[[RunContext[Any]], str]
-_LONGEST_SCOPE = 500
+NamedScope: TypeAlias = Literal["conversation", "manager"]
+WorkingScope: TypeAlias = NamedScope | Callable[[RunContext[Any]], str]
 
 
 @dataclass
@@ -68,15 +69,29 @@ class Memory(AbstractCapability[Any]):
     """Whether working memory is told to the model."""
     tools: bool = False
     """Whether the model gets the tools ``remember`` and ``recall`` for working memory."""
-    working_scope: WorkingScope | None = None
-    """Whose facts a run has: by default those of the manager, which all conversations share. ``"conversation"`` gives
-    each its own; a function of the run's context names the scope, such as ``lambda ctx: ctx.deps.user_id``."""
+    working_scope: WorkingScope = "conversation"
+    """Where ``remember`` writes to, whose facts a run has beside those of the manager: by default a scope of the
+    conversation. A function of the run's context names another one, such as ``lambda ctx: f"user:{ctx.deps.user_id}"``;
+    with ``"manager"`` a model writes what all conversations of the manager are told."""
+    overwrite: bool = False
+    """Whether ``remember`` may replace a fact that no model wrote."""
+    fenced: bool = False
+    """Whether facts are told as JSON in a fence, and not as lines."""
+    max_fact_tokens: int = 2000
+    """How much is told of facts: those that the application wrote first, then the most important."""
+    max_facts: int = 100
+    """How many facts a scope may have for ``remember`` to add one."""
+    max_key_length: int = 200
+    """How many characters a key may have for ``remember``."""
+    max_value_length: int = 2000
+    """The same, for a value."""
     strategies: Sequence[HistoryStrategy] = ()
     """What is done to the messages of each request, one after the other; nothing of it is stored."""
     on_conflict: OnConflict = "append"
     """What becomes of a turn whose run had not seen the newest one: it is appended all the same, refused with
     ``StaleConversationError``, or stored in a new conversation that has what was there when the run began."""
     _run: RunState = field(init=False, repr=False, compare=False, default_factory=RunState)
+    _facts: RunFacts | None = field(init=False, repr=False, compare=False, default=None)
     _turn: TurnOfSteps | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
@@ -85,17 +100,19 @@ class Memory(AbstractCapability[Any]):
             raise ConfigurationError(f"Memory needs a MemoryManager, not {kind}: MemoryManager(store=…) makes one")
         if self.on_conflict not in ("append", "reject", "branch"):
             raise ConfigurationError(f"on_conflict must be 'append', 'reject' or 'branch', not {self.on_conflict!r}")
-        for name, value in (("context", self.context), ("tools", self.tools)):
-            if not isinstance(value, bool):
-                raise ConfigurationError(f"{name} must be true or false, not {value!r}")
+        for name in ("context", "tools", "overwrite", "fenced"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigurationError(f"{name} must be true or false, not {getattr(self, name)!r}")
+        self._limits()  # says what is wrong with them
         tokens = self.max_tokens
         if tokens is not None and (isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1):
             raise ConfigurationError(f"max_tokens must be a whole number from 1 up, not {tokens!r}")
         if not isinstance(self.strategies, Sequence) or not all(map(callable, self.strategies)):
             raise ConfigurationError(f"strategies must be a list of functions of messages, not {self.strategies!r}")
-        if not (self.working_scope in (None, "conversation") or callable(self.working_scope)):
+        if not (self.working_scope in ("conversation", "manager") or callable(self.working_scope)):
             raise ConfigurationError(
-                f"working_scope must be 'conversation' or a function of the run's context, not {self.working_scope!r}"
+                "working_scope must be 'conversation', 'manager' or a function of the run's context, "
+                f"not {self.working_scope!r}"
             )
 
     @classmethod
@@ -104,11 +121,17 @@ class Memory(AbstractCapability[Any]):
         url: str | None = None,
         *,
         working_scope_id: str = "default",
-        working_scope: Literal["conversation"] | None = None,
+        working_scope: NamedScope = "conversation",
         max_tokens: int | None = None,
         context: bool = True,
         tools: bool = False,
         on_conflict: OnConflict = "append",
+        overwrite: bool = False,
+        fenced: bool = False,
+        max_fact_tokens: int = 2000,
+        max_facts: int = 100,
+        max_key_length: int = 200,
+        max_value_length: int = 2000,
     ) -> Self:
         """For agent specs: the store of ``url``, or the one that the environment names."""
         if url is None:
@@ -122,6 +145,12 @@ class Memory(AbstractCapability[Any]):
             context=context,
             tools=tools,
             on_conflict=on_conflict,
+            overwrite=overwrite,
+            fenced=fenced,
+            max_fact_tokens=max_fact_tokens,
+            max_facts=max_facts,
+            max_key_length=max_key_length,
+            max_value_length=max_value_length,
         )
 
     @classmethod
@@ -133,16 +162,30 @@ class Memory(AbstractCapability[Any]):
         """A copy with what belongs to one run."""
         own = copy(self)
         own._run = RunState()  # noqa: SLF001 - a copy of this
-        if self.working_scope is not None:
-            own.manager = self.manager.fork(working_scope_id=_scope_of_run(self.working_scope, ctx))
+        own._facts = RunFacts(  # noqa: SLF001 - likewise
+            self.manager.working,
+            _scope_of_run(self.manager, self.working_scope, ctx),
+            self._limits(),
+            overwrite=self.overwrite,
+            is_fenced=self.fenced,
+        )
         return own
+
+    def _limits(self) -> Limits:
+        return Limits(self.max_fact_tokens, self.max_facts, self.max_key_length, self.max_value_length)
+
+    @property
+    def _facts_of_run(self) -> RunFacts:
+        assert self._facts is not None, "for_run() makes the copy that a run uses"
+        return self._facts
 
     def get_instructions(self) -> Any:
         """The summary and working memory."""
         return self._instructions
 
     async def _instructions(self, ctx: RunContext[Any]) -> str:
-        return await self._run.instructions(self.manager, with_context=self.context)
+        estimator = self.manager.conversation.estimator
+        return await self._run.instructions(self._facts_of_run, estimator, with_context=self.context)
 
     def get_toolset(self) -> FunctionToolset[Any] | None:
         """``remember`` and ``recall``, if they were asked for."""
@@ -150,9 +193,9 @@ class Memory(AbstractCapability[Any]):
 
     def _remember_tool(self) -> Any:
         async def remember(key: str, value: str) -> str:
-            """Keep a fact for later, under a short key. A fact that is there under this key is replaced."""
+            """Keep a fact for later, under a short key. A fact that you kept under this key before is replaced."""
             with self._told_to_the_model("remember", key):
-                await self.manager.async_set_fact(key, value)
+                await self._facts_of_run.remember(key, value)
             return "remembered"
 
         return remember
@@ -161,7 +204,7 @@ class Memory(AbstractCapability[Any]):
         async def recall(key: str) -> Any:
             """The fact that is kept under a key, or nothing."""
             with self._told_to_the_model("recall", key):
-                return await self.manager.async_get_fact(key)
+                return await self._facts_of_run.recall(key)
 
         return recall
 
@@ -302,14 +345,23 @@ class Memory(AbstractCapability[Any]):
             await self._recorder.add_broken(None, loaded.window, said)
 
 
-def _scope_of_run(working_scope: WorkingScope, ctx: RunContext[Any]) -> str:
+def _scope_of_run(manager: MemoryManager, working_scope: WorkingScope, ctx: RunContext[Any]) -> WorkingMemory:
+    """Where the model writes to."""
+    if working_scope == "manager":
+        return manager.working
     if working_scope == "conversation":
-        scope = f"conversation:{ctx.conversation_id}"  # it may have the name of another scope
-        return scope if len(scope) <= _LONGEST_SCOPE else f"conversation:{sha256(scope.encode()).hexdigest()}"
+        if not isinstance(ctx.conversation_id, str):
+            raise InvalidEntryError("conversation_id", f"must be text, not {type(ctx.conversation_id).__name__}")
+        return WorkingMemory(store=manager.store, conversation_id=ctx.conversation_id)
     scope = working_scope(ctx)
     if not isinstance(scope, str) or not scope:
         raise ConfigurationError(f"working_scope returned {scope!r}: it must return the name of a scope")
-    return scope
+    if scope == manager.working.scope_id:  # it may have come from anywhere
+        raise ConfigurationError(
+            f"working_scope returned {scope!r}, the manager's own scope: put something before each name, such as "
+            "'user:', or say working_scope='manager' if a model may write there"
+        )
+    return WorkingMemory(store=manager.store, scope_id=scope)
 
 
 def _goes_on_in(result: AgentRunResult[Any], conversation_id: str) -> None:

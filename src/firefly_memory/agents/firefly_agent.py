@@ -17,6 +17,7 @@ from firefly_memory.agents.capability import Memory
 from firefly_memory.agents.recording import OnConflict
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.manager import MemoryManager
+from firefly_memory.reprs import even_half_built
 
 
 def memory_of(agent: AbstractAgent[Any, Any]) -> Memory | None:
@@ -29,6 +30,12 @@ def capabilities_of(agent: AbstractAgent[Any, Any]) -> list[AbstractCapability[A
     found: list[AbstractCapability[Any]] = []
     agent.root_capability.apply(found.append)
     return found
+
+
+def elsewhere(own: Memory, manager: MemoryManager) -> Memory:
+    """``own`` with another manager. In a fork of one, the model writes into the fork's own scope."""
+    working_scope = "manager" if manager.is_fork else own.working_scope
+    return replace(own, manager=manager, working_scope=working_scope)
 
 
 class FireflyAgent(WrapperAgent[AgentDepsT, OutputDataT]):
@@ -78,12 +85,11 @@ class FireflyAgent(WrapperAgent[AgentDepsT, OutputDataT]):
         own = memory_of(self)
         return None if own is None else own.manager
 
+    @even_half_built
     def __repr__(self) -> str:
         return f"FireflyAgent(name={self.name!r}, memory={self.memory!r})"
 
     def remembering(self, memory: MemoryManager) -> Memory:
         """``memory`` as this agent uses one; for one run only: ``run(…, capabilities=[agent.remembering(memory)])``."""
         own = memory_of(self)
-        if own is None:
-            return Memory(memory, **self._memory_options)
-        return replace(own, manager=memory, working_scope=None)
+        return elsewhere(Memory(memory, **self._memory_options) if own is None else own, memory)

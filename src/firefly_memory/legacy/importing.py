@@ -14,9 +14,10 @@ from firefly_memory.legacy.entries import RefusedError, Row, entry_of
 from firefly_memory.legacy.sources import Source
 from firefly_memory.names import stored_name
 from firefly_memory.protocols import ABSENT
+from firefly_memory.scopes import NAMESPACE
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.records import Record, as_token, to_record
-from firefly_memory.working import NAMESPACE, fact_id
+from firefly_memory.working import fact_id
 
 _BATCH = 200
 _EXAMPLES = 5

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from firefly_memory.errors import ConfigurationError, StepError
+from firefly_memory.prompt_text import indented
 from firefly_memory.reasoning.pattern import ReasoningPattern
 
 
@@ -31,7 +32,9 @@ class PlanAndExecutePattern(ReasoningPattern):
         if len(plan.steps) > self.max_steps:
             raise StepError("plan", f"it has {len(plan.steps)} steps, more than {self.max_steps}")
         for number, task in enumerate(plan.steps, 1):
-            await self.step(state, f"step {number}", f"Now do step {number} of the plan: {task}", output_type=str)
+            await self.step(
+                state, f"step {number}", f"Now do step {number} of the plan: {indented(task)}", output_type=str
+            )
         return await self.step(state, "answer", "All steps are done. Now answer what was asked at first.")
 
     def planning(self, prompt: Any) -> Any:

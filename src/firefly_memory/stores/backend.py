@@ -45,14 +45,18 @@ class Backend(Protocol):
         """Insert, or replace all but ``created_at``; ``EntryOwnershipError`` if another namespace has the id."""
 
     async def save_if(self, record: Record, expected: Any, now: datetime) -> bool:
-        """:meth:`save`, if the live record with its id has the encoded content ``expected``, or if, for ``ABSENT``, no
-        namespace has one. ``False``, and nothing is written, otherwise."""
+        """:meth:`save`, if the live record with its id has the encoded content ``expected`` or, for ``SAME_METADATA``,
+        the metadata of ``record``; or if, for ``ABSENT``, no namespace has one. ``False``, and nothing is written,
+        otherwise."""
 
     async def save_many(self, records: list[Record], now: datetime) -> None:
         """:meth:`save` for each of ``records``, whose ids are all different; all or nothing."""
 
     async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> Sequence[Row]:
         """The first ``limit`` live records after a position, in order."""
+
+    async def scan_several(self, namespaces: list[str], now: datetime) -> Sequence[Row]:
+        """All live records of several namespaces, those of each in order."""
 
     async def newest(self, namespace: str, key: str, now: datetime) -> Row | None:
         """The last live record with ``key``, in order."""

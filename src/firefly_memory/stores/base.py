@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 from warnings import warn
@@ -75,6 +75,12 @@ class EntryStore(Openable):
 
     async def async_load(self, namespace: str) -> list[MemoryEntry]:
         return await self.suspending.load(namespace)
+
+    def load_readable(self, namespaces: Sequence[str]) -> dict[str, list[MemoryEntry]]:
+        return finish(self.blocking.load_readable(namespaces))
+
+    async def async_load_readable(self, namespaces: Sequence[str]) -> dict[str, list[MemoryEntry]]:
+        return await self.suspending.load_readable(namespaces)
 
     def load_page(self, namespace: str, limit: int = 100, after: str | None = None) -> Page:
         return finish(self.blocking.load_page(namespace, limit, after))

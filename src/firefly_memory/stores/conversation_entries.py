@@ -16,6 +16,7 @@ from firefly_memory import clock
 from firefly_memory.codec import DecodeError
 from firefly_memory.errors import CorruptDataError
 from firefly_memory.names import new_entry_id
+from firefly_memory.scopes import stored_facts_of
 from firefly_memory.stores.conversation_in_memory import KeptConversation, newest_first
 from firefly_memory.stores.conversation_list import PREFIX, ConversationList, Entries, ListOfEntries, digest, record_of
 from firefly_memory.stores.conversations import Appended, Head, StoredTurn
@@ -116,7 +117,9 @@ class EntryConversationLog:
                 await self.delete(fork_id)
             raise
 
-    async def delete(self, conversation_id: str) -> None:
+    async def delete(self, conversation_id: str, facts: str | None = None) -> None:
+        if facts is not None:  # first: where it breaks off, the conversation is there to be deleted again
+            await self._entries.clear(facts)
         await self._entries.clear(_namespace(conversation_id))
         await self._list.remove([conversation_id])
 
@@ -125,6 +128,7 @@ class EntryConversationLog:
         now = clock.now()
         there = list(await self._list.all())
         for conversation_id in there:
+            await self._entries.clear(stored_facts_of(conversation_id))
             await self._entries.clear(_namespace(conversation_id))
         await self._list.remove(there)
         for conversation_id in there:

@@ -11,6 +11,7 @@ from firefly_memory.codec import TEXT, Form
 from firefly_memory.errors import StoreClosedError, TurnsDroppedError
 from firefly_memory.forks import ForkSafeLock
 from firefly_memory.names import original_name
+from firefly_memory.scopes import FACTS_OF_CONVERSATIONS
 from firefly_memory.stores.conversations import Appended, Head, StoredTurn
 from firefly_memory.stores.records import as_it_is
 
@@ -125,8 +126,14 @@ class MemoryConversationLog:
     read_instant = staticmethod(as_it_is)
     namespaces = None
 
-    def __init__(self, clear: Callable[[str], Awaitable[None]], max_turns_kept: int | None) -> None:
+    def __init__(
+        self,
+        clear: Callable[[str], Awaitable[None]],
+        clear_all_of: Callable[[str], Awaitable[None]],
+        max_turns_kept: int | None,
+    ) -> None:
         self._clear = clear
+        self._clear_all_of = clear_all_of
         self._max_turns_kept = max_turns_kept
         self._conversations: dict[str, KeptConversation] = {}
         self._lock = ForkSafeLock()
@@ -192,15 +199,18 @@ class MemoryConversationLog:
             self._conversations[fork_id] = conversation.fork(fork_id, turns, now)
             return True
 
-    async def delete(self, conversation_id: str) -> None:
+    async def delete(self, conversation_id: str, facts: str | None = None) -> None:
         with self._lock:
             self._check_open("delete_conversation")
             self._conversations.pop(conversation_id, None)
+        if facts is not None:
+            await self._clear(facts)
 
     async def delete_all(self, namespace: str | None) -> None:
         with self._lock:
             self._check_open("clear_all")
             self._conversations.clear()
+        await self._clear_all_of(FACTS_OF_CONVERSATIONS)
         if namespace is not None:
             await self._clear(namespace)
 

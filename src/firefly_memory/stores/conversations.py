@@ -124,10 +124,11 @@ class ConversationLog(Protocol):
         that stands for none but these. ``False`` if there is no such conversation, or a ``fork_id`` already;
         ``TurnsDroppedError`` if the fork would need turns that were dropped."""
 
-    async def delete(self, conversation_id: str) -> None: ...
+    async def delete(self, conversation_id: str, facts: str | None = None) -> None:
+        """Delete a conversation, and the entries of the namespace ``facts``, if one is given."""
 
     async def delete_all(self, namespace: str | None) -> None:
-        """Delete every conversation that is there, and the entries of a namespace, if one is given.
+        """Delete every conversation that is there with its facts, and the entries of a namespace, if one is given.
 
         Who appends to one meanwhile has appended before it was deleted, or to a new one.
         """

@@ -18,6 +18,7 @@ from firefly_memory.errors import (
     StoreClosedError,
 )
 from firefly_memory.protocols import AsyncMemoryStore, Capability, MemoryStore, StoreView
+from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.cancellation import stop_if_given_up
 from firefly_memory.stores.conversation_entries import EntryConversationLog
@@ -69,6 +70,7 @@ class CustomStore(EntryStore):
             suspending = RecordView(_CustomBackend(store, promised, alone_in_turn))
         super().__init__(blocking, suspending)
 
+    @even_half_built
     def __repr__(self) -> str:
         return f"CustomStore({self._store!r})"
 
@@ -150,6 +152,9 @@ class _CustomBackend:
     async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
         self._check_open("load")
         return (await self._shelf("load", namespace)).scan(limit, after, now)
+
+    async def scan_several(self, namespaces: list[str], now: datetime) -> list[Record]:
+        return [record for namespace in namespaces for record in await self.scan(namespace, None, None, now)]
 
     async def newest(self, namespace: str, key: str, now: datetime) -> Record | None:
         self._check_open("load_by_key")

@@ -30,6 +30,7 @@ from firefly_memory.errors import (
 )
 from firefly_memory.options import ONLY_MINE, Modes, modes, seconds
 from firefly_memory.protocols import Capability
+from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.cancellation import stop_if_given_up
 from firefly_memory.stores.conversation_entries import EntryConversationLog
@@ -83,6 +84,7 @@ class FileStore(EntryStore):
         view = RecordView(_FileBackend(files))
         super().__init__(view, threaded(view))
 
+    @even_half_built
     def __repr__(self) -> str:
         return f"FileStore({self._shown!r})"
 
@@ -240,6 +242,9 @@ class _FileBackend:
     async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
         with self._files.working("load"):
             return self._files.read(namespace).scan(limit, after, now)
+
+    async def scan_several(self, namespaces: list[str], now: datetime) -> list[Record]:
+        return [record for namespace in namespaces for record in await self.scan(namespace, None, None, now)]
 
     async def newest(self, namespace: str, key: str, now: datetime) -> Record | None:
         with self._files.working("load_by_key"):

@@ -13,6 +13,7 @@ from firefly_memory.forks import ForkSafeLock
 from firefly_memory.names import original_name
 from firefly_memory.options import at_least
 from firefly_memory.protocols import ABSENT, Capability
+from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.conversation_in_memory import MemoryConversationLog
 from firefly_memory.stores.records import Position, Purged, Record, as_it_is
@@ -35,6 +36,7 @@ class InMemoryStore(EntryStore):
         view = RecordView(_MemoryBackend(self._max_turns_kept))
         super().__init__(view, view)  # nothing here ever waits
 
+    @even_half_built
     def __repr__(self) -> str:
         bound = "" if self._max_turns_kept is None else f"max_turns_kept={self._max_turns_kept}"
         return f"InMemoryStore({bound})"
@@ -51,7 +53,7 @@ class _MemoryBackend:
         self._namespace_of: dict[str, str] = {}
         self._closed = False
         self._lock = ForkSafeLock()
-        self.conversations = MemoryConversationLog(self.clear, max_turns_kept)
+        self.conversations = MemoryConversationLog(self.clear, self._clear_all_of, max_turns_kept)
         self.dialogues = None
 
     async def initialize(self, migrate: bool | None) -> None:
@@ -80,7 +82,8 @@ class _MemoryBackend:
             self._check_open("save_if")
             owner = self._namespace_of.get(record.entry_id)
             there = None if owner is None else self._shelves[owner][record.entry_id]
-            if not is_as_expected(there, expected, now) or (expected is not ABSENT and owner != record.namespace):
+            is_elsewhere = expected is not ABSENT and owner != record.namespace
+            if is_elsewhere or not is_as_expected(there, record, expected, now):
                 return False
             self._check_owner(record, now)
             self._put([record], now)
@@ -100,6 +103,9 @@ class _MemoryBackend:
             self._check_open("load")
             shelf = self._shelves.get(namespace)
             return [] if shelf is None else shelf.scan(limit, after, now)
+
+    async def scan_several(self, namespaces: list[str], now: datetime) -> list[Record]:
+        return [record for namespace in namespaces for record in await self.scan(namespace, None, None, now)]
 
     async def newest(self, namespace: str, key: str, now: datetime) -> Record | None:
         with self._lock:
@@ -121,11 +127,19 @@ class _MemoryBackend:
     async def clear(self, namespace: str) -> None:
         with self._lock:
             self._check_open("clear")
-            shelf = self._shelves.get(namespace)
-            if shelf is not None:
-                for record in shelf:
-                    del self._namespace_of[record.entry_id]
-                self._drop_shelf(namespace)
+            self._clear([namespace] if namespace in self._shelves else [])
+
+    async def _clear_all_of(self, prefix: str) -> None:
+        """Clear all namespaces that begin with ``prefix``."""
+        with self._lock:
+            self._check_open("clear_all")
+            self._clear([name for name in self._names if name.startswith(prefix)])
+
+    def _clear(self, namespaces: list[str]) -> None:
+        for namespace in namespaces:
+            for record in self._shelves[namespace]:
+                del self._namespace_of[record.entry_id]
+            self._drop_shelf(namespace)
 
     async def count(self, namespace: str, now: datetime) -> int:
         with self._lock:

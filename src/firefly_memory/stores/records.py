@@ -10,6 +10,7 @@ from firefly_memory.codec import Form
 from firefly_memory.entries import MemoryEntry, MemoryScope, in_utc, restored_entry
 from firefly_memory.errors import CorruptDataError, DatabaseStoreError, InvalidEntryError
 from firefly_memory.names import ESCAPE, original_name, stored_name, stored_text
+from firefly_memory.reprs import shown
 
 
 class Position(NamedTuple):
@@ -84,7 +85,7 @@ def to_record(form: Form, namespace: str, entry: MemoryEntry) -> Record:
     importance = entry.importance
     # The model checks this too, but model_construct() and __dict__ go around it.
     if not isinstance(importance, (int, float)) or not 0.0 <= importance <= 1.0:
-        raise InvalidEntryError("importance", f"must be a number from 0.0 to 1.0, not {importance!r}")
+        raise InvalidEntryError("importance", f"must be a number from 0.0 to 1.0, not {shown(importance)}")
     try:
         scope = MemoryScope(entry.scope)
     except ValueError:

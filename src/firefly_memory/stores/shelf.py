@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from firefly_memory.protocols import ABSENT
+from firefly_memory.protocols import ABSENT, SAME_METADATA
 from firefly_memory.stores.records import Position, Record
 
 
@@ -17,10 +17,13 @@ def is_live(record: Record, now: datetime) -> bool:
     return record.expires_at is None or record.expires_at > now
 
 
-def is_as_expected(record: Record | None, expected: Any, now: datetime) -> bool:
-    """Whether a live record has the content ``expected``, or, for ``ABSENT``, there is none."""
+def is_as_expected(record: Record | None, new: Record, expected: Any, now: datetime) -> bool:
+    """Whether a live record has the content ``expected`` or, for ``SAME_METADATA``, the metadata of ``new``; for
+    ``ABSENT``, whether there is none."""
     if record is None or not is_live(record, now):
         return expected is ABSENT
+    if expected is SAME_METADATA:
+        return to_json(record.metadata) == to_json(new.metadata)
     # As JSON text, in which 1 and 1.0, and other orders of keys, differ.
     return expected is not ABSENT and to_json(record.content) == to_json(expected)
 
@@ -62,7 +65,7 @@ class Shelf:
 
     def put_if(self, record: Record, expected: Any, now: datetime) -> bool:
         """:meth:`put`, if the record with that id :func:`is_as_expected`."""
-        fits = is_as_expected(self._records.get(record.entry_id), expected, now)
+        fits = is_as_expected(self._records.get(record.entry_id), record, expected, now)
         if fits:
             self.put(record, now)
         return fits

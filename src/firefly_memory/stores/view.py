@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from firefly_memory import clock
 from firefly_memory.entries import MemoryEntry
-from firefly_memory.errors import InvalidEntryError
+from firefly_memory.errors import DatabaseStoreError, InvalidEntryError
 from firefly_memory.names import original_name, stored_name, stored_text
-from firefly_memory.protocols import ABSENT, Capability, Page
+from firefly_memory.protocols import Absence, Capability, Page, Sameness
+from firefly_memory.reprs import shown
 from firefly_memory.stores.backend import Backend
 from firefly_memory.stores.cancellation import stop_if_given_up
 from firefly_memory.stores.conversations import ConversationLog
 from firefly_memory.stores.dialogues import DialogueLog
 from firefly_memory.stores.records import Record, Row, as_token, from_token, to_entries, to_record
+
+logger = logging.getLogger("firefly_memory")
 
 CLEANUP_BATCH = 10_000
 """Entries that one statement of ``cleanup_expired`` deletes: short locks, and still few round trips."""
@@ -54,7 +58,7 @@ class RecordView:
     async def save_if(self, namespace: str, entry: MemoryEntry, expected: Any) -> bool:
         form = self._backend.form
         record = to_record(form, stored_name("namespace", namespace), entry)
-        encoded = ABSENT if expected is ABSENT else form.encode(expected, "expected")
+        encoded = expected if isinstance(expected, (Absence, Sameness)) else form.encode(expected, "expected")
         return await self._backend.save_if(record, encoded, clock.now())
 
     async def save_many(self, namespace: str, entries: Iterable[MemoryEntry]) -> None:
@@ -75,6 +79,16 @@ class RecordView:
     async def load(self, namespace: str) -> list[MemoryEntry]:
         rows = await self._backend.scan(stored_name("namespace", namespace), None, None, clock.now())
         return self._entries("load", rows)
+
+    async def load_readable(self, namespaces: Sequence[str]) -> dict[str, list[MemoryEntry]]:
+        stored = {stored_name("namespace", namespace): namespace for namespace in namespaces}
+        found: dict[str, list[MemoryEntry]] = {namespace: [] for namespace in namespaces}
+        for row in await self._backend.scan_several(list(stored), clock.now()):
+            try:
+                found[stored[row[1]]] += self._entries("load", (row,))
+            except DatabaseStoreError as exc:
+                logger.warning("an entry was left out: %s", exc)
+        return found
 
     async def load_page(self, namespace: str, limit: int = 100, after: str | None = None) -> Page:
         namespace = stored_name("namespace", namespace)
@@ -134,5 +148,5 @@ class RecordView:
 
 def _checked_limit(limit: int) -> int:
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
-        raise InvalidEntryError("limit", f"must be a whole number from 0 up, not {limit!r}")
+        raise InvalidEntryError("limit", f"must be a whole number from 0 up, not {shown(limit)}")
     return min(limit, _NO_MORE)

@@ -23,7 +23,7 @@ from firefly_memory.errors import (
     SchemaMismatchError,
 )
 from firefly_memory.names import original_name
-from firefly_memory.protocols import ABSENT, Capability
+from firefly_memory.protocols import ABSENT, SAME_METADATA, Capability
 from firefly_memory.stores.group_commit import GroupCommit
 from firefly_memory.stores.loops import PerLoop
 from firefly_memory.stores.mongodb import documents, indexes
@@ -98,7 +98,9 @@ class MongoBackend:
             update = documents.upsert(record)
             if expected is not ABSENT:
                 # By an expression, for a filter would take a list for the same as one of its members.
-                same = {"$expr": {"$eq": ["$content", {"$literal": expected}]}}
+                by_metadata = expected is SAME_METADATA
+                field, value = ("$metadata", record.metadata) if by_metadata else ("$content", expected)
+                same = {"$expr": {"$eq": [field, {"$literal": value}]}}
                 wanted = {**_own(record, now), **same}
                 del update["$setOnInsert"]
                 return bool((await connection.settle(connection.entries.update_one(wanted, update))).matched_count)
@@ -176,6 +178,13 @@ class MongoBackend:
             cursor = connection.entries.find(wanted).sort("_id").hint(documents.IN_ORDER)
             found = await connection.settle((cursor if limit is None else cursor.limit(limit)).to_list(None))
             return [documents.record(document) for document in found]
+
+    async def scan_several(self, namespaces: list[str], now: datetime) -> list[Record]:
+        with translated("load", self._database.place):
+            connection = await self._connected("load")
+            wanted: Document = {"namespace": {"$in": namespaces}, **documents.live(now)}
+            cursor = connection.entries.find(wanted).sort("_id").hint(documents.IN_ORDER)
+            return [documents.record(document) for document in await connection.settle(cursor.to_list(None))]
 
     async def newest(self, namespace: str, key: str, now: datetime) -> Record | None:
         with translated("load_by_key", self._database.place):

@@ -7,9 +7,11 @@ goes with the next call.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from typing import Any
 
+from firefly_memory.scopes import FACTS_OF_CONVERSATIONS
 from firefly_memory.stores.mongodb import conversation_documents as documents
 from firefly_memory.stores.mongodb.clients import Connection
 from firefly_memory.stores.mongodb.documents import Document
@@ -19,6 +21,7 @@ from firefly_memory.stores.mongodb.transactions import InTransaction
 MOST_AT_ONCE = 10_000
 
 _TURNS_AT_ONCE = 5_000
+_FACTS: Document = {"$regex": f"^{re.escape(FACTS_OF_CONVERSATIONS)}"}  # a prefix, so the index finds them
 _CONVERSATIONS: Document = {"place": {"$exists": True}}  # turns have none
 
 
@@ -48,9 +51,8 @@ class ConversationDeletion:
     async def _delete(self, session: Any) -> None:
         connection = self._connection
         await connection.settle(connection.conversations.delete_many(_CONVERSATIONS, session=session))
-        if self._namespace is not None:
-            of_namespace = {"namespace": self._namespace}
-            await connection.settle(connection.entries.delete_many(of_namespace, session=session))
+        for namespace in (_FACTS, *([] if self._namespace is None else [self._namespace])):
+            await connection.settle(connection.entries.delete_many({"namespace": namespace}, session=session))
 
     async def _delete_in_steps(self) -> None:
         conversations, after, is_full = self._connection.conversations, "", True

@@ -214,9 +214,11 @@ class MongoConversationLog:
                     return True
             await tries.pause(connection)
 
-    async def delete(self, conversation_id: str) -> None:
+    async def delete(self, conversation_id: str, facts: str | None = None) -> None:
         with written("delete_conversation", self._database.place) as writing:
             connection = await self._connected("delete_conversation")
+            if facts is not None:  # first: where it breaks off, the conversation is there to be deleted again
+                await connection.settle(connection.entries.delete_many({"namespace": facts}))
             # Gone with this; the rest gives back the room, also what an earlier deletion or append has left behind.
             itself = documents.itself(conversation_id)
             await connection.settle(connection.conversations.delete_one(itself))

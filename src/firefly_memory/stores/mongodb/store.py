@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from firefly_memory.options import exactly_one
 from firefly_memory.protocols import StoreView
+from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.mongodb import require_driver
 from firefly_memory.stores.threads import threaded
@@ -59,6 +60,7 @@ class MongoDBStore(EntryStore):
             suspending = threaded(blocking)
         super().__init__(blocking, suspending)
 
+    @even_half_built
     def __repr__(self) -> str:
         where = f"database={self.database.database!r}, collection={self.database.collection!r}"
         return f"MongoDBStore({self._shown}, {where})"

@@ -38,6 +38,9 @@ class SQLBackend:
     async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> Sequence[Row]:
         return await self._run(operations.load, namespace, limit, after, now)
 
+    async def scan_several(self, namespaces: list[str], now: datetime) -> Sequence[Row]:
+        return await self._run(operations.load_several, namespaces, now)
+
     async def newest(self, namespace: str, key: str, now: datetime) -> Row | None:
         return await self._run(operations.load_by_key, namespace, key, now)
 

@@ -54,8 +54,8 @@ class SQLConversationLog:
     async def fork(self, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
         return await self._run(operations.fork_conversation, conversation_id, fork_id, turns, now)
 
-    async def delete(self, conversation_id: str) -> None:
-        await self._run(operations.delete_conversation, conversation_id)
+    async def delete(self, conversation_id: str, facts: str | None = None) -> None:
+        await self._run(operations.delete_conversation, conversation_id, facts)
 
     async def delete_all(self, namespace: str | None) -> None:
         await self._run(operations.delete_all_conversations, namespace)

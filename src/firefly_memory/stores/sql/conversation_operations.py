@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from firefly_memory.scopes import FACTS_OF_CONVERSATIONS
 from firefly_memory.stores.conversations import HEAD_COLUMNS, Appended, Draft, Head, StoredTurn
 from firefly_memory.stores.sql.errors import is_duplicate
 from firefly_memory.stores.sql.operation import REPEAT, UndecidedError, operation, reads
 from firefly_memory.stores.sql.operations import SQLSession
 
 _HEAD = len(HEAD_COLUMNS)
+_FACTS_OF_CONVERSATIONS = {"first": FACTS_OF_CONVERSATIONS, "beyond": FACTS_OF_CONVERSATIONS[:-1] + chr(ord(":") + 1)}
 _ATTEMPTS = 1000  # each that fails is another writer's success
 
 
@@ -210,26 +212,32 @@ class _DeletedMeanwhileError(Exception):
     """The conversation that was being copied; what was copied of it is taken back."""
 
 
-def delete_conversation_unless_deleted(session: SQLSession, conversation_id: str) -> None:
+def delete_conversation_unless_deleted(session: SQLSession, conversation_id: str, facts: str | None) -> None:
     """:func:`delete_conversation` after a lost answer. If there is one, others may have made it since."""
     if conversation_head(session, conversation_id) is not None:
+        raise UndecidedError
+    if facts is not None and session.fetch(session.statements.is_used, {"namespace": facts}):
         raise UndecidedError
 
 
 @operation(on_lost_reply=delete_conversation_unless_deleted)
-def delete_conversation(session: SQLSession, conversation_id: str) -> None:
+def delete_conversation(session: SQLSession, conversation_id: str, facts: str | None) -> None:
     statements = session.statements.conversations
     values = {"conversation_id": conversation_id}
     with session.transaction():
         # The head first: whoever appends at this moment has it locked, so that the turn is seen afterwards.
         session.execute(statements.delete_head, values)
         session.execute(statements.delete_turns, values)
+        if facts is not None:
+            session.execute(session.statements.clear, {"namespace": facts})
 
 
 def delete_all_unless_deleted(session: SQLSession, namespace: str | None) -> None:
     """:func:`delete_all_conversations` after a lost answer. What is there, others may have made since."""
     statements = session.statements
     if session.fetch(statements.conversations.newest, {"limit": 1}):
+        raise UndecidedError
+    if session.fetch(statements.is_used_between, _FACTS_OF_CONVERSATIONS):
         raise UndecidedError
     if namespace is not None and session.fetch(statements.is_used, {"namespace": namespace}):
         raise UndecidedError
@@ -241,6 +249,7 @@ def delete_all_conversations(session: SQLSession, namespace: str | None) -> None
     with session.transaction():
         session.execute(statements.conversations.delete_heads, {})  # first, as above
         session.execute(statements.conversations.delete_headless_turns, {})
+        session.execute(statements.clear_between, _FACTS_OF_CONVERSATIONS)
         if namespace is not None:
             session.execute(statements.clear, {"namespace": namespace})
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from firefly_memory.errors import EntryOwnershipError
 from firefly_memory.names import original_name
-from firefly_memory.protocols import ABSENT
+from firefly_memory.protocols import ABSENT, SAME_METADATA
 from firefly_memory.stores.records import Position, Purged, Record, Row
 from firefly_memory.stores.shelf import is_live
 from firefly_memory.stores.sql.operation import REPEAT, REPORT, UndecidedError, operation, reads
@@ -50,8 +50,10 @@ def save_if(session: SQLSession, record: Record, expected: Any, now: datetime) -
     values = {**statements.values(record), "now": statements.instant(now)}
     statement = statements.insert_if_absent
     if expected is not ABSENT:
-        statement = statements.update_if_same
-        values |= {"expected": expected, "this_id": record.entry_id, "this_namespace": record.namespace}
+        by_metadata = expected is SAME_METADATA
+        statement = statements.update_if_same_metadata if by_metadata else statements.update_if_same
+        values["expected"] = values["metadata"] if by_metadata else expected
+        values |= {"this_id": record.entry_id, "this_namespace": record.namespace}
     with session.writing():
         return session.execute(statement, values) == 1
 
@@ -87,6 +89,13 @@ def load(
         values |= {"created_at": statements.instant(after.created_at), "entry_id": after.entry_id}
         statement = statements.next_page
     return session.fetch(statement, values)
+
+
+@reads
+def load_several(session: SQLSession, namespaces: Sequence[str], now: datetime) -> Sequence[Row]:
+    statements = session.statements
+    values = {"namespaces": statements.texts(namespaces), "now": statements.instant(now)}
+    return session.fetch(statements.load_several, values)
 
 
 @reads

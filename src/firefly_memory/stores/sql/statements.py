@@ -171,10 +171,18 @@ class Statements(ABC):
     @cached_property
     def update_if_same(self) -> Statement:
         """:attr:`upsert`, if a live row of the namespace has the id and the content that is expected."""
+        return self._update_if_same(self._columns.content)
+
+    @cached_property
+    def update_if_same_metadata(self) -> Statement:
+        """The same, with the metadata that is expected."""
+        return self._update_if_same(self._columns.metadata)
+
+    def _update_if_same(self, column: ColumnElement[Any]) -> Statement:
         c, row = self._columns, self._new_row()
         # Compared as text, so that 1 and 1.0 differ on every dialect.
         expected = self.document_out(self.document_in(bindparam("expected", type_=Text)))
-        same = self.document_out(c.content) == expected
+        same = self.document_out(column) == expected
         this = c.entry_id == bindparam("this_id", type_=Text)
         here = c.namespace == bindparam("this_namespace", type_=Text)
         return self.compiled(
@@ -221,6 +229,14 @@ class Statements(ABC):
     @cached_property
     def load(self) -> Statement:
         return self.compiled(self._page())
+
+    @cached_property
+    def load_several(self) -> Statement:
+        """:attr:`load` for several namespaces, those of all in one order."""
+        c = self._columns
+        several = self.is_one_of(self.by_code_point(c.namespace), "namespaces")
+        order = (c.created_at, self.by_code_point(c.entry_id))
+        return self.compiled(self._select().where(several, self._live).order_by(*order))
 
     @cached_property
     def first_page(self) -> Statement:
@@ -283,6 +299,16 @@ class Statements(ABC):
         return self.compiled(delete(self._entries).where(self._in_namespace))
 
     @cached_property
+    def clear_between(self) -> Statement:
+        """Delete the rows of all namespaces from ``first`` on that are before ``beyond``."""
+        return self.compiled(delete(self._entries).where(*self._between))
+
+    @cached_property
+    def is_used_between(self) -> Statement:
+        """A row if one of these namespaces has an entry, live or not."""
+        return self.compiled(select(literal_column("1")).where(*self._between).limit(literal_column("1")))
+
+    @cached_property
     def count(self) -> Statement:
         counted = select(func.count()).select_from(self._entries)
         return self.compiled(counted.where(self._in_namespace, self._live))
@@ -336,6 +362,11 @@ class Statements(ABC):
             .where(self._in_namespace_order, self._live)
             .order_by(c.created_at, self.by_code_point(c.entry_id))
         )
+
+    @property
+    def _between(self) -> tuple[ColumnElement[bool], ...]:
+        namespace = self.by_code_point(self._columns.namespace)
+        return namespace >= bindparam("first", type_=Text), namespace < bindparam("beyond", type_=Text)
 
     @property
     def _now(self) -> ColumnElement[Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from sqlalchemy import Connection
 
 from firefly_memory.protocols import Capability
+from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.sql.backend import SQLBackend
 from firefly_memory.stores.sql.borrowed import BoundDatabase
@@ -64,5 +65,6 @@ class BoundStore(SQLStore):
         self._store = store
         super().__init__(database)
 
+    @even_half_built
     def __repr__(self) -> str:
         return f"<{self._store!r} bound to a connection>"

@@ -8,6 +8,7 @@ from sqlalchemy import Engine
 
 from firefly_memory.errors import ConfigurationError, MissingDependencyError
 from firefly_memory.options import Pooler, exactly_one, is_installed
+from firefly_memory.reprs import even_half_built
 from firefly_memory.schema_names import POSTGRESQL_SCHEMA
 from firefly_memory.stores.sql.borrowed import BorrowedDatabase
 from firefly_memory.stores.sql.migrate import checked_schema_name
@@ -77,5 +78,6 @@ class PostgreSQLStore(SQLStore):
             )
         )
 
+    @even_half_built
     def __repr__(self) -> str:
         return f"PostgreSQLStore({self._shown}, schema_name={self._schema_name!r})"

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, unquote, urlencode
 from sqlalchemy import URL
 
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.reprs import even_half_built
 from firefly_memory.store_urls import NOTHING_SHOWN, without_password
 
 _SCHEMES = {
@@ -107,6 +108,7 @@ class PostgreSQLUrl:
     def connect_timeout(self) -> float | None:
         return float(self.parameters["connect_timeout"]) if "connect_timeout" in self.parameters else None
 
+    @even_half_built
     def __repr__(self) -> str:
         shown = self.parameters
         user = f"{shown['user']}{':***' if 'password' in shown else ''}@" if "user" in shown else ""

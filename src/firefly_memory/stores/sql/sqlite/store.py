@@ -13,6 +13,7 @@ from sqlalchemy.pool import SingletonThreadPool
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.options import ONLY_MINE, exactly_one, modes
 from firefly_memory.protocols import Capability
+from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.sql.borrowed import BorrowedDatabase
 from firefly_memory.stores.sql.sqlite.database import IN_MEMORY, SQLiteDatabase
 from firefly_memory.stores.sql.sqlite.statements import SQLiteStatements
@@ -83,6 +84,7 @@ class SQLiteStore(SQLStore):
             )
         )
 
+    @even_half_built
     def __repr__(self) -> str:
         return f"SQLiteStore({self._shown})"
 

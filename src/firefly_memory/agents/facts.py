@@ -1,0 +1,197 @@
+"""The facts of one run: what the model is told of them, and what it may write."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pydantic_ai import ModelRetry
+
+from firefly_memory.entries import MemoryEntry
+from firefly_memory.errors import ConfigurationError, ConflictError, CorruptDataError
+from firefly_memory.messages import sendable
+from firefly_memory.names import stored_name
+from firefly_memory.prompt_text import FACTS, fact_line, fenced
+from firefly_memory.protocols import ABSENT, SAME_METADATA
+from firefly_memory.reprs import shown
+from firefly_memory.tokens import TokenEstimator
+from firefly_memory.working import WorkingMemory, fact_entry
+
+logger = logging.getLogger("firefly_memory")
+
+BY_A_MODEL = {"written_by": "model"}
+"""The metadata of a fact that a model wrote."""
+
+_ATTEMPTS = 10  # each that fails is another writer's success
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a model may write, and how much of it is told."""
+
+    max_fact_tokens: int = 2000
+    max_facts: int = 100
+    max_key_length: int = 200
+    max_value_length: int = 2000
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ConfigurationError(f"{name} must be a whole number from 1 up, not {shown(value)}")
+
+
+class _Told(NamedTuple):
+    """A fact, and what the model is told of it."""
+
+    entry: MemoryEntry
+    text: str
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """What the application wrote comes first, so that no model crowds it out; then what is most important."""
+        return is_by_a_model(self.entry), -self.entry.importance
+
+
+def is_by_a_model(entry: MemoryEntry) -> bool:
+    """Whether a model wrote the fact."""
+    return entry.metadata == BY_A_MODEL
+
+
+class RunFacts:
+    """The facts of the manager, ``shared``, and then those of the scope that the model writes to, ``own``; the two may
+    be one. A key of the manager's hides the same key of the other scope."""
+
+    def __init__(
+        self, shared: WorkingMemory, own: WorkingMemory, limits: Limits, *, overwrite: bool, is_fenced: bool
+    ) -> None:
+        self._shared = shared
+        self._own = own
+        self._view = shared.store.suspending
+        self._limits = limits
+        self._overwrite = overwrite
+        self._is_fenced = is_fenced
+        self._written = 0
+        self._one_at_a_time = asyncio.Lock()  # the calls of one response run at once
+
+    @property
+    def writes(self) -> int:
+        """How often facts were written by this run, and through the manager."""
+        return self._written + self._shared.writes
+
+    async def told(self, estimator: TokenEstimator) -> str:
+        """What the model is told: the manager's facts first, and no more than there is room for."""
+        facts = [told for entry in await self._load() if (told := self._told(entry)) is not None]
+        if not facts:
+            return ""
+        room, chosen = self._limits.max_fact_tokens, set()
+        for fact in sorted(facts, key=lambda fact: fact.rank):
+            if room <= 1:
+                break
+            tokens = 1 + _counted(estimator, fact.text)
+            if tokens <= room:
+                room -= tokens
+                chosen.add(fact.entry.key)
+        return self._text([fact for fact in facts if fact.entry.key in chosen], len(facts) - len(chosen))
+
+    async def remember(self, key: str, value: str) -> None:
+        """Write a fact for the model. ``ModelRetry`` tells it what it may not write."""
+        stored_name("key", key)
+        limits = self._limits
+        for what, text, longest in (("key", key, limits.max_key_length), ("value", value, limits.max_value_length)):
+            if len(text) > longest:
+                raise ModelRetry(f"the {what} has {len(text)} characters, and may have {longest}: make it shorter")
+        async with self._one_at_a_time:
+            await self._write(key, value)
+            self._written += 1
+
+    async def recall(self, key: str) -> Any:
+        """The fact of a key, as a model can be sent it."""
+        entry = None
+        for namespace in self._namespaces:
+            entry = entry or await self._view.load_by_key(namespace, key)
+        return None if entry is None else _sendable(entry.content)
+
+    @property
+    def _namespaces(self) -> list[str]:
+        return list(dict.fromkeys((self._shared.namespace, self._own.namespace)))
+
+    async def _write(self, key: str, value: str) -> None:
+        shared, own = self._shared.namespace, self._own.namespace
+        if shared != own and await self._view.load_by_key(shared, key) is not None:
+            raise ModelRetry(f"{key!r} is a fact of the application: remember this under another key")
+        entry = fact_entry(own, key, value, metadata=dict(BY_A_MODEL))
+        for _ in range(_ATTEMPTS):
+            # Who wrote what is there is looked at by the write itself: others may write meanwhile.
+            if await self._view.save_if(own, entry, SAME_METADATA):
+                return
+            there = await self._view.load_by_key(own, key)
+            if there is not None and self._overwrite:
+                await self._view.save(own, entry)
+                return
+            if there is not None and not is_by_a_model(there):
+                raise ModelRetry(f"{key!r} is a fact that the application has set: remember this under another key")
+            if there is None and await self._view.count(own) >= self._limits.max_facts:
+                raise ModelRetry(f"{self._limits.max_facts} facts are remembered, and no more may be: replace one")
+            if there is None and await self._view.save_if(own, entry, ABSENT):
+                return
+        raise ConflictError(f"{key!r} was changed by others {_ATTEMPTS} times while it was to be remembered")
+
+    async def _load(self) -> list[MemoryEntry]:
+        """Those that can be read, each key once."""
+        try:
+            found = await self._view.load_readable(self._namespaces)
+        except CorruptDataError:
+            found = {namespace: await self._load_if_whole(namespace) for namespace in self._namespaces}
+        facts: dict[str, MemoryEntry] = {}
+        for namespace in self._namespaces:
+            of_scope = {entry.key: entry for entry in found[namespace] if entry.key is not None}
+            facts |= {key: entry for key, entry in of_scope.items() if key not in facts}
+        return list(facts.values())
+
+    async def _load_if_whole(self, namespace: str) -> list[MemoryEntry]:
+        try:
+            return (await self._view.load_readable([namespace]))[namespace]
+        except CorruptDataError as exc:
+            logger.warning("a run goes on without facts that cannot be read: %s", exc)
+            return []
+
+    def _told(self, entry: MemoryEntry) -> _Told | None:
+        """A fact, unless it is one that cannot be written as text."""
+        key = str(entry.key)
+        try:
+            text = json.dumps({key: entry.content}) if self._is_fenced else fact_line(key, entry.content)
+        except (RecursionError, TypeError, ValueError) as exc:
+            logger.warning("the fact %r is not told to the model: %s: %s", key, type(exc).__name__, exc)
+            return None
+        return _Told(entry, text)
+
+    def _text(self, facts: Sequence[_Told], left_out: int) -> str:
+        if self._is_fenced:
+            lines = [fenced({str(fact.entry.key): fact.entry.content for fact in facts})]
+        else:
+            lines = [fact.text for fact in facts]
+        are = "fact is" if left_out == 1 else "facts are"
+        said = [f"({left_out} {are} left out, for there is no room.)"] if left_out else []
+        return "\n".join([FACTS, *lines, *said])
+
+
+def _counted(estimator: TokenEstimator, text: str) -> int:
+    try:
+        return estimator.estimate_turn("", text) - estimator.estimate_turn("", "")
+    except Exception as exc:  # noqa: BLE001 - a warning that is an error, or the user's own: no run is lost for it
+        logger.warning("the tokens of a fact were not counted (%s: %s), its characters were", type(exc).__name__, exc)
+        return len(text)
+
+
+def _sendable(content: Any) -> Any:
+    if isinstance(content, str):
+        return sendable(content)
+    try:
+        text = json.dumps(content, ensure_ascii=False)
+    except (RecursionError, TypeError, ValueError):
+        return "a value that cannot be written as text"
+    return content if sendable(text) == text else sendable(text)

@@ -1,0 +1,39 @@
+"""How stored text is written into a prompt, so that nothing in it looks like what this library writes around it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_LINE_END = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")  # what str.splitlines() splits at
+
+
+def indented(text: str) -> str:
+    """``text`` with all its lines but the first two spaces to the right."""
+    return _LINE_END.sub(r"\g<0>  ", text)
+
+
+def shown(value: Any) -> str:
+    """A value in a line of a prompt: text as it is, all else as JSON."""
+    return indented(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def fact_line(key: str, value: Any) -> str:
+    """The line of a fact."""
+    return f"- {shown(key)}: {shown(value)}"
+
+
+def facts_text(facts: Mapping[str, Any]) -> str:
+    """Facts as lines; the empty text if there are none."""
+    return "\n".join([FACTS, *[fact_line(key, value) for key, value in facts.items()]]) if facts else ""
+
+
+FACTS = "Working Memory:"
+"""What stands above the lines of facts."""
+
+
+def fenced(facts: Mapping[str, Any]) -> str:
+    """Facts as a line of JSON in a fence, which nothing in them can end."""
+    return f"```json\n{json.dumps(facts).replace('`', chr(92) + 'u0060')}\n```"
