@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import threading
 import time
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
@@ -15,8 +14,7 @@ from typing import Any, TypeVar
 
 from bson.codec_options import CodecOptions
 from pymongo import AsyncMongoClient, MongoClient, ReadPreference, WriteConcern
-from pymongo.errors import ConfigurationError as PyMongoConfigurationError
-from pymongo.errors import InvalidName, InvalidURI
+from pymongo.errors import InvalidName
 from pymongo.read_concern import ReadConcern
 
 from firefly_memory.errors import ConfigurationError, NotSupportedError, StoreClosedError
@@ -28,6 +26,7 @@ from firefly_memory.stores.loops import PerLoop, abandon
 from firefly_memory.stores.mongodb.conversation_documents import CONVERSATIONS
 from firefly_memory.stores.mongodb.dialogue_documents import DIALOGUE_ENTRIES, DIALOGUES
 from firefly_memory.stores.mongodb.ended_loops import cut_client
+from firefly_memory.stores.mongodb.url_options import unused_client
 
 T = TypeVar("T")
 
@@ -163,18 +162,7 @@ class OwnClients(MongoDatabase, ForkAware):
             "appname": "firefly-memory",
         }
         super().__init__(_masked(url), database, collection, timeout=timeout, migrate=migrate)
-        try:
-            with warnings.catch_warnings():
-                warnings.filterwarnings("error", "Unknown option")  # it may be a misspelt one that matters
-                unused: MongoClient[Any] = MongoClient(**self._arguments, connect=False)
-        except UserWarning as warning:
-            raise ConfigurationError(f"the MongoDB URL cannot be used: {warning}") from None
-        except (InvalidURI, PyMongoConfigurationError, ValueError, TypeError):
-            # Not in PyMongo's words: with a stray "/" or "@" in the URL, they may quote the password.
-            raise ConfigurationError(
-                "this is not a MongoDB URL that PyMongo can read; it should look like "
-                "mongodb://user:password@host:27017/, with special characters in the password percent-encoded"
-            ) from None
+        unused = unused_client(self._arguments)
         self.connection(unused, passed_on)
         unused.close()
         self._start_afresh()
