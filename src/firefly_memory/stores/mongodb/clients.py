@@ -30,6 +30,9 @@ from firefly_memory.stores.mongodb.url_options import unused_client
 
 T = TypeVar("T")
 
+VERSION = "memory_version"
+"""The collection that notes, for each collection of entries, what was done to its documents."""
+
 DURABLE = WriteConcern("majority", j=True)
 
 # Dates come back in UTC, writes are acknowledged when they are durable, reads see what was written: whichever client
@@ -79,6 +82,7 @@ class Connection:
     conversations: Any
     dialogues: Any
     dialogue_entries: Any
+    version: Any
     settle: Settle
 
     async def all_of(self, cursor: Any) -> list[dict[str, Any]]:
@@ -103,8 +107,8 @@ class MongoDatabase(ABC):
     """Where the entries are, and what is known of the place."""
 
     def __init__(self, place: str, database: str, collection: str, *, timeout: float, migrate: bool) -> None:
-        if collection in (CONVERSATIONS, DIALOGUES, DIALOGUE_ENTRIES):
-            raise ConfigurationError(f"collection: conversations are kept in {collection!r}; choose another name")
+        if collection in (CONVERSATIONS, DIALOGUES, DIALOGUE_ENTRIES, VERSION):
+            raise ConfigurationError(f"collection: {collection!r} holds something else already; choose another name")
         self.place = place
         self.database = database
         self.collection = collection
@@ -140,6 +144,7 @@ class MongoDatabase(ABC):
                 database.get_collection(CONVERSATIONS, **_CONVERSATION_OPTIONS),
                 database.get_collection(DIALOGUES, **_CONVERSATION_OPTIONS),
                 database.get_collection(DIALOGUE_ENTRIES, **_CONVERSATION_OPTIONS),
+                database.get_collection(VERSION, **_CONVERSATION_OPTIONS),
                 settle,
             )
         except InvalidName as exc:
