@@ -313,8 +313,8 @@ def _listed(record: Record) -> dict[str, Any]:
 
 
 def _record(namespace: str, item: dict[str, Any]) -> Record:
-    """The record that an item of a file stands for; ``TypeError`` for fields that are missing or unknown."""
-    return Record(
+    """The record that an item of a file stands for; ``TypeError`` for fields that are missing, unknown or no text."""
+    record = Record(
         **item
         | {
             "namespace": namespace,
@@ -322,6 +322,14 @@ def _record(namespace: str, item: dict[str, Any]) -> Record:
             "expires_at": None if item["expires_at"] is None else instant_in(item["expires_at"]),
         }
     )
+    for name, value in (
+        ("entry_id", record.entry_id),
+        ("scope", record.scope),
+        ("key", "" if record.key is None else record.key),
+    ):
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is {type(value).__name__}, not text")
+    return record
 
 
 def _with_ids_of_today(records: list[Record]) -> list[Record]:
