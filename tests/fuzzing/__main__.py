@@ -25,7 +25,7 @@ from tests.backends import Place
 
 TARGETS = ("archives", "codec", "urls", "rows")
 
-_ROUND = 50
+_ROUND = 20
 """Examples of one seed: few, so that every backend has its turn."""
 
 _SHOWN = 60
