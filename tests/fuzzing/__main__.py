@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from tests import servers
@@ -39,7 +39,7 @@ def main() -> int:
     parser.add_argument("targets", nargs="*", default=TARGETS, metavar="TARGET", help=f"of {', '.join(TARGETS)}")
     parser.add_argument("--minutes", type=float, default=15, help="for each target (15)")
     parser.add_argument("--backends", nargs="*", help="only these")
-    parser.add_argument("--seed", type=int, help="only the round of this seed")
+    parser.add_argument("--seed", type=int, help="only the round of this seed, with its smallest example")
     given = parser.parse_args()
     if unknown := set(given.targets) - set(TARGETS):
         parser.error(f"there is no target {', '.join(sorted(unknown))}")
@@ -67,7 +67,7 @@ def _fuzz(target: str, place: Place, given: argparse.Namespace) -> int:
     with module.bodies(place, given.backends) as chosen:
         while time.monotonic() < end:
             for name, body in chosen.items():
-                finds += not _round(target, name, body, number, examples)
+                finds += not _round(target, name, body, number, examples, shrinks=given.seed is not None)
             number += 1
             if given.seed is not None:
                 break
@@ -76,14 +76,26 @@ def _fuzz(target: str, place: Place, given: argparse.Namespace) -> int:
     return finds
 
 
-def _round(target: str, name: str, body: Callable[[st.DataObject], None], number: int, examples: Counter[str]) -> bool:
+def _round(
+    target: str,
+    name: str,
+    body: Callable[[st.DataObject], None],
+    number: int,
+    examples: Counter[str],
+    *,
+    shrinks: bool,
+) -> bool:
     """Whether nothing was found."""
 
     def counted(data: st.DataObject) -> None:
         examples[name] += 1
         body(data)
 
-    rules = settings(max_examples=_ROUND, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+    # Looking for the smallest example takes minutes, in which nothing else is found.
+    phases = [Phase.generate, *([Phase.shrink] if shrinks else [])]
+    rules = settings(
+        max_examples=_ROUND, database=None, deadline=None, phases=phases, suppress_health_check=list(HealthCheck)
+    )
     try:
         seed(number)(rules(given(st.data())(counted)))()
     except BaseException as found:
