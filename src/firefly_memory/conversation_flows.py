@@ -36,7 +36,6 @@ LEASE = timedelta(minutes=10)
 """How long a summarizer may take before another writer may try in its place, for its process may have died."""
 
 _PAGE = 500
-
 _ATTEMPTS = 100  # each that fails is a deletion by somebody else at the same moment, or damage
 _FEW = 50
 _MOST = 16_000
@@ -96,13 +95,10 @@ class ConversationFlows:
         expected = _expected(condition)
         draft = self._draft(new, condition.idempotency_key)
         appended = await self._log.append(name, draft, expected)
-        attempts = 1
+        attempts = 0
         while appended is None:
-            if attempts == _ATTEMPTS:
-                raise CorruptDataError(
-                    "add_turn", f"conversation {conversation_id!r}", "it has more turns than it counts"
-                )
-            attempts += 1
+            if (attempts := attempts + 1) == _ATTEMPTS:
+                raise CorruptDataError("add_turn", f"conversation {conversation_id!r}", "it counts too few turns")
             turn_id = None if condition.turn_id is None else expected
             earlier = await self._earlier(conversation_id, new, draft, turn_id)
             if earlier is not None:
@@ -191,7 +187,6 @@ class ConversationFlows:
                 raise UnknownConversationError(conversation_id)
             if await self.head(name) is not None:
                 raise ConflictError(f"there is a conversation {name!r} already; a fork needs an id that is free")
-            # It was deleted while it was copied, and has been made again since.
         raise ConflictError(f"conversation {conversation_id!r} was changed by others while it was copied; try again")
 
     async def clear(self, conversation_id: str) -> None:
@@ -349,20 +344,18 @@ class ConversationFlows:
             raise CorruptDataError("reading a conversation", where, f"{type(exc).__name__}: {exc}") from exc
 
     def _info(self, head: Head) -> ConversationInfo:
-        read = self._log.read_instant
         try:
             return ConversationInfo(
                 conversation_id=original_name(head.conversation_id),
                 turns=head.turns,
                 total_tokens=head.tokens,
                 summarized_turns=head.evicted_turns,
-                created_at=read(head.created_at),
-                updated_at=read(head.updated_at),
+                created_at=self._log.read_instant(head.created_at),
+                updated_at=self._log.read_instant(head.updated_at),
                 dropped_turns=head.dropped_turns,
             )
         except (AttributeError, OverflowError, TypeError, ValueError) as exc:
-            where = f"conversation {head.conversation_id!r}"
-            raise CorruptDataError("reading a conversation", where, f"{type(exc).__name__}: {exc}") from exc
+            raise CorruptDataError("listing", f"conversation {head.conversation_id!r}", repr(exc)) from exc
 
 
 def _stored(conversation_id: str) -> str:
