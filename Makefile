@@ -4,7 +4,7 @@ BIN := .venv/bin
 DEMO := .cache/demo/memory.db
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint demo bench test-containers environments clean
+.PHONY: help setup test lint demo bench fuzz test-containers environments clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ demo: $(READY) ## An agent that remembers: two processes, one SQLite file
 
 bench: setup ## Our stores against the bare drivers
 	@$(BIN)/python -m benchmarks
+
+fuzz: setup ## Fuzzing targets for MINUTES=15 each (TARGETS="archives codec urls rows")
+	@$(BIN)/python -m tests.fuzzing --minutes $(or $(MINUTES),15) $(TARGETS)
 
 test-containers: $(READY) ## The conformance suite with PostgreSQL and MongoDB in containers
 	@scripts/with-docker scripts/test-containers

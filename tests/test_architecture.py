@@ -24,7 +24,7 @@ MODULES = {
 LAYERS = [
     {"firefly_memory.clock", "firefly_memory.errors", "firefly_memory.forks", "firefly_memory.lazy", "firefly_memory.options", "firefly_memory.prompt_text", "firefly_memory.python_values", "firefly_memory.reprs", "firefly_memory.schema_names", "firefly_memory.twins"},
     {"firefly_memory.colours", "firefly_memory.names", "firefly_memory.scopes", "firefly_memory.codec", "firefly_memory.schema", "firefly_memory.store_urls", "firefly_memory.tokens", "firefly_memory.file_tokens", "firefly_memory.vocabularies", "firefly_memory.vocabulary_files"},
-    {"firefly_memory.entries", "firefly_memory.turns", "firefly_memory.settings", "firefly_memory.target"},
+    {"firefly_memory.entries", "firefly_memory.facts", "firefly_memory.turns", "firefly_memory.settings", "firefly_memory.target"},
     {"firefly_memory.protocols", "firefly_memory.messages", "firefly_memory.message_values", "firefly_memory.model_messages"},
     {"firefly_memory.stores"},
     {"firefly_memory.by_url", "firefly_memory.configured", "firefly_memory.estimates", "firefly_memory.database_store", "firefly_memory.conversation", "firefly_memory.conversation_flows", "firefly_memory.conversation_window", "firefly_memory.conversation_export", "firefly_memory.working", "firefly_memory.summarization", "firefly_memory.alembic"},

@@ -57,10 +57,8 @@ def filled(store: EntryStore) -> EntryStore:
 
 def contents(store: EntryStore) -> dict[str, Any]:
     memory = ConversationMemory(store=store)
-    of_conversations = store.blocking.conversations.namespaces
-    namespaces = [name for name in store.namespaces() if not (of_conversations and name.startswith(of_conversations))]
     return {
-        "entries": {namespace: store.load(namespace) for namespace in namespaces},
+        "entries": {namespace: store.load(namespace) for namespace in store.namespaces()},
         "turns": {name: memory.get_turns(name) for name in sorted(memory.conversation_ids)},
         "windows": {name: memory.get_window(name) for name in sorted(memory.conversation_ids)},
     }

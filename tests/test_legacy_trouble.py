@@ -363,8 +363,9 @@ def test_files_that_are_no_lists_of_entries_are_refused(place: Place) -> None:
     assert "`firefly-memory export`" in reasons["ours"]
     reserved = [("e", "conversation:x", json.dumps(entry("e")))]
     fill_sqlite(place.directory / "reserved.db", reserved)
-    result = imported(Old("sqlite:///reserved.db", dict), "file:new", place.directory, code=5)
-    assert "keeps conversations in namespaces that start so" in result["reasons"][0]["reason"]
+    for target in ("file:new", "sqlite:///new.db"):
+        result = imported(Old("sqlite:///reserved.db", dict), target, place.directory, code=5)
+        assert "begins with 'conversation:', which is kept for conversations" in result["reasons"][0]["reason"]
 
 
 def test_an_id_that_is_there_twice_loses_nothing_without_a_word(place: Place) -> None:

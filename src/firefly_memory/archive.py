@@ -213,11 +213,9 @@ async def turns_of(view: StoreView, conversation: Item, *, raw_messages: bool = 
 
 async def _namespaces(view: StoreView) -> AsyncIterator[str]:
     after: str | None = None
-    conversations = view.conversations.namespaces
     while page := await view.namespaces(limit=PAGE, after=after):
         for namespace in page:
-            if conversations is None or not namespace.startswith(conversations):
-                yield namespace
+            yield namespace
         after = page[-1]
 
 

@@ -14,8 +14,9 @@ from firefly_memory.conversation_export import checked_summarized, turn_from_jso
 from firefly_memory.conversation_flows import Condition, ConversationFlows, NewTurn, Rules
 from firefly_memory.dialogue_archive import DialogueWriter, Replaceable, if_unfinished
 from firefly_memory.entries import MemoryEntry, MemoryScope
-from firefly_memory.errors import FireflyMemoryError, InvalidEntryError
-from firefly_memory.names import original_name, stored_name
+from firefly_memory.errors import FireflyMemoryError
+from firefly_memory.facts import check_entry_id, id_of_today
+from firefly_memory.names import original_name, stored_name, stored_namespace
 from firefly_memory.protocols import Capability, StoreView
 from firefly_memory.tokens import TokenEstimator
 from firefly_memory.turns import ConversationTurn
@@ -85,10 +86,8 @@ class Reader:
         namespace = item.pop("namespace")
         entry = _entry_from_json(item)
         _check_names(namespace, entry)
-        conversations = self._view.conversations.namespaces
-        if conversations is not None and namespace.startswith(conversations):
-            reason = f"{namespace!r} is where this kind of store keeps a conversation; entries cannot be saved there"
-            raise InvalidEntryError("namespace", reason)
+        entry.entry_id = id_of_today(namespace, entry.key, entry.entry_id)
+        check_entry_id(namespace, entry.key, entry.entry_id)
         if namespace != self._namespace or len(self._batch) == PAGE:
             await self._save_batch()
         self._namespace = namespace
@@ -167,7 +166,7 @@ class Flows(ConversationFlows):
 
 def _check_names(namespace: str, entry: MemoryEntry) -> None:
     """Now, for this entry: later they would be refused with its batch."""
-    stored_name("namespace", namespace)
+    stored_namespace(namespace)
     stored_name("entry_id", entry.entry_id)
     if entry.key is not None:
         stored_name("key", entry.key)

@@ -288,7 +288,7 @@ def _unescaped(key: str, inner: Any) -> Any:
             case "~int":
                 return _integer(inner)
             case "~dict":
-                return {_restore(name): _restore(item) for name, item in inner}
+                return {_restored_key(name): _restore(item) for name, item in inner}
             case "~json":
                 return _restore(json.loads(inner, parse_float=_finite, parse_constant=_finite))
     except (TypeError, ValueError) as exc:
@@ -308,6 +308,13 @@ def _integer(digits: str) -> int:
     if not -_LARGEST_INTEGER < number < _LARGEST_INTEGER:
         raise ValueError("an integer of more than 4,300 digits")
     return number
+
+
+def _restored_key(document: Any) -> str:
+    key = _restore(document)
+    if not isinstance(key, str):
+        raise DecodeError("a key is no text")
+    return key
 
 
 def _step(key: Any) -> str:

@@ -36,6 +36,7 @@ LEASE = timedelta(minutes=10)
 """How long a summarizer may take before another writer may try in its place, for its process may have died."""
 
 _PAGE = 500
+_ATTEMPTS = 100  # each that fails is a deletion by somebody else at the same moment, or damage
 _FEW = 50
 _MOST = 16_000
 """Tokens, about, that one call of a summarizer is given, if the threshold does not ask for more."""
@@ -94,7 +95,10 @@ class ConversationFlows:
         expected = _expected(condition)
         draft = self._draft(new, condition.idempotency_key)
         appended = await self._log.append(name, draft, expected)
+        attempts = 0
         while appended is None:
+            if (attempts := attempts + 1) == _ATTEMPTS:
+                raise CorruptDataError("add_turn", f"conversation {conversation_id!r}", "it counts too few turns")
             turn_id = None if condition.turn_id is None else expected
             earlier = await self._earlier(conversation_id, new, draft, turn_id)
             if earlier is not None:
@@ -176,13 +180,14 @@ class ConversationFlows:
     async def fork(self, conversation_id: str, fork_id: str | None, turns: int | None) -> str:
         name = new_entry_id() if fork_id is None else fork_id
         limit = None if turns is None else _count("turns", turns)
-        while not await self._log.fork(_stored(conversation_id), _stored(name), limit, clock.now()):
+        for _ in range(_ATTEMPTS):
+            if await self._log.fork(_stored(conversation_id), _stored(name), limit, clock.now()):
+                return name
             if await self.head(conversation_id) is None:
                 raise UnknownConversationError(conversation_id)
             if await self.head(name) is not None:
                 raise ConflictError(f"there is a conversation {name!r} already; a fork needs an id that is free")
-            # It was deleted while it was copied, and has been made again since.
-        return name
+        raise ConflictError(f"conversation {conversation_id!r} was changed by others while it was copied; try again")
 
     async def clear(self, conversation_id: str) -> None:
         name = _stored(conversation_id)
@@ -334,21 +339,23 @@ class ConversationFlows:
                 token_estimate=stored.tokens,
                 created_at=self._log.read_instant(stored.created_at),
             )
-        except (AttributeError, DecodeError, TypeError, ValueError) as exc:
+        except (AttributeError, DecodeError, OverflowError, TypeError, ValueError) as exc:
             where = f"turn {stored.turn_id} of conversation {original_name(name)!r}"
             raise CorruptDataError("reading a conversation", where, f"{type(exc).__name__}: {exc}") from exc
 
     def _info(self, head: Head) -> ConversationInfo:
-        read = self._log.read_instant
-        return ConversationInfo(
-            conversation_id=original_name(head.conversation_id),
-            turns=head.turns,
-            total_tokens=head.tokens,
-            summarized_turns=head.evicted_turns,
-            created_at=read(head.created_at),
-            updated_at=read(head.updated_at),
-            dropped_turns=head.dropped_turns,
-        )
+        try:
+            return ConversationInfo(
+                conversation_id=original_name(head.conversation_id),
+                turns=head.turns,
+                total_tokens=head.tokens,
+                summarized_turns=head.evicted_turns,
+                created_at=self._log.read_instant(head.created_at),
+                updated_at=self._log.read_instant(head.updated_at),
+                dropped_turns=head.dropped_turns,
+            )
+        except (AttributeError, OverflowError, TypeError, ValueError) as exc:
+            raise CorruptDataError("listing", f"conversation {head.conversation_id!r}", repr(exc)) from exc
 
 
 def _stored(conversation_id: str) -> str:

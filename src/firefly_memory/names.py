@@ -20,6 +20,14 @@ MAX_LENGTH = 512
 ESCAPE = "\x10"
 """Starts every escape; a stored name without it is the original."""
 
+CONVERSATIONS = "conversation:"
+"""What no namespace of entries begins with: some stores keep conversations in namespaces that do."""
+
+RESERVED = f"begins with {CONVERSATIONS!r}, which is kept for conversations; use another name"
+
+PAST_CONVERSATIONS = f"{CONVERSATIONS}\U0010ffff"
+"""Sorts after them, and before every other name that does."""
+
 _TO_ESCAPE = re.compile("[\x00\x10\ud800-\udfff]")
 _ESCAPED = re.compile("\x10([\x100]|d[89a-f][0-9a-f]{2})")
 
@@ -33,6 +41,14 @@ def stored_name(what: str, name: str) -> str:
     if len(name) > MAX_LENGTH:
         raise InvalidEntryError(what, f"is {len(name)} characters long; at most {MAX_LENGTH} are allowed")
     return stored_text(name)
+
+
+def stored_namespace(namespace: str) -> str:
+    """:func:`stored_name` of a namespace for entries: none of those that some stores keep conversations in."""
+    stored = stored_name("namespace", namespace)
+    if stored.startswith(CONVERSATIONS):
+        raise InvalidEntryError("namespace", RESERVED)
+    return stored
 
 
 def stored_text(text: str) -> str:

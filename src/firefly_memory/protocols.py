@@ -30,7 +30,9 @@ R6, expiry
     Instants have a time zone and are compared in UTC.
 R7, isolation
     No namespace sees, changes or deletes another's entries. Namespaces and keys are compared character by
-    character: no wildcards, no paths, no case folding, no normalisation.
+    character: no wildcards, no paths, no case folding, no normalisation. Namespaces that begin with
+    ``conversation:`` are refused: conversations may be kept there. An id that begins with ``fact:`` is refused for
+    every entry but the fact of working memory whose id it is.
 R8, atomic
     One call is all or nothing, ``save_many`` included. A crash or a cancelled task leaves the old state or the new.
     A cancelled call is over when its caller gets the ``CancelledError``: it undoes nothing that is done later. Where

@@ -27,7 +27,7 @@ from sqlalchemy.types import TypeEngine
 
 from firefly_memory import schema_names
 
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004")
 """Every revision this version of the library knows, oldest first. A test keeps it in step with ``migrations/``."""
 
 HEAD = REVISIONS[-1]
@@ -41,7 +41,7 @@ ONLINE: frozenset[str] = frozenset()
 def is_later_and_compatible(revision: str) -> bool:
     """Whether ``revision``, of a later version of the library, says that this version goes on working with it.
 
-    ``0004_0002`` is revision 0004, and has only added to what a version that needs 0002 uses.
+    ``0005_0004`` is revision 0005, and has only added to what a version that needs 0004 uses.
     """
     later = re.fullmatch(r"(\d{4})_(\d{4})", revision)
     return later is not None and later[2] <= HEAD[:4] < later[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,8 +12,9 @@ from firefly_memory import clock
 from firefly_memory.colours import finish
 from firefly_memory.entries import MemoryEntry, MemoryScope
 from firefly_memory.errors import ConfigurationError, ConflictError, InvalidEntryError
+from firefly_memory.facts import fact_id
 from firefly_memory.forks import ForkAware
-from firefly_memory.names import stored_name, stored_text
+from firefly_memory.names import stored_text
 from firefly_memory.prompt_text import facts_text
 from firefly_memory.protocols import ABSENT, MemoryStore, StoreView
 from firefly_memory.reprs import even_half_built, shown
@@ -155,12 +155,6 @@ class WorkingMemory:
 
     async def async_clear_with_conversations(self) -> None:
         await self._suspending.clear_with_conversations()
-
-
-def fact_id(namespace: str, key: str) -> str:
-    """The id of a fact's entry: made from scope and key, so that every writer of a key writes the same one."""
-    name = f"{namespace}\x00{stored_name('key', key)}"
-    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def fact_entry(

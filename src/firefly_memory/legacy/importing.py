@@ -10,14 +10,14 @@ from typing import Any
 from firefly_memory.codec import TEXT
 from firefly_memory.entries import MemoryEntry
 from firefly_memory.errors import ConflictError, InvalidEntryError
+from firefly_memory.facts import fact_id
 from firefly_memory.legacy.entries import RefusedError, Row, entry_of
 from firefly_memory.legacy.sources import Source
-from firefly_memory.names import stored_name
+from firefly_memory.names import stored_namespace
 from firefly_memory.protocols import ABSENT
 from firefly_memory.scopes import NAMESPACE
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.records import Record, as_token, to_record
-from firefly_memory.working import fact_id
 
 _BATCH = 200
 _EXAMPLES = 5
@@ -26,7 +26,6 @@ _REASONS = 50
 _DIFFERS = "the store has an entry of this entry_id that differs; it was left as it is"
 _TAKEN = "its entry_id belongs to another entry of the store, which was left as it is"
 _TWICE = "its entry_id is there twice in the same namespace, with different entries"
-_RESERVED = "this kind of store keeps conversations in namespaces that start so; choose a database"
 _OTHERS = "other reasons"
 
 
@@ -149,10 +148,7 @@ class _Batches:
 
     def _record(self, namespace: str, entry: MemoryEntry) -> Record:
         """The entry as a store would keep it, or :class:`InvalidEntryError`; also what entries are compared by."""
-        reserved = self._store.blocking.conversations.namespaces
-        if reserved is not None and namespace.startswith(reserved):
-            raise RefusedError(_RESERVED)
-        return to_record(TEXT, stored_name("namespace", namespace), entry)
+        return to_record(TEXT, stored_namespace(namespace), entry)
 
     def _take_valid(self, namespace: str, records: dict[str, tuple[Record, MemoryEntry]]) -> None:
         if self._is_new is None:
@@ -204,7 +200,7 @@ class _Batches:
         while after is not None:
             page = self._store.load_page(namespace, _BATCH, after)
             for entry in page:
-                record = to_record(TEXT, stored_name("namespace", namespace), entry)
+                record = to_record(TEXT, stored_namespace(namespace), entry)
                 if record.entry_id in wanted:
                     found[record.entry_id] = record
             after = page.next if page and page[-1].created_at <= last else None

@@ -15,10 +15,10 @@ from typing import Any
 from firefly_memory import clock
 from firefly_memory.codec import DecodeError
 from firefly_memory.errors import CorruptDataError
-from firefly_memory.names import new_entry_id
+from firefly_memory.names import CONVERSATIONS, new_entry_id
 from firefly_memory.scopes import stored_facts_of
 from firefly_memory.stores.conversation_in_memory import KeptConversation, newest_first
-from firefly_memory.stores.conversation_list import PREFIX, ConversationList, Entries, ListOfEntries, digest, record_of
+from firefly_memory.stores.conversation_list import ConversationList, Entries, ListOfEntries, digest, record_of
 from firefly_memory.stores.conversations import Appended, Head, StoredTurn
 from firefly_memory.stores.records import ReadInstant, Record, as_it_is
 from firefly_memory.stores.shelf import Shelf
@@ -34,7 +34,6 @@ class EntryConversationLog:
     """A :class:`~firefly_memory.stores.conversations.ConversationLog` over such a backend."""
 
     read_instant: ReadInstant = staticmethod(as_it_is)
-    namespaces = PREFIX
 
     def __init__(self, entries: Entries, conversations: ConversationList | None = None) -> None:
         self._entries = entries
@@ -219,7 +218,7 @@ class EntryConversationLog:
 
 
 def _namespace(conversation_id: str) -> str:
-    return PREFIX + conversation_id
+    return CONVERSATIONS + conversation_id
 
 
 def _empty(conversation_id: str, created_at: datetime) -> Head:

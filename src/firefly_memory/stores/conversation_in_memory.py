@@ -124,7 +124,6 @@ class MemoryConversationLog:
 
     form: Form = TEXT
     read_instant = staticmethod(as_it_is)
-    namespaces = None
 
     def __init__(
         self,

@@ -10,15 +10,13 @@ from typing import Any, Protocol, TypeVar
 from firefly_memory import clock
 from firefly_memory.codec import Form
 from firefly_memory.entries import MemoryScope
+from firefly_memory.names import CONVERSATIONS
 from firefly_memory.stores.records import Position, Record
 from firefly_memory.stores.shelf import Shelf
 
 T = TypeVar("T")
 
-PREFIX = "conversation:"
-"""What the namespaces of conversations start with."""
-
-LIST = PREFIX
+LIST = CONVERSATIONS
 """The namespace of the list, where entries are all there is: ids of conversations are not empty."""
 
 

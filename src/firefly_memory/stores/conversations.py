@@ -86,10 +86,6 @@ class ConversationLog(Protocol):
     def read_instant(self) -> ReadInstant:
         """How the instants this place returns are read."""
 
-    @property
-    def namespaces(self) -> str | None:
-        """What the namespaces start with that conversations are made of, where they are made of entries."""
-
     async def create(self, conversation_id: str, now: datetime) -> bool:
         """Make an empty conversation; ``False`` if there is one already."""
 

@@ -28,9 +28,12 @@ from firefly_memory.errors import (
     SchemaMismatchError,
     StoreClosedError,
 )
+from firefly_memory.facts import id_of_today
+from firefly_memory.names import original_name, original_or_none
 from firefly_memory.options import ONLY_MINE, Modes, modes, seconds
 from firefly_memory.protocols import Capability
 from firefly_memory.reprs import even_half_built
+from firefly_memory.scopes import NAMESPACE
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.cancellation import stop_if_given_up
 from firefly_memory.stores.conversation_entries import EntryConversationLog
@@ -149,7 +152,7 @@ class _Files:
         except FileNotFoundError:
             return Shelf()
         with _reading(path):
-            return Shelf(_record(namespace, item) for item in items)
+            return Shelf(_with_ids_of_today([_record(namespace, item) for item in items]))
 
     def write(self, namespace: str, shelf: Shelf) -> None:
         stop_if_given_up()
@@ -310,8 +313,8 @@ def _listed(record: Record) -> dict[str, Any]:
 
 
 def _record(namespace: str, item: dict[str, Any]) -> Record:
-    """The record that an item of a file stands for; ``TypeError`` for fields that are missing or unknown."""
-    return Record(
+    """The record that an item of a file stands for; ``TypeError`` for fields that are missing, unknown or no text."""
+    record = Record(
         **item
         | {
             "namespace": namespace,
@@ -319,3 +322,22 @@ def _record(namespace: str, item: dict[str, Any]) -> Record:
             "expires_at": None if item["expires_at"] is None else instant_in(item["expires_at"]),
         }
     )
+    for name, value in (
+        ("entry_id", record.entry_id),
+        ("scope", record.scope),
+        ("key", "" if record.key is None else record.key),
+    ):
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is {type(value).__name__}, not text")
+    return record
+
+
+def _with_ids_of_today(records: list[Record]) -> list[Record]:
+    """The facts of a file that was last written before revision 0004, under their ids of today: the next write of the
+    file keeps them."""
+    if not (records and records[0].namespace.startswith(NAMESPACE)):
+        return records
+    namespace = original_name(records[0].namespace)
+    taken = {record.entry_id for record in records}
+    renamed = [(record, id_of_today(namespace, original_or_none(record.key), record.entry_id)) for record in records]
+    return [record if new in taken else record._replace(entry_id=new) for record, new in renamed]

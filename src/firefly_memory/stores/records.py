@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from firefly_memory.codec import Form
 from firefly_memory.entries import MemoryEntry, MemoryScope, in_utc, restored_entry
 from firefly_memory.errors import CorruptDataError, DatabaseStoreError, InvalidEntryError
+from firefly_memory.facts import check_entry_id
 from firefly_memory.names import ESCAPE, original_name, stored_name, stored_text
 from firefly_memory.reprs import shown
 
@@ -79,6 +80,8 @@ def to_record(form: Form, namespace: str, entry: MemoryEntry) -> Record:
     """``entry`` as the backend keeps it. ``namespace`` has already been through the door."""
     if not isinstance(entry, MemoryEntry):
         raise InvalidEntryError("entry", f"must be a MemoryEntry, not {type(entry).__name__}")
+    entry_id = stored_name("entry_id", entry.entry_id)
+    check_entry_id(original_name(namespace), entry.key, entry_id)
     metadata = entry.metadata
     if not isinstance(metadata, dict):
         raise InvalidEntryError("metadata", f"must be a dict, not {type(metadata).__name__}")
@@ -91,7 +94,7 @@ def to_record(form: Form, namespace: str, entry: MemoryEntry) -> Record:
     except ValueError:
         raise InvalidEntryError("scope", f"{entry.scope!r} is not a MemoryScope") from None
     return Record(
-        entry_id=stored_name("entry_id", entry.entry_id),
+        entry_id=entry_id,
         namespace=namespace,
         scope=scope.value,
         key=None if entry.key is None else stored_name("key", entry.key),

@@ -9,7 +9,15 @@ from typing import Any
 from firefly_memory import clock
 from firefly_memory.entries import MemoryEntry
 from firefly_memory.errors import DatabaseStoreError, InvalidEntryError
-from firefly_memory.names import original_name, stored_name, stored_text
+from firefly_memory.names import (
+    CONVERSATIONS,
+    PAST_CONVERSATIONS,
+    RESERVED,
+    original_name,
+    stored_name,
+    stored_namespace,
+    stored_text,
+)
 from firefly_memory.protocols import Absence, Capability, Page, Sameness
 from firefly_memory.reprs import shown
 from firefly_memory.stores.backend import Backend
@@ -52,17 +60,17 @@ class RecordView:
         await self._backend.close()
 
     async def save(self, namespace: str, entry: MemoryEntry) -> None:
-        record = to_record(self._backend.form, stored_name("namespace", namespace), entry)
+        record = to_record(self._backend.form, stored_namespace(namespace), entry)
         await self._backend.save(record, clock.now())
 
     async def save_if(self, namespace: str, entry: MemoryEntry, expected: Any) -> bool:
         form = self._backend.form
-        record = to_record(form, stored_name("namespace", namespace), entry)
+        record = to_record(form, stored_namespace(namespace), entry)
         encoded = expected if isinstance(expected, (Absence, Sameness)) else form.encode(expected, "expected")
         return await self._backend.save_if(record, encoded, clock.now())
 
     async def save_many(self, namespace: str, entries: Iterable[MemoryEntry]) -> None:
-        namespace = stored_name("namespace", namespace)
+        namespace = stored_namespace(namespace)
         if isinstance(entries, (MemoryEntry, str)):
             raise InvalidEntryError("entries", "must be several entries; use save() for one")
         form = self._backend.form
@@ -77,11 +85,11 @@ class RecordView:
             await self._backend.save_many(list(records.values()), clock.now())
 
     async def load(self, namespace: str) -> list[MemoryEntry]:
-        rows = await self._backend.scan(stored_name("namespace", namespace), None, None, clock.now())
+        rows = await self._backend.scan(stored_namespace(namespace), None, None, clock.now())
         return self._entries("load", rows)
 
     async def load_readable(self, namespaces: Sequence[str]) -> dict[str, list[MemoryEntry]]:
-        stored = {stored_name("namespace", namespace): namespace for namespace in namespaces}
+        stored = {stored_namespace(namespace): namespace for namespace in namespaces}
         found: dict[str, list[MemoryEntry]] = {namespace: [] for namespace in namespaces}
         for row in await self._backend.scan_several(list(stored), clock.now()):
             try:
@@ -91,7 +99,7 @@ class RecordView:
         return found
 
     async def load_page(self, namespace: str, limit: int = 100, after: str | None = None) -> Page:
-        namespace = stored_name("namespace", namespace)
+        namespace = stored_namespace(namespace)
         position = None if after is None else from_token(after, "load_page()")
         limit = _checked_limit(limit)
         if limit == 0:
@@ -103,24 +111,24 @@ class RecordView:
         )
 
     async def load_by_key(self, namespace: str, key: str) -> MemoryEntry | None:
-        row = await self._backend.newest(stored_name("namespace", namespace), stored_name("key", key), clock.now())
+        row = await self._backend.newest(stored_namespace(namespace), stored_name("key", key), clock.now())
         return None if row is None else self._entries("load_by_key", (row,))[0]
 
     async def delete(self, namespace: str, entry_id: str) -> None:
-        await self._backend.delete(stored_name("namespace", namespace), stored_name("entry_id", entry_id), clock.now())
+        await self._backend.delete(stored_namespace(namespace), stored_name("entry_id", entry_id), clock.now())
 
     async def delete_many(self, namespace: str, entry_ids: Iterable[str]) -> int:
-        namespace = stored_name("namespace", namespace)
+        namespace = stored_namespace(namespace)
         if isinstance(entry_ids, str):
             raise InvalidEntryError("entry_ids", "must be several ids, not one text; use delete() for one")
         stored = dict.fromkeys(stored_name("entry_id", entry_id) for entry_id in entry_ids)
         return await self._backend.delete_many(namespace, list(stored), clock.now()) if stored else 0
 
     async def clear(self, namespace: str) -> None:
-        await self._backend.clear(stored_name("namespace", namespace))
+        await self._backend.clear(stored_namespace(namespace))
 
     async def count(self, namespace: str) -> int:
-        return await self._backend.count(stored_name("namespace", namespace), clock.now())
+        return await self._backend.count(stored_namespace(namespace), clock.now())
 
     async def namespaces(self, prefix: str = "", limit: int = 100, after: str | None = None) -> list[str]:
         limit = _checked_limit(limit)
@@ -129,9 +137,18 @@ class RecordView:
         for what, text in (("prefix", prefix), ("after", after)):
             if text is not None and not isinstance(text, str):
                 raise InvalidEntryError(what, f"must be text, not {type(text).__name__}")
-        start = "" if after is None else stored_text(after)
-        found = await self._backend.namespaces(stored_text(prefix or ""), limit, start, clock.now())
-        return [original_name(namespace) for namespace in found]
+        prefix, start = stored_text(prefix or ""), "" if after is None else stored_text(after)
+        if prefix.startswith(CONVERSATIONS):
+            raise InvalidEntryError("prefix", RESERVED)
+        found: list[str] = []
+        while len(found) < limit:
+            wanted = limit - len(found)
+            page = await self._backend.namespaces(prefix, wanted, start, clock.now())
+            found += [original_name(namespace) for namespace in page if not namespace.startswith(CONVERSATIONS)]
+            if len(page) < wanted:
+                break
+            start = max(page[-1], PAST_CONVERSATIONS) if page[-1].startswith(CONVERSATIONS) else page[-1]
+        return found
 
     async def cleanup_expired(self) -> int:
         now = clock.now()

@@ -33,6 +33,7 @@ from firefly_memory.stores.mongodb.conversations import MongoConversationLog
 from firefly_memory.stores.mongodb.dialogue_log import MongoDialogueLog
 from firefly_memory.stores.mongodb.documents import Document
 from firefly_memory.stores.mongodb.errors import DUPLICATE, despite_a_loss, translated, written
+from firefly_memory.stores.mongodb.fact_ids import bring_to_today
 from firefly_memory.stores.records import Position, Purged, Record, as_it_is
 from firefly_memory.stores.saves import Save, Saves
 
@@ -263,6 +264,8 @@ class MongoBackend:
         hello = await despite_a_loss(lambda: connection.settle(connection.client.admin.command("hello")))
         database.has_transactions = "setName" in hello or hello.get("msg") == "isdbgrid"
         await self._ensure_indexes(connection, migrate)
+        in_transaction = self._in_transaction if database.has_transactions else None
+        await bring_to_today(connection, migrate, in_transaction)
         database.indexes_are_there = True
 
     async def _ensure_indexes(self, connection: Connection, migrate: bool) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import threading
 import time
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
@@ -15,8 +14,7 @@ from typing import Any, TypeVar
 
 from bson.codec_options import CodecOptions
 from pymongo import AsyncMongoClient, MongoClient, ReadPreference, WriteConcern
-from pymongo.errors import ConfigurationError as PyMongoConfigurationError
-from pymongo.errors import InvalidName, InvalidURI
+from pymongo.errors import InvalidName
 from pymongo.read_concern import ReadConcern
 
 from firefly_memory.errors import ConfigurationError, NotSupportedError, StoreClosedError
@@ -28,8 +26,12 @@ from firefly_memory.stores.loops import PerLoop, abandon
 from firefly_memory.stores.mongodb.conversation_documents import CONVERSATIONS
 from firefly_memory.stores.mongodb.dialogue_documents import DIALOGUE_ENTRIES, DIALOGUES
 from firefly_memory.stores.mongodb.ended_loops import cut_client
+from firefly_memory.stores.mongodb.url_options import unused_client
 
 T = TypeVar("T")
+
+VERSION = "memory_version"
+"""The collection that notes, for each collection of entries, what was done to its documents."""
 
 DURABLE = WriteConcern("majority", j=True)
 
@@ -80,6 +82,7 @@ class Connection:
     conversations: Any
     dialogues: Any
     dialogue_entries: Any
+    version: Any
     settle: Settle
 
     async def all_of(self, cursor: Any) -> list[dict[str, Any]]:
@@ -104,8 +107,8 @@ class MongoDatabase(ABC):
     """Where the entries are, and what is known of the place."""
 
     def __init__(self, place: str, database: str, collection: str, *, timeout: float, migrate: bool) -> None:
-        if collection in (CONVERSATIONS, DIALOGUES, DIALOGUE_ENTRIES):
-            raise ConfigurationError(f"collection: conversations are kept in {collection!r}; choose another name")
+        if collection in (CONVERSATIONS, DIALOGUES, DIALOGUE_ENTRIES, VERSION):
+            raise ConfigurationError(f"collection: {collection!r} holds something else already; choose another name")
         self.place = place
         self.database = database
         self.collection = collection
@@ -141,6 +144,7 @@ class MongoDatabase(ABC):
                 database.get_collection(CONVERSATIONS, **_CONVERSATION_OPTIONS),
                 database.get_collection(DIALOGUES, **_CONVERSATION_OPTIONS),
                 database.get_collection(DIALOGUE_ENTRIES, **_CONVERSATION_OPTIONS),
+                database.get_collection(VERSION, **_CONVERSATION_OPTIONS),
                 settle,
             )
         except InvalidName as exc:
@@ -163,18 +167,7 @@ class OwnClients(MongoDatabase, ForkAware):
             "appname": "firefly-memory",
         }
         super().__init__(_masked(url), database, collection, timeout=timeout, migrate=migrate)
-        try:
-            with warnings.catch_warnings():
-                warnings.filterwarnings("error", "Unknown option")  # it may be a misspelt one that matters
-                unused: MongoClient[Any] = MongoClient(**self._arguments, connect=False)
-        except UserWarning as warning:
-            raise ConfigurationError(f"the MongoDB URL cannot be used: {warning}") from None
-        except (InvalidURI, PyMongoConfigurationError, ValueError, TypeError):
-            # Not in PyMongo's words: with a stray "/" or "@" in the URL, they may quote the password.
-            raise ConfigurationError(
-                "this is not a MongoDB URL that PyMongo can read; it should look like "
-                "mongodb://user:password@host:27017/, with special characters in the password percent-encoded"
-            ) from None
+        unused = unused_client(self._arguments)
         self.connection(unused, passed_on)
         unused.close()
         self._start_afresh()

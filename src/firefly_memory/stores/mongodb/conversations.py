@@ -42,7 +42,6 @@ class MongoConversationLog:
 
     form: Form = BSON
     read_instant = staticmethod(as_it_is)
-    namespaces = None
 
     def __init__(self, database: MongoDatabase, connected: Connected, in_transaction: InTransaction) -> None:
         self._database = database

@@ -21,6 +21,7 @@ from firefly_memory.errors import (
     StoreTimeoutError,
     outcome_unknown,
 )
+from firefly_memory.stores.mongodb.quoted_documents import forget_documents, without_key
 
 T = TypeVar("T")
 
@@ -54,7 +55,8 @@ def translated(operation: str, place: str, what: str | None = None) -> Iterator[
     nothing of the caller's is, a value that does not fit was read, and is damaged."""
     try:
         yield
-    except FireflyMemoryError:
+    except FireflyMemoryError as error:
+        forget_documents(error)
         raise
     except (errors.PyMongoError, BSONError, OverflowError) as exc:
         raise _translated(exc, operation, place, what) from exc
@@ -76,14 +78,12 @@ def written(
     writing = Writing(has_begun)
     try:
         yield writing
-    except (OutcomeUnknownError, CorruptDataError, SchemaMismatchError):
-        raise
-    except DatabaseStoreError as error:
-        if not writing.has_begun:
+    except FireflyMemoryError as error:
+        forget_documents(error)
+        is_decided = isinstance(error, (OutcomeUnknownError, CorruptDataError, SchemaMismatchError))
+        if is_decided or not (writing.has_begun and isinstance(error, DatabaseStoreError)):
             raise
         raise outcome_unknown(error, retryable=retryable) from error.__cause__
-    except FireflyMemoryError:
-        raise
     except (errors.PyMongoError, BSONError, OverflowError) as exc:
         failure = _translated(exc, operation, place, what)
         if isinstance(failure, DatabaseStoreError) and (writing.has_begun or _may_have_been_done(exc)):
@@ -93,8 +93,9 @@ def written(
 
 def _translated(exc: Exception, operation: str, place: str, what: str | None) -> FireflyMemoryError:
     _shorten_history(exc)
-    _forget_documents(exc)
-    return translate(exc, operation, place, what)
+    failure = translate(exc, operation, place, what)
+    forget_documents(exc)
+    return failure
 
 
 def _may_have_been_done(exc: Exception) -> bool:
@@ -140,14 +141,6 @@ def _shorten_history(exc: BaseException) -> None:
     exc.__cause__ = exc.__context__ = None
 
 
-def _forget_documents(exc: BaseException) -> None:
-    """What was to be written is in some of PyMongo's errors: nobody wants to read prompts, or megabytes, in a log."""
-    if isinstance(exc, errors.BulkWriteError):
-        for refusal in exc.details.get("writeErrors", ()):
-            refusal.pop("op", None)
-        exc.args = (str(exc).partition(", full error:")[0],)
-
-
 def translate(exc: Exception, operation: str, place: str, what: str | None = None) -> FireflyMemoryError:
     if isinstance(exc, errors.BulkWriteError) and not exc.timeout:
         exc = _first_of(exc)
@@ -191,5 +184,5 @@ def _is_too_large_to_insert(exc: Exception) -> bool:
 
 
 def _one_line(error: Exception) -> str:
-    text = str(error).partition(", full error:")[0].partition(", Timeout:")[0]
+    text = without_key(str(error).partition(", full error:")[0]).partition(", Timeout:")[0]
     return (text.strip().splitlines() or [type(error).__name__])[0]

@@ -80,6 +80,7 @@ def _rights(connection: Connection) -> Finding:
     user = status["authenticatedUsers"][0]["user"]
     lacking = []
     collections = [connection.entries, connection.conversations, connection.dialogues, connection.dialogue_entries]
+    collections.append(connection.version)
     for collection in collections:
         allowed = {
             action

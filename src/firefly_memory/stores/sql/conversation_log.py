@@ -14,8 +14,6 @@ from firefly_memory.stores.sql.statements import Statements
 class SQLConversationLog:
     """A :class:`~firefly_memory.stores.conversations.ConversationLog` over a runner."""
 
-    namespaces = None
-
     def __init__(self, runner: Runner, dialect: type[Statements]) -> None:
         self.form = dialect.form
         self.read_instant = dialect.read_instant

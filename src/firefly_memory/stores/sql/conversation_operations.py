@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from types import NoneType
 
+from firefly_memory.errors import CorruptDataError
+from firefly_memory.names import original_name
 from firefly_memory.scopes import FACTS_OF_CONVERSATIONS
 from firefly_memory.stores.conversations import HEAD_COLUMNS, Appended, Draft, Head, StoredTurn
+from firefly_memory.stores.records import Row
 from firefly_memory.stores.sql.errors import is_duplicate
 from firefly_memory.stores.sql.operation import REPEAT, UndecidedError, operation, reads
 from firefly_memory.stores.sql.operations import SQLSession
@@ -97,7 +101,17 @@ def append_group(session: SQLSession, drafts: Sequence[Draft]) -> list[Appended 
 @reads
 def conversation_head(session: SQLSession, conversation_id: str) -> Head | None:
     rows = session.fetch(session.statements.conversations.head, {"conversation_id": conversation_id})
-    return Head(*rows[0]) if rows else None
+    return _head(rows[0]) if rows else None
+
+
+def _head(row: Row) -> Head:
+    """The head that a row holds. SQLite takes anything for a number, and for a text."""
+    head = Head(*row)
+    numbers = (head.turns, head.tokens, head.evicted_turns, head.evicted_tokens)
+    if not (all(isinstance(each, int) and each >= 0 for each in numbers) and isinstance(head.summary, (str, NoneType))):
+        where = f"conversation {original_name(head.conversation_id)!r}"
+        raise CorruptDataError("reading a conversation", where, "a count is no whole number, or its summary no text")
+    return head
 
 
 @reads
@@ -107,7 +121,7 @@ def conversation_window(session: SQLSession, conversation_id: str, budget: int) 
     if not rows:
         return None
     turns = [StoredTurn(*row[_HEAD:]) for row in rows if row[_HEAD] is not None]
-    return Head(*rows[-1][:_HEAD]), turns
+    return _head(rows[-1][:_HEAD]), turns
 
 
 @reads

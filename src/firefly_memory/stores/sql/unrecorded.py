@@ -34,8 +34,10 @@ def unrecorded(
     place: Place, taken: str, recorded: str | None, there: set[str], revisions: dict[str, set[str]]
 ) -> DatabaseStoreError:
     """For the table ``taken``, which is to be made. ``revisions`` has what each one makes, oldest first."""
-    whole = [revision for revision, _ in takewhile(lambda each: each[1] <= there, revisions.items())]
-    newest = whole[-1] if whole else None
+    whole = takewhile(lambda each: each[1] <= there, revisions.items())
+    # One that makes no table leaves no trace here; run again, it does no harm.
+    seen = [revision for revision, made in whole if made]
+    newest = seen[-1] if seen else None
     state = f"the recorded revision is {recorded}" if recorded else "no revision is recorded"
     other = "choose another schema_name or file"
     order = [None, *revisions]
@@ -43,7 +45,7 @@ def unrecorded(
         do = f"no revision has exactly the tables that are there: restore a backup, or {other}"
     else:
         do = (
-            f"if the tables are this library's, run: {place.command(f'stamp {newest}')}, and then: "
-            f"{place.command('check')}; otherwise {other}"
+            f"if the tables are this library's, run: {place.command(f'stamp {newest}')}, then: "
+            f"{place.command('upgrade')}, and then: {place.command('check')}; otherwise {other}"
         )
     return DatabaseStoreError("initialize", f"the table {taken} is there already, but {state}; {do}")

@@ -206,7 +206,8 @@ async def an_entry_is_replaced_only_if_it_has_the_metadata_of_the_new_one(subjec
         assert not await subject.view.save_if(memory.namespace, other, SAME_METADATA)
     again = marked.model_copy(update={"content": "again"})
     assert await subject.view.save_if(memory.namespace, again, SAME_METADATA)
-    assert not await subject.view.save_if(subject.namespace("other"), again, SAME_METADATA)
+    elsewhere = subject.view.save_if(subject.namespace("other"), again, SAME_METADATA)
+    await subject.refuses(InvalidEntryError, elsewhere)  # the id is this fact's
     assert await memory.to_dict() == {"key": "again"}
     await memory.delete("key")
     assert not await subject.view.save_if(memory.namespace, again, SAME_METADATA)

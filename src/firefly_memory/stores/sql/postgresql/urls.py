@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass
@@ -45,6 +46,9 @@ _TAKES = {
     "target_session_attrs": {"any", "read-write", "read-only", "primary", "standby", "prefer-standby"},
     "load_balance_hosts": {"disable", "random"},
 }
+
+# Where one is missing, libpq and asyncpg go on with less than was asked for, unless sslmode asks for more.
+_FILES = {"sslcert", "sslkey", "sslrootcert", "sslcrl"}
 
 # Harmless to leave out where the driver does not know them: they keep idle connections alive.
 _KEEPALIVES = {"keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"}
@@ -147,7 +151,11 @@ def postgresql_url(url: str | URL) -> PostgreSQLUrl:
     parameters.update({name: value for name, value in parts.items() if value})
     _add_query(parameters, _query(found["query"] or ""))
     _check(parameters)
-    return PostgreSQLUrl(parameters, _SCHEMES[scheme])
+    read = PostgreSQLUrl(parameters, _SCHEMES[scheme])
+    if read.driver == "asyncpg" and read.only_libpq_understands:
+        unknown = ", ".join(sorted(read.only_libpq_understands))
+        raise ConfigurationError(f"asyncpg does not know {unknown} of the PostgreSQL URL; use postgresql:// instead")
+    return read
 
 
 def _query(text: str) -> list[tuple[str, str]]:
@@ -172,6 +180,10 @@ def _check(parameters: dict[str, str]) -> None:
     for name in parameters.keys() & _TAKES.keys():
         if parameters[name] not in _TAKES[name]:
             raise ConfigurationError(f"{name} in the PostgreSQL URL must be one of {', '.join(sorted(_TAKES[name]))}")
+    for name in parameters.keys() & _FILES:
+        is_system = name == "sslrootcert" and parameters[name] == "system"
+        if not (is_system or os.access(parameters[name], os.R_OK)):
+            raise ConfigurationError(f"{name} in the PostgreSQL URL names a file that cannot be read")
 
 
 def _hosts_and_ports(servers: str) -> tuple[str, str]:
@@ -188,7 +200,11 @@ def _hosts_and_ports(servers: str) -> tuple[str, str]:
 
 def _add_query(parameters: dict[str, str], query: list[tuple[str, str]]) -> None:
     servers: list[str] = []
+    given: dict[str, str] = {}
     for name, value in query:
+        meant = "sslmode" if name == "ssl" else name
+        if meant != "host" and given.setdefault(meant, value) != value:
+            raise ConfigurationError(f"{meant} is in the PostgreSQL URL twice, with different values")
         if name == "host" and ":" in value and not value.startswith("/"):  # SQLAlchemy: host=a:1&host=b:2
             servers.append(value)
         elif name == "ssl":  # asyncpg's word

@@ -1,0 +1,155 @@
+"""What revision 0004 is elsewhere: facts get the ids of today, and entries leave the namespaces of
+conversations; once for each collection of entries.
+
+``memory_version`` notes that it is done. Where there are transactions, any number of processes may be at it at once,
+and one that breaks off leaves nothing half-done. A standalone server has none: there a fact may be under both ids for a
+moment, and whoever comes next finishes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+from pymongo.errors import DuplicateKeyError
+
+from firefly_memory.errors import InvalidEntryError, SchemaMismatchError
+from firefly_memory.facts import FIRST, LAST, check_entry_id, id_of_today, id_out_of_the_way
+from firefly_memory.names import CONVERSATIONS, original_name
+from firefly_memory.scopes import NAMESPACE
+from firefly_memory.stores.mongodb.clients import Connection
+from firefly_memory.stores.mongodb.documents import Document
+
+REVISION = "0004"
+
+_BATCH = 200
+
+_OF_FACTS: Document = {"entry_id": {"$gte": FIRST, "$lt": LAST}}
+
+_OF_BEFORE: Document = {
+    "namespace": {"$gte": NAMESPACE, "$lt": "working;"},
+    "entry_id": {"$regex": "^[0-9a-f]{64}$"},
+    "key": {"$type": "string"},
+}
+
+_IN_CONVERSATIONS: Document = {"namespace": {"$gte": CONVERSATIONS, "$lt": "conversation;"}}
+
+_ELSEWHERE = [{"$set": {"namespace": {"$concat": ["renamed:", "$namespace"]}}}]
+
+InTransaction = Callable[[Connection, Callable[[Any], Awaitable[None]]], Awaitable[None]]
+
+_NewId = Callable[[Document], str]
+
+
+async def bring_to_today(connection: Connection, migrate: bool, in_transaction: InTransaction | None) -> None:
+    """Give every fact the id of today; ``SchemaMismatchError`` if nobody may ``migrate`` and one has another."""
+    this: Document = {"_id": connection.entries.name}
+    noted = await connection.settle(connection.version.find_one(this))
+    if noted is not None and noted.get("revision") == REVISION:
+        return
+    for wanted, new_id in ((_OF_FACTS, _out_of_the_way), (_OF_BEFORE, _of_today)):
+        async for batch in _batches(connection, wanted, new_id):
+            if not migrate:
+                raise _is_not_of_today()
+            if in_transaction is None:
+                await _rename_one_by_one(connection, batch, new_id)
+            else:
+                await in_transaction(connection, _renaming(connection, batch, new_id))
+    apart = await connection.settle(connection.entries.find_one(_IN_CONVERSATIONS, projection={"_id": 1}))
+    if apart is not None:
+        if not migrate:
+            raise _is_not_of_today()
+        await connection.settle(connection.entries.update_many(_IN_CONVERSATIONS, _ELSEWHERE))
+    if migrate:
+        with suppress(DuplicateKeyError):  # another process has noted it at the same moment
+            await connection.settle(connection.version.update_one(this, {"$set": {"revision": REVISION}}, upsert=True))
+
+
+def _is_not_of_today() -> SchemaMismatchError:
+    needed = f"{REVISION}, in which the ids of facts begin with {FIRST!r}, and no namespace with {CONVERSATIONS!r}"
+    return SchemaMismatchError("initialize", "0003", needed, "firefly-memory db upgrade", "initialize(migrate=True)")
+
+
+def _out_of_the_way(document: Document) -> str:
+    """For what was saved under an id of a fact, and is not that fact."""
+    entry_id: str = document["entry_id"]
+    try:
+        check_entry_id(original_name(document["namespace"]), _key(document), entry_id)
+    except (InvalidEntryError, TypeError):
+        # The same for every process, or two of them would leave it twice on a standalone server.
+        return id_out_of_the_way(entry_id, hashlib.sha256(document["_id"].encode()).hexdigest()[:32])
+    return entry_id
+
+
+def _of_today(document: Document) -> str:
+    return id_of_today(original_name(document["namespace"]), _key(document), document["entry_id"])
+
+
+def _key(document: Document) -> str | None:
+    key = document.get("key")
+    return original_name(key) if isinstance(key, str) else None
+
+
+async def _batches(connection: Connection, wanted: Document, new_id: _NewId) -> AsyncIterator[list[str]]:
+    """The ``_id`` of each document that needs another id."""
+    last = ""
+    while True:
+        page = {**wanted, "_id": {"$gt": last}}
+        found = connection.entries.find(page, projection=dict.fromkeys(("namespace", "entry_id", "key"), 1))
+        documents = await connection.settle(found.sort("_id").limit(_BATCH).to_list(None))
+        if not documents:
+            return
+        last = documents[-1]["_id"]
+        batch = [document["_id"] for document in documents if new_id(document) != document["entry_id"]]
+        if batch:
+            yield batch
+
+
+def _renaming(connection: Connection, batch: Sequence[str], new_id: _NewId) -> Callable[[Any], Awaitable[None]]:
+    async def rename(session: Any) -> None:
+        # Read again: another process may have renamed them, and their facts may have been changed or deleted since.
+        renamed = await _renamed(connection, batch, new_id, session)
+        if renamed:
+            old = {"_id": {"$in": [before["_id"] for before, _ in renamed]}}
+            await connection.settle(connection.entries.delete_many(old, session=session))
+            new = [after for _, after in renamed if after is not None]
+            if new:
+                await connection.settle(connection.entries.insert_many(new, session=session))
+
+    return rename
+
+
+async def _rename_one_by_one(connection: Connection, batch: Sequence[str], new_id: _NewId) -> None:
+    for _id in batch:
+        for before, after in await _renamed(connection, [_id], new_id, None):
+            if after is not None:
+                with suppress(DuplicateKeyError):  # somebody else was faster
+                    await connection.settle(connection.entries.insert_one(after))
+            await connection.settle(connection.entries.delete_one({"_id": before["_id"]}))
+
+
+async def _renamed(
+    connection: Connection, batch: Sequence[str], new_id: _NewId, session: Any
+) -> list[tuple[Document, Document | None]]:
+    """The documents as they are, and as they will be; ``None`` for one that is there under both ids."""
+    there = connection.entries.find({"_id": {"$in": list(batch)}}, session=session)
+    documents: list[Document] = await connection.settle(there.to_list(None))
+    ids = {document["_id"]: new_id(document) for document in documents}
+    taken = connection.entries.find({"entry_id": {"$in": list(ids.values())}}, session=session)
+    in_place = {each["entry_id"]: each for each in await connection.settle(taken.to_list(None))}
+    renamed = []
+    for document in documents:
+        entry_id = ids[document["_id"]]
+        other = in_place.get(entry_id)
+        if other is not None and _without_ids(other) != _without_ids(document):  # an older version wrote it since
+            entry_id, other = id_out_of_the_way(document["entry_id"], uuid4().hex), None
+        place = f"{document['_id'].partition('/')[0]}/{entry_id}"
+        renamed.append((document, None if other else {**document, "_id": place, "entry_id": entry_id}))
+    return renamed
+
+
+def _without_ids(document: Document) -> Document:
+    return {name: value for name, value in document.items() if name not in ("_id", "entry_id")}

@@ -1,0 +1,82 @@
+"""Stored rows, documents and files that were bent: whatever is done then ends in a typed error or is right."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from uuid import uuid4
+
+from hypothesis import strategies as st
+
+from firefly_memory.colours import finish
+from firefly_memory.testing import Colour
+from tests.backends import Place
+from tests.fuzzing.behind import Behind, behind
+from tests.fuzzing.filling import fill
+from tests.fuzzing.limits import bounded, typed
+from tests.fuzzing.operations import reading, writing
+
+BACKENDS = ["file", "sqlite", "asyncpg", "psycopg", "mongodb"]
+
+IN_STEPS = {"file": {"fork", "clear_conversation"}}
+"""A conversation of files is in two of them, its own and the list: one is written after the other."""
+
+Body = Callable[[st.DataObject], None]
+
+
+@contextmanager
+def bodies(place: Place, backends: Collection[str] | None = None) -> Iterator[dict[str, Body]]:
+    with ExitStack() as places:
+        yield {
+            kind: _body(places.enter_context(behind(kind, place, f"fuzz_{kind}_{uuid4().hex[:8]}")), kind)
+            for kind in backends or BACKENDS
+        }
+
+
+def _body(place: Behind, kind: str) -> Body:
+    with place.store() as store:
+        fill(store)
+    place.keep()
+
+    def body(data: st.DataObject) -> None:
+        place.restore()
+        place.bend(data.draw)
+        colour = data.draw(st.sampled_from(list(Colour)))
+        with bounded():
+            if colour is Colour.BLOCKING:
+                finish(_use(place, kind, colour, data))
+            else:
+                asyncio.run(_use(place, kind, colour, data))
+
+    return body
+
+
+async def _use(place: Behind, kind: str, colour: Colour, data: st.DataObject) -> None:
+    store = place.store()
+    view = store.blocking if colour is Colour.BLOCKING else store.suspending
+    try:
+        before = place.state()
+        for name, read in reading(store, colour).items():
+            await _described(name, read)
+        assert place.state() == before, "reading has changed something"
+        writes = writing(store, colour)
+        for name in data.draw(st.permutations(sorted(writes)))[:3]:
+            before = place.state()
+            refused = await _described(name, writes[name])
+            if refused is not None and name not in IN_STEPS.get(kind, ()):
+                assert place.state() == before, f"{name} was refused, and has changed something: {refused!r}"
+        for name, read in reading(store, colour).items():
+            await _described(name, read)
+        await typed(view.cleanup_expired)
+    finally:
+        await view.close()
+
+
+async def _described(name: str, operation: Any) -> Any:
+    try:
+        return await typed(operation)
+    except BaseException as error:
+        error.add_note(f"in {name}")
+        raise
