@@ -102,6 +102,8 @@ class Server(ABC):
         for process in self._family():
             with suppress(psutil.NoSuchProcess):
                 process.suspend()
+                while process.status() != psutil.STATUS_STOPPED:  # a busy machine takes its time
+                    pass
 
     def thaw(self) -> None:
         for process in self._family():

@@ -14,6 +14,7 @@ import pytest
 
 from firefly_memory import (
     ConfigurationError,
+    ConversationMemory,
     CorruptDataError,
     DatabaseStoreError,
     EntryStore,
@@ -339,3 +340,16 @@ def test_a_store_that_seals_contents_gives_back_what_it_was_given(tmp_path: Path
         (turn,) = memory.conversation.get_turns("c")
         assert turn.raw_messages == [{"role": "user", "content": value}]
         assert all(isinstance(entry.content, str) for name in inner.namespaces() for entry in inner.load(name))
+
+
+def test_namespaces_of_conversations_are_closed_and_none_is_taken_for_another(tmp_path: Path) -> None:
+    with SQLiteStore(tmp_path / "sealed.db") as inner:
+        store = adapt(Sealing(inner))
+        memory = ConversationMemory(store=store)
+        memory.add_turn("c", "prompt", "answer")
+        for name in ("adapted-conversation:c", "adapted-adapted-conversation:c"):
+            assert store.load(name) == []
+            store.save(name, MemoryEntry(content=name))
+            assert [entry.content for entry in store.load(name)] == [name]
+        assert len(memory.get_turns("c")) == 1
+        assert "adapted-conversation:c" in inner.namespaces()  # so that an export of the inner store has it

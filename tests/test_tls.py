@@ -94,7 +94,7 @@ def test_nothing_goes_in_plain_to_a_server_without_tls(driver: str, place: Place
 def test_an_authority_that_is_not_there_is_an_error_before_anybody_connects(
     driver: str, secured: Secured, tmp_path: Path
 ) -> None:
-    with pytest.raises(ConfigurationError, match="(sslrootcert|tlsCAFile).* cannot be read"):
+    with pytest.raises(ConfigurationError, match=r"(sslrootcert|tlsCAFile).* cannot be read"):
         opened(secured.url(driver, authority=tmp_path / "missing.pem"))
 
 

@@ -22,7 +22,6 @@ from firefly_memory.tokens import TokenEstimator
 from firefly_memory.turns import ConversationTurn
 
 PAGE = 500
-_MOST_TOKENS = 2**53
 
 
 class Reader:
@@ -149,8 +148,6 @@ class Flows(ConversationFlows):
     """The conversations of a store, for turns that have ``tokens``, if these are known."""
 
     def __init__(self, view: StoreView, tokens: int | None = None) -> None:
-        if tokens is not None and tokens > _MOST_TOKENS:
-            raise ValueError("token_estimate is larger than any count of tokens")
         estimator = TokenEstimator() if tokens is None else _Counted(tokens=tokens)
         super().__init__(view.conversations, Rules(1, 0, estimator), None)
 

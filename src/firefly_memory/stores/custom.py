@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
@@ -17,6 +18,7 @@ from firefly_memory.errors import (
     NotSupportedError,
     StoreClosedError,
 )
+from firefly_memory.names import CONVERSATIONS
 from firefly_memory.protocols import AsyncMemoryStore, Capability, MemoryStore, StoreView
 from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
@@ -29,6 +31,8 @@ from firefly_memory.stores.threads import threaded
 from firefly_memory.stores.view import RecordView
 
 T = TypeVar("T")
+
+_OF_CONVERSATIONS = re.compile(f"(adapted-)*{CONVERSATIONS}")
 
 _FIVE = ("save", "load", "load_by_key", "delete", "clear")
 
@@ -64,10 +68,10 @@ class CustomStore(EntryStore):
     def __init__(self, store: MemoryStore, capabilities: Collection[Capability] = ()) -> None:
         self._store = store
         promised = frozenset(capabilities) - {Capability.LISTING}
-        blocking = RecordView(_CustomBackend(_Blocking(store), promised, alone_at_once))
+        blocking = RecordView(_CustomBackend(_Renaming(_Blocking(store)), promised, alone_at_once))
         suspending: StoreView = threaded(blocking)
         if isinstance(store, AsyncMemoryStore):
-            suspending = RecordView(_CustomBackend(store, promised, alone_in_turn))
+            suspending = RecordView(_CustomBackend(_Renaming(store), promised, alone_in_turn))
         super().__init__(blocking, suspending)
 
     @even_half_built
@@ -103,6 +107,33 @@ class _Blocking:
 
     async def async_clear(self, namespace: str) -> None:
         self._store.clear(namespace)
+
+
+class _Renaming:
+    """The five methods with other names for the namespaces of conversations: a backend that passes them on to a store
+    of ours could not save there under the names that our stores refuse. No two namespaces get the same name."""
+
+    def __init__(self, store: AsyncMemoryStore) -> None:
+        self._store = store
+
+    async def async_save(self, namespace: str, entry: MemoryEntry) -> None:
+        await self._store.async_save(_outside(namespace), entry)
+
+    async def async_load(self, namespace: str) -> list[MemoryEntry]:
+        return await self._store.async_load(_outside(namespace))
+
+    async def async_load_by_key(self, namespace: str, key: str) -> MemoryEntry | None:
+        return await self._store.async_load_by_key(_outside(namespace), key)
+
+    async def async_delete(self, namespace: str, entry_id: str) -> None:
+        await self._store.async_delete(_outside(namespace), entry_id)
+
+    async def async_clear(self, namespace: str) -> None:
+        await self._store.async_clear(_outside(namespace))
+
+
+def _outside(namespace: str) -> str:
+    return f"adapted-{namespace}" if _OF_CONVERSATIONS.match(namespace) else namespace
 
 
 class _CustomBackend:
