@@ -25,7 +25,7 @@ from firefly_memory.messages import PYDANTIC_AI, decoded, encoded
 from firefly_memory.names import new_entry_id, original_name, stored_name, stored_text
 from firefly_memory.reprs import shown
 from firefly_memory.scopes import stored_facts_of
-from firefly_memory.stores.conversations import MOST_TOKENS, ConversationLog, Head, StoredTurn
+from firefly_memory.stores.conversations import MOST_TOKENS, MOST_TURNS, ConversationLog, Head, StoredTurn, askable
 from firefly_memory.stores.records import as_token, from_token
 from firefly_memory.tokens import TokenEstimator
 from firefly_memory.turns import ConversationInfo, ConversationPage, ConversationTurn, Window
@@ -40,7 +40,6 @@ _ATTEMPTS = 100  # each that fails is a deletion by somebody else at the same mo
 _FEW = 50
 _MOST = 16_000
 """Tokens, about, that one call of a summarizer is given, if the threshold does not ask for more."""
-_LARGEST = 2**31 - 2
 
 Summarizing = Callable[[list[ConversationTurn]], Awaitable[Any]]
 
@@ -331,7 +330,7 @@ class ConversationFlows:
     def _turn(self, name: str, stored: StoredTurn) -> ConversationTurn:
         try:
             return ConversationTurn(
-                turn_id=stored.turn_id,
+                turn_id=askable(stored.turn_id),
                 user_prompt=original_name(stored.user_prompt),
                 assistant_response=original_name(stored.assistant_response),
                 raw_messages=decoded(stored.messages, stored.messages_format),
@@ -382,7 +381,7 @@ def _count(what: str, value: int, least: int = 0) -> int:
     """Checked, and no larger than any database counts."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise InvalidEntryError(what, f"must be a whole number from {least} up, not {shown(value)}")
-    return min(value, _LARGEST)
+    return min(value, MOST_TURNS)
 
 
 def _text(what: str, value: Any) -> str:

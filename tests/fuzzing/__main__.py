@@ -102,7 +102,7 @@ def _round(
         if isinstance(found, KeyboardInterrupt):
             raise
         shown = [line[:_WIDE] for line in "".join(traceback.format_exception(found)).splitlines()[-_SHOWN:]]
-        print(f"FOUND in {target} on {name}; again: --seed {number} --backends {name} {target}", *shown, sep="\n")
+        print(f"FOUND in {target} on {name}; again: {target} --seed {number} --backends {name}", *shown, sep="\n")
         sys.stdout.flush()
         return False
     return True

@@ -96,8 +96,9 @@ def _connect(data: st.DataObject) -> None:
             for message in _messages(error):
                 _is_quiet(message, password)
         else:
-            _is_quiet(repr(store), password)
-            _is_quiet(without_password(url), password)
+            if f":{password}@" in url:  # else it may be the name of a host, which nobody could tell from one
+                _is_quiet(repr(store), password)
+                _is_quiet(without_password(url), password)
             store.close_sync()
 
 
