@@ -6,6 +6,7 @@ import argparse
 import importlib
 import logging
 import os
+import resource
 import sys
 import tempfile
 import time
@@ -72,7 +73,9 @@ def _fuzz(target: str, place: Place, given: argparse.Namespace) -> int:
             if given.seed is not None:
                 break
     counts = ", ".join(f"{name} {count}" for name, count in examples.items())
-    print(f"{target}: seeds {first} to {number - 1}, {finds} rounds with a find, examples: {counts}", flush=True)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    seeds = f"seeds {first} to {number - 1}"
+    print(f"{target}: {seeds}, {finds} rounds with a find, peak {peak} MiB, examples: {counts}", flush=True)
     return finds
 
 

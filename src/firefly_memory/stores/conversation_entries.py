@@ -117,10 +117,17 @@ class EntryConversationLog:
             raise
 
     async def delete(self, conversation_id: str, facts: str | None = None) -> None:
-        if facts is not None:  # first: where it breaks off, the conversation is there to be deleted again
-            await self._entries.clear(facts)
-        await self._entries.clear(_namespace(conversation_id))
+        namespaces = [_namespace(conversation_id)] if facts is None else [facts, _namespace(conversation_id)]
+        await self._check(namespaces)
+        for namespace in namespaces:  # facts first: where it breaks off, the conversation is there to be deleted again
+            await self._entries.clear(namespace)
         await self._list.remove([conversation_id])
+
+    async def _check(self, namespaces: Iterable[str]) -> None:
+        """What cannot be read cannot be cleared: then nothing is, and not a part of it."""
+        await self._list.all()
+        for namespace in namespaces:
+            await self._entries.scan(namespace, 1, None, clock.now())
 
     async def delete_all(self, namespace: str | None) -> None:
         """One conversation after the other: where it breaks off, some are empty and the rest is as it was."""
