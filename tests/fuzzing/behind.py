@@ -271,7 +271,7 @@ class BehindMongoDB(Behind):
         from pymongo import MongoClient
 
         self._url, self._name = url, database
-        self._client: Any = MongoClient(url, datetime_conversion="datetime_ms")  # any date can be read
+        self._client: Any = MongoClient(url, datetime_conversion="DATETIME_MS")  # any date can be read
         self._database = self._client[database]
         self._kept: dict[str, list[Any]] = {}
 
