@@ -76,7 +76,8 @@ def urls(draw: Any) -> tuple[str, str]:
 
 def _is_quiet(shown: str, password: str) -> None:
     whole = any(
-        each in shown for each in {password, PASSWORD, PASSWORD[:4] + PASSWORD[:2], PASSWORD[-2:] + PASSWORD[-4:]}
+        each.lower() in shown.lower()
+        for each in {password, PASSWORD, PASSWORD[:4] + PASSWORD[:2], PASSWORD[-2:] + PASSWORD[-4:]}
     )
     assert not whole, f"this shows the password: {shown}"
 
