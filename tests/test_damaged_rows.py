@@ -114,6 +114,16 @@ def _with(driver: str, url: str) -> str:
     return url.replace("postgresql:", f"postgresql+{driver}:")
 
 
+def test_a_retry_says_that_the_turn_it_repeats_is_damaged(tmp_path: Path) -> None:
+    with SQLiteStore(tmp_path / "memory.db") as store:
+        fill(store)
+        memory = ConversationMemory(store=store)
+        for value in (NOT_TEXT, "'['", '\'{"~int": "z"}\''):
+            damaged = _damaged(f"sqlite:///{tmp_path}/memory.db", "memory_turns", "metadata", value)
+            with damaged, pytest.raises(CorruptDataError, match="is damaged"):
+                memory.add_turn("chat", "p", "a", turn_id=3)
+
+
 def test_a_turn_that_nobody_could_ask_beyond_is_damage_and_the_reading_ends(url: str) -> None:
     database = SQLiteStore(url.removeprefix("sqlite:///")) if url.startswith("sqlite") else PostgreSQLStore(url)
     with database as store:

@@ -41,6 +41,9 @@ _FEW = 50
 _MOST = 16_000
 """Tokens, about, that one call of a summarizer is given, if the threshold does not ask for more."""
 
+_COMPARED = ("user_prompt", "assistant_response", "metadata", "messages", "messages_format")
+"""What a retry must bring again; the last two, if it brings messages."""
+
 Summarizing = Callable[[list[ConversationTurn]], Awaitable[Any]]
 
 
@@ -101,7 +104,7 @@ class ConversationFlows:
             turn_id = None if condition.turn_id is None else expected
             earlier = await self._earlier(conversation_id, new, draft, turn_id)
             if earlier is not None:
-                return self._turn(name, earlier)
+                return earlier
             if expected is not None:
                 there = await self._log.head(name)
                 if there is not None and turn_id is not None and turn_id < there.dropped_turns:
@@ -274,7 +277,7 @@ class ConversationFlows:
 
     async def _earlier(
         self, conversation_id: str, new: NewTurn, draft: StoredTurn, turn_id: int | None
-    ) -> StoredTurn | None:
+    ) -> ConversationTurn | None:
         """The turn that a first try of this one made."""
         name = _stored(conversation_id)
         found, given = None, ""
@@ -284,17 +287,15 @@ class ConversationFlows:
         if found is None and turn_id is not None:
             there = await self._log.turns(name, turn_id - 1, 1)
             found, given = next((each for each in there if each.turn_id == turn_id), None), f"turn_id {turn_id}"
-        with_messages = new.raw_messages is not None
-        if found is not None and self._content(found, with_messages) != self._content(draft, with_messages):
+        if found is None:
+            return None
+        earlier = self._turn(name, found)
+        # Places may write the same value in other words.
+        found = found._replace(metadata=self._log.form.encode(earlier.metadata, "metadata"))
+        compared = _COMPARED if new.raw_messages is not None else _COMPARED[:3]
+        if any(getattr(found, each) != getattr(draft, each) for each in compared):
             raise TurnConflictError(conversation_id, found.turn_id, given)
-        return found
-
-    def _content(self, turn: StoredTurn, with_messages: bool) -> tuple[Any, ...]:
-        """What a retry must bring again."""
-        form = self._log.form
-        metadata = form.encode(form.decode(turn.metadata), "metadata")  # places may write the same value in other words
-        texts = (turn.user_prompt, turn.assistant_response, metadata)
-        return (*texts, turn.messages, turn.messages_format) if with_messages else texts
+        return earlier
 
     def _draft(self, new: NewTurn, idempotency_key: str | None) -> StoredTurn:
         prompt, response = _text("user_prompt", new.user_prompt), _text("assistant_response", new.assistant_response)

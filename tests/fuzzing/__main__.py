@@ -32,7 +32,7 @@ _ROUND = 20
 _SHOWN = 60
 """Lines of a find: its end has the falsifying example."""
 
-_WIDE = 600
+_WIDE = 2000
 
 
 def main() -> int:
