@@ -12,7 +12,14 @@ from typing import Any
 
 import pytest
 
-from firefly_memory import ConversationMemory, CorruptDataError, FileStore, MemoryEntry, SchemaMismatchError
+from firefly_memory import (
+    ConversationMemory,
+    CorruptDataError,
+    FileStore,
+    MemoryEntry,
+    SchemaMismatchError,
+    WorkingMemory,
+)
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
 from firefly_memory.stores.conversation_list_file import FORMAT, NAME
@@ -154,6 +161,21 @@ def test_a_damaged_line_is_named_and_left(line: str, tmp_path: Path, capsys: pyt
         assert (tmp_path / NAME).read_bytes() == before
     assert main(["doctor", "--url", f"file:{tmp_path}"]) == Exit.DRIFT
     assert "line 3 of file" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [NAME, "conversation%3aa.json"])
+def test_a_conversation_that_cannot_be_deleted_whole_keeps_its_turns_and_facts(name: str, tmp_path: Path) -> None:
+    with FileStore(tmp_path) as store:
+        memory = ConversationMemory(store=store)
+        memory.add_turn("a", "p", "a")
+        WorkingMemory(conversation_id="a", store=store).set("k", 1)
+        with (tmp_path / name).open("a") as file:
+            file.write("{\n")
+        before = {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+        assert len(before) == 3
+        with pytest.raises(CorruptDataError):
+            memory.clear("a")
+        assert {path: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
 
 
 def test_a_list_of_a_newer_version_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
@@ -45,7 +46,8 @@ ENTRY: dict[str, list[Any]] = {
     "importance": ["7", 7],
 }
 TURN: dict[str, list[Any]] = {
-    "tokens": [[]],
+    "tokens": [[], True, -1, 1.5, "1"],
+    "idempotency_key": [7, []],
     "user_prompt": [7, NOT_UTF_8],
     "assistant_response": [[]],
     "messages": [7, NOT_UTF_8],
@@ -55,9 +57,10 @@ TURN: dict[str, list[Any]] = {
 }
 CONVERSATION: dict[str, list[Any]] = {
     "summary": [7, TOO_LATE, NOT_UTF_8],
-    "evicted_turns": [[]],
+    "evicted_turns": [[], 0.5, -1],
     "created_at": ["2024", TOO_LATE],
     "place": [7, "nowhere"],
+    "life": [7, "text"],
 }
 DIALOGUE: dict[str, list[Any]] = {
     "revision": [7],
@@ -76,10 +79,11 @@ Read = Callable[[], Awaitable[object]]
 class Damaged:
     """A store with one thing of each kind, and whoever damages them."""
 
-    def __init__(self, store: MongoDBStore, database: Any) -> None:
-        self.store = store
-        self.memory = ConversationMemory(store=store)
-        self.conversations = MongoConversationStore(store)
+    def __init__(self, another: Callable[[], MongoDBStore], database: Any) -> None:
+        self.another = another  # store, which remembers nothing
+        self.store = another()
+        self.memory = ConversationMemory(store=self.store)
+        self.conversations = MongoConversationStore(self.store)
         self._database = database
 
     async def fill(self) -> None:
@@ -106,6 +110,9 @@ class Damaged:
                         pytest.fail(f"{field} of {collection} was {value!r}")
         documents.replace_one({"_id": whole["_id"]}, whole)
 
+    def set(self, collection: str, wanted: dict[str, Any], **fields: Any) -> None:
+        assert self._database[collection].update_one(wanted, {"$set": fields}).modified_count == 1
+
     async def export(self) -> None:
         await async_export_jsonl(self.store, io.StringIO())
 
@@ -114,7 +121,7 @@ class Damaged:
 
 
 _MISSING = object()
-_OPTIONAL = {"created_at_us", "updated_at_us", "expires_at", "expires_at_us", "summary", "place"}
+_OPTIONAL = {"idempotency_key", "created_at_us", "updated_at_us", "expires_at", "expires_at_us", "summary", "place"}
 
 
 @pytest.fixture(params=["url", "motor"])
@@ -123,8 +130,8 @@ async def damaged(request: pytest.FixtureRequest, place: Place) -> AsyncIterator
     motor: Any = AsyncIOMotorClient(place.mongodb()) if request.param == "motor" else None
     where: dict[str, Any] = {"client": motor} if motor else {"url": place.mongodb()}
     with MongoClient[dict[str, Any]](place.mongodb()) as client:
-        async with MongoDBStore(**where, database=name) as store:
-            it = Damaged(store, client[name])
+        it = Damaged(lambda: MongoDBStore(**where, database=name), client[name])
+        async with it.store:
             await it.fill()
             yield it
         client.drop_database(name)
@@ -152,6 +159,49 @@ async def test_turns(damaged: Damaged) -> None:
 
     reads: list[Read] = [lambda: memory.async_get_turns("c"), lambda: memory.async_get_window("c"), blocking]
     await damaged.each("memory_conversations", {"turn_id": 0}, TURN, *reads, damaged.export, damaged.copy)
+
+
+async def test_counts_that_a_shell_wrote_as_doubles_are_counts(damaged: Damaged) -> None:
+    memory = damaged.memory
+    (turn,) = await memory.async_get_turns("c")
+    damaged.set(
+        "memory_conversations", {"turn_id": 0}, turn_id=0.0, tokens=float(turn.token_estimate), tokens_before=0.0
+    )
+    assert await memory.async_get_turns("c") == [turn]
+    assert (await memory.async_add_turn("c", "p", "a")).turn_id == 1
+    (info,) = await memory.async_list_conversations()
+    assert (info.turns, type(info.total_tokens)) == (2, int)
+
+
+async def test_a_sum_of_tokens_beyond_64_bits(damaged: Damaged) -> None:
+    damaged.set("memory_conversations", {"turn_id": 0}, tokens_before=Int64(2**63 - 1))
+    async with damaged.another() as store:
+        memory = ConversationMemory(store=store)
+        calls = memory.async_get_window("c"), memory.async_get_total_tokens("c"), memory.async_add_turn("c", "p", "a")
+        for call in calls:
+            with pytest.raises(CorruptDataError, match=r"conversation 'c'.*64 bits"):
+                await call
+        assert len(await memory.async_get_turns("c")) == 1
+
+
+async def test_a_sum_of_tokens_that_a_new_turn_makes_too_large(damaged: Damaged) -> None:
+    (turn,) = await damaged.memory.async_get_turns("c")
+    most = 2**63 - 1 - turn.token_estimate
+    damaged.set("memory_conversations", {"turn_id": 0}, tokens_before=Int64(most))
+    async with damaged.another() as store:
+        memory = ConversationMemory(store=store)
+        assert await memory.async_get_total_tokens("c") == 2**63 - 1
+        with pytest.raises(CorruptDataError, match=r"conversation 'c'.*64 bits"):
+            await memory.async_add_turn("c", "prompt", "response")
+        assert await memory.async_get_turns("c") == [turn]
+
+
+async def test_a_conversation_of_which_the_id_is_in_one_field_only_is_damage_and_soon_said(damaged: Damaged) -> None:
+    memory = damaged.memory
+    damaged.set("memory_conversations", {"_id": "c"}, conversation_id="another")
+    for write in (memory.async_add_turn("c", "p", "a"), memory.async_new_conversation("c")):
+        with pytest.raises(CorruptDataError, match="conversation 'c'"):
+            await asyncio.wait_for(write, 5)
 
 
 async def test_conversations(damaged: Damaged) -> None:

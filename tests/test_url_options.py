@@ -117,3 +117,19 @@ def test_an_option_of_tls_that_a_postgresql_driver_would_ignore_is_refused(
 def test_asyncpg_is_not_given_what_it_does_not_know(option: str) -> None:
     with pytest.raises(ConfigurationError, match=f"asyncpg does not know {option.partition('=')[0]}"):
         connect(f"postgresql+asyncpg://localhost:1/d?{option}")
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        (f"postgresql+asyncpg://h/?:{PASSWORD}/d?host=h", "not name=value"),
+        (f"postgresql+psycopg://h/?:{PASSWORD}/=1", "not name=value"),
+        (f"postgresql://h/?:{PASSWORD}/d?x=1&:{PASSWORD}/d?x=2", "not name=value"),
+        (f"mongodb://h/?:{PASSWORD}/d?tls=1", "an option without a proper name"),
+    ],
+)
+def test_what_cannot_be_the_name_of_an_option_is_not_shown(url: str, words: str) -> None:
+    with pytest.raises(ConfigurationError, match=words) as caught:
+        connect(url)
+    assert PASSWORD not in repr(caught.value)
+    assert caught.value.__context__ is None

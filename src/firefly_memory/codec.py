@@ -32,6 +32,9 @@ keys: ``int``, ``float``, ``bool``, ``None``  as JSON writes them; ``Enum``, dat
 NaN, infinities, integers of more than 4,300 digits (Python prints no longer ones), two keys that become one, nesting
 beyond :data:`MAX_DEPTH` and any other type are refused with :class:`~firefly_memory.errors.InvalidEntryError`, which
 names the path of the offender.
+
+A number beyond all floats in stored JSON text, such as ``1e999``, was written by somebody else. It is read as an
+infinity, for looking for one would take as long as reading does; to store or export the value again is refused.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from firefly_memory.messages import PYDANTIC_AI, decoded, encoded
 from firefly_memory.names import new_entry_id, original_name, stored_name, stored_text
 from firefly_memory.reprs import shown
 from firefly_memory.scopes import stored_facts_of
-from firefly_memory.stores.conversations import MOST_TOKENS, ConversationLog, Head, StoredTurn
+from firefly_memory.stores.conversations import MOST_TOKENS, MOST_TURNS, ConversationLog, Head, StoredTurn, askable
 from firefly_memory.stores.records import as_token, from_token
 from firefly_memory.tokens import TokenEstimator
 from firefly_memory.turns import ConversationInfo, ConversationPage, ConversationTurn, Window
@@ -40,7 +40,9 @@ _ATTEMPTS = 100  # each that fails is a deletion by somebody else at the same mo
 _FEW = 50
 _MOST = 16_000
 """Tokens, about, that one call of a summarizer is given, if the threshold does not ask for more."""
-_LARGEST = 2**31 - 2
+
+_COMPARED = ("user_prompt", "assistant_response", "metadata", "messages", "messages_format")
+"""What a retry must bring again; the last two, if it brings messages."""
 
 Summarizing = Callable[[list[ConversationTurn]], Awaitable[Any]]
 
@@ -102,7 +104,7 @@ class ConversationFlows:
             turn_id = None if condition.turn_id is None else expected
             earlier = await self._earlier(conversation_id, new, draft, turn_id)
             if earlier is not None:
-                return self._turn(name, earlier)
+                return earlier
             if expected is not None:
                 there = await self._log.head(name)
                 if there is not None and turn_id is not None and turn_id < there.dropped_turns:
@@ -275,7 +277,7 @@ class ConversationFlows:
 
     async def _earlier(
         self, conversation_id: str, new: NewTurn, draft: StoredTurn, turn_id: int | None
-    ) -> StoredTurn | None:
+    ) -> ConversationTurn | None:
         """The turn that a first try of this one made."""
         name = _stored(conversation_id)
         found, given = None, ""
@@ -285,17 +287,15 @@ class ConversationFlows:
         if found is None and turn_id is not None:
             there = await self._log.turns(name, turn_id - 1, 1)
             found, given = next((each for each in there if each.turn_id == turn_id), None), f"turn_id {turn_id}"
-        with_messages = new.raw_messages is not None
-        if found is not None and self._content(found, with_messages) != self._content(draft, with_messages):
+        if found is None:
+            return None
+        earlier = self._turn(name, found)
+        # Places may write the same value in other words.
+        found = found._replace(metadata=self._log.form.encode(earlier.metadata, "metadata"))
+        compared = _COMPARED if new.raw_messages is not None else _COMPARED[:3]
+        if any(getattr(found, each) != getattr(draft, each) for each in compared):
             raise TurnConflictError(conversation_id, found.turn_id, given)
-        return found
-
-    def _content(self, turn: StoredTurn, with_messages: bool) -> tuple[Any, ...]:
-        """What a retry must bring again."""
-        form = self._log.form
-        metadata = form.encode(form.decode(turn.metadata), "metadata")  # places may write the same value in other words
-        texts = (turn.user_prompt, turn.assistant_response, metadata)
-        return (*texts, turn.messages, turn.messages_format) if with_messages else texts
+        return earlier
 
     def _draft(self, new: NewTurn, idempotency_key: str | None) -> StoredTurn:
         prompt, response = _text("user_prompt", new.user_prompt), _text("assistant_response", new.assistant_response)
@@ -331,7 +331,7 @@ class ConversationFlows:
     def _turn(self, name: str, stored: StoredTurn) -> ConversationTurn:
         try:
             return ConversationTurn(
-                turn_id=stored.turn_id,
+                turn_id=askable(stored.turn_id),
                 user_prompt=original_name(stored.user_prompt),
                 assistant_response=original_name(stored.assistant_response),
                 raw_messages=decoded(stored.messages, stored.messages_format),
@@ -382,7 +382,7 @@ def _count(what: str, value: int, least: int = 0) -> int:
     """Checked, and no larger than any database counts."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise InvalidEntryError(what, f"must be a whole number from {least} up, not {shown(value)}")
-    return min(value, _LARGEST)
+    return min(value, MOST_TURNS)
 
 
 def _text(what: str, value: Any) -> str:

@@ -94,6 +94,11 @@ def without_password(url: str) -> str:
     return f"{scheme}://{shown}{mark}{'&'.join(filter(None, parameters))}"
 
 
+def is_option(name: str) -> bool:
+    """Whether ``name`` can be the name of an option in a URL. If not, a part of a password may be in it."""
+    return re.fullmatch(r"\w{1,63}", name, re.ASCII) is not None
+
+
 def _credentials_masked(before: str) -> str | None:
     """What is before the parameters; ``None`` if it may not be what it looks like."""
     credentials, at, servers = before.rpartition("@")

@@ -6,6 +6,7 @@ import argparse
 import importlib
 import logging
 import os
+import resource
 import sys
 import tempfile
 import time
@@ -31,7 +32,7 @@ _ROUND = 20
 _SHOWN = 60
 """Lines of a find: its end has the falsifying example."""
 
-_WIDE = 600
+_WIDE = 2000
 
 
 def main() -> int:
@@ -72,7 +73,9 @@ def _fuzz(target: str, place: Place, given: argparse.Namespace) -> int:
             if given.seed is not None:
                 break
     counts = ", ".join(f"{name} {count}" for name, count in examples.items())
-    print(f"{target}: seeds {first} to {number - 1}, {finds} rounds with a find, examples: {counts}", flush=True)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    seeds = f"seeds {first} to {number - 1}"
+    print(f"{target}: {seeds}, {finds} rounds with a find, peak {peak} MiB, examples: {counts}", flush=True)
     return finds
 
 
@@ -102,7 +105,7 @@ def _round(
         if isinstance(found, KeyboardInterrupt):
             raise
         shown = [line[:_WIDE] for line in "".join(traceback.format_exception(found)).splitlines()[-_SHOWN:]]
-        print(f"FOUND in {target} on {name}; again: --seed {number} --backends {name} {target}", *shown, sep="\n")
+        print(f"FOUND in {target} on {name}; again: {target} --seed {number} --backends {name}", *shown, sep="\n")
         sys.stdout.flush()
         return False
     return True

@@ -122,7 +122,7 @@ def _is_whole(store: EntryStore) -> None:
         again = io.StringIO()
         export_jsonl(copy, again)
     one, other = (sorted(each.getvalue().splitlines()[1:]) for each in (out, again))
-    assert one == other
+    assert one == other, f"its copy is another one: {set(one) ^ set(other)}"
 
 
 @cache

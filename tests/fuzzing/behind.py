@@ -17,6 +17,10 @@ from hypothesis import strategies as st
 from psycopg import sql
 
 from firefly_memory import EntryStore, FileStore, MongoDBStore, PostgreSQLStore, SQLiteStore
+from firefly_memory.stores import file_examination
+from firefly_memory.stores.findings import Finding
+from firefly_memory.stores.sql.postgresql import examination as of_postgresql
+from firefly_memory.stores.sql.sqlite import examination as of_sqlite
 from tests.backends import Place
 from tests.fuzzing.bending import bent, bent_bytes, odd_texts, odd_values
 
@@ -27,6 +31,10 @@ class Behind(ABC):
     @abstractmethod
     def store(self) -> EntryStore:
         """A new store on the place."""
+
+    @abstractmethod
+    def examined(self) -> list[Finding]:
+        """What ``firefly-memory doctor`` finds."""
 
     @abstractmethod
     def state(self) -> Any:
@@ -51,8 +59,11 @@ class BehindFiles(Behind):
     def store(self) -> EntryStore:
         return FileStore(self._directory)
 
+    def examined(self) -> list[Finding]:
+        return list(file_examination.examine(self._directory))
+
     def state(self) -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in sorted(self._directory.glob("*.json"))}
+        return {path.name: path.read_bytes() for path in sorted(self._directory.iterdir()) if path.is_file()}
 
     def keep(self) -> None:
         self._kept = self.state()
@@ -68,9 +79,13 @@ class BehindFiles(Behind):
         data = path.read_bytes()
         if draw(st.booleans()):
             path.write_bytes(bent_bytes(draw, data))
+        elif path.suffix == ".jsonl":
+            lines = data.splitlines()
+            number = draw(st.integers(0, len(lines) - 1))
+            lines[number] = _as_json(bent(draw, json.loads(lines[number]))).encode()
+            path.write_bytes(b"\n".join([*lines, b""]))
         else:
-            document = bent(draw, json.loads(data))
-            path.write_text(_as_json(document), encoding="utf-8")
+            path.write_text(_as_json(bent(draw, json.loads(data))), encoding="utf-8")
 
 
 def _as_json(document: Any) -> str:
@@ -87,6 +102,9 @@ class BehindSQLite(Behind):
 
     def store(self) -> EntryStore:
         return SQLiteStore(self._path)
+
+    def examined(self) -> list[Finding]:
+        return list(of_sqlite.examine(f"sqlite:///{self._path}", timeout=5))
 
     def state(self) -> dict[str, list[Any]]:
         with closing(sqlite3.connect(self._path)) as connection:
@@ -162,6 +180,9 @@ class BehindPostgreSQL(Behind):
 
     def store(self) -> EntryStore:
         return PostgreSQLStore(self._with_driver, schema_name=self._schema, pool_size=2)
+
+    def examined(self) -> list[Finding]:
+        return list(of_postgresql.examine(self._with_driver, self._schema, timeout=5, pool_size=2, pooler=None))
 
     def _execute(self, statement: str, *values: Any, **names: str) -> psycopg.Cursor[Any]:
         composed = sql.SQL(statement).format(
@@ -250,7 +271,7 @@ class BehindMongoDB(Behind):
         from pymongo import MongoClient
 
         self._url, self._name = url, database
-        self._client: Any = MongoClient(url)
+        self._client: Any = MongoClient(url, datetime_conversion="DATETIME_MS")  # any date can be read
         self._database = self._client[database]
         self._kept: dict[str, list[Any]] = {}
 
@@ -260,6 +281,11 @@ class BehindMongoDB(Behind):
 
     def store(self) -> EntryStore:
         return MongoDBStore(self._url, database=self._name, pool_size=2)
+
+    def examined(self) -> list[Finding]:
+        from firefly_memory.stores.mongodb import examination
+
+        return list(examination.examine(self._url, self._name, "entries", timeout=5))
 
     def _collections(self) -> list[str]:
         return ["entries", "memory_conversations", "memory_dialogues", "memory_dialogue_entries"]

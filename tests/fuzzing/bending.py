@@ -16,7 +16,7 @@ ODD_TEXTS = [
 
 ODD: list[Any] = [
     None, True, False, 0, 1, -1, 2**31, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 2**64, 10**400, 0.5, -0.0, 1e308, [], {}, [[]],
-    [None], {"~float": "nan"}, {"~float": "1e999"}, {"~int": "9" * 5000}, {"~": {}}, {"~keys": [1]}, {"~bytes": "*"}, {"": ""},
+    [None], {"~float": "nan"}, {"~float": "1e999"}, {"~int": "9" * 5000}, {"~": {}}, {"~keys": [1]}, {"~json": "[" * 100_000}, {"~bytes": "*"}, {"": ""},
     *ODD_TEXTS,
 ]  # fmt: skip
 
@@ -28,6 +28,9 @@ def _nested(depth: int) -> Any:
     return value
 
 
+_DEEPEST = 300
+"""Levels that Python copies and writes wherever it is called from, so that a seed has the same examples every time."""
+
 odd_texts = st.sampled_from(ODD_TEXTS) | st.text(max_size=20)
 
 odd_values = (
@@ -35,13 +38,15 @@ odd_values = (
     | st.text(max_size=20)
     | st.integers()
     | st.floats(allow_nan=False, allow_infinity=False)
-    | st.integers(0, 2_000).map(_nested)
+    | st.integers(0, _DEEPEST).map(_nested)
 )
 
 
 def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The way to every value inside ``document``, itself left out."""
+    """The way to every value inside ``document``, itself left out, and what is inside of many others."""
     steps: Any = ()
+    if len(path) == _DEEPEST // 10:
+        return
     if isinstance(document, dict):
         steps = document.keys()
     elif isinstance(document, list):
@@ -82,13 +87,15 @@ def bent_bytes(draw: Any, data: bytes) -> bytes:
     for _ in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, len(data)))
         end = min(len(data), start + draw(st.integers(0, 40)))
-        match draw(st.sampled_from(["flip", "cut", "insert", "double", "end"])):
+        match draw(st.sampled_from(["flip", "cut", "insert", "nest", "double", "end"])):
             case "flip" if start < len(data):
                 data = data[:start] + bytes([data[start] ^ (1 << draw(st.integers(0, 7)))]) + data[start + 1 :]
             case "cut":
                 data = data[:start] + data[end:]
             case "insert":
                 data = data[:start] + draw(st.binary(max_size=8)) + data[start:]
+            case "nest":
+                data = data[:start] + b"[" * draw(st.sampled_from([100, 300, 100_000])) + data[start:]
             case "double":
                 data = data[:end] + data[start:]
             case _:

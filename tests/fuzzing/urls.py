@@ -76,7 +76,8 @@ def urls(draw: Any) -> tuple[str, str]:
 
 def _is_quiet(shown: str, password: str) -> None:
     whole = any(
-        each in shown for each in {password, PASSWORD, PASSWORD[:4] + PASSWORD[:2], PASSWORD[-2:] + PASSWORD[-4:]}
+        each.lower() in shown.lower()
+        for each in {password, PASSWORD, PASSWORD[:4] + PASSWORD[:2], PASSWORD[-2:] + PASSWORD[-4:]}
     )
     assert not whole, f"this shows the password: {shown}"
 
@@ -96,8 +97,9 @@ def _connect(data: st.DataObject) -> None:
             for message in _messages(error):
                 _is_quiet(message, password)
         else:
-            _is_quiet(repr(store), password)
-            _is_quiet(without_password(url), password)
+            if f":{password}@" in url:  # else it may be the name of a host, which nobody could tell from one
+                _is_quiet(repr(store), password)
+                _is_quiet(without_password(url), password)
             store.close_sync()
 
 

@@ -19,7 +19,7 @@ from firefly_memory.names import CONVERSATIONS, new_entry_id
 from firefly_memory.scopes import stored_facts_of
 from firefly_memory.stores.conversation_in_memory import KeptConversation, newest_first
 from firefly_memory.stores.conversation_list import ConversationList, Entries, ListOfEntries, digest, record_of
-from firefly_memory.stores.conversations import Appended, Head, StoredTurn
+from firefly_memory.stores.conversations import Appended, Head, StoredTurn, checked_head, checked_turn
 from firefly_memory.stores.records import ReadInstant, Record, as_it_is
 from firefly_memory.stores.shelf import Shelf
 
@@ -117,10 +117,17 @@ class EntryConversationLog:
             raise
 
     async def delete(self, conversation_id: str, facts: str | None = None) -> None:
-        if facts is not None:  # first: where it breaks off, the conversation is there to be deleted again
-            await self._entries.clear(facts)
-        await self._entries.clear(_namespace(conversation_id))
+        namespaces = [_namespace(conversation_id)] if facts is None else [facts, _namespace(conversation_id)]
+        await self._check(namespaces)
+        for namespace in namespaces:  # facts first: where it breaks off, the conversation is there to be deleted again
+            await self._entries.clear(namespace)
         await self._list.remove([conversation_id])
+
+    async def _check(self, namespaces: Iterable[str]) -> None:
+        """What cannot be read cannot be cleared: then nothing is, and not a part of it."""
+        await self._list.all()
+        for namespace in namespaces:
+            await self._entries.scan(namespace, 1, None, clock.now())
 
     async def delete_all(self, namespace: str | None) -> None:
         """One conversation after the other: where it breaks off, some are empty and the rest is as it was."""
@@ -176,7 +183,9 @@ class EntryConversationLog:
             turns = [pair for pair in contents if pair[1].key != _SUMMARY]
             turns.sort(key=lambda pair: (pair[0]["turn_id"], pair[1].position))
             stored = [
-                StoredTurn(**content, metadata=record.metadata, created_at=record.created_at)
+                checked_turn(
+                    conversation_id, StoredTurn(**content, metadata=record.metadata, created_at=record.created_at)
+                )
                 for content, record in turns
             ]
             conversation = KeptConversation(conversation_id, stored[0].created_at if stored else now, stored)
@@ -185,7 +194,8 @@ class EntryConversationLog:
                     until = content.pop("claimed_until")
                     conversation.claim = content.pop("claim")
                     conversation.claimed_until = None if until is None else datetime.fromisoformat(until)
-                    conversation.head = conversation.head._replace(**content, created_at=record.created_at)
+                    head = conversation.head._replace(**content, created_at=record.created_at)
+                    conversation.head = checked_head(head)
         except (DecodeError, KeyError, TypeError, ValueError) as exc:
             where = f"conversation {conversation_id!r}"
             raise CorruptDataError("reading a conversation", where, f"{type(exc).__name__}: {exc}") from exc

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from types import NoneType
 from typing import Any, NamedTuple, Protocol
 
 from firefly_memory.codec import Form
+from firefly_memory.errors import CorruptDataError
+from firefly_memory.names import original_name
 from firefly_memory.stores.records import ReadInstant
 
 MOST_TOKENS = 2**31 - 2
 """Of one turn. Four thousand million such turns have a sum that fits 64 bits."""
+
+
+MOST_TURNS = 2**31 - 2
+"""Of a conversation: what may be asked for."""
 
 
 class Head(NamedTuple):
@@ -66,6 +73,46 @@ class StoredTurn(NamedTuple):
     idempotency_key: str | None
     append_id: str
     created_at: Any
+
+
+def checked_head(head: Head) -> Head:
+    """``head``, which comes from a place that takes anything for a number and for a text."""
+    numbers = (head.turns, head.tokens, head.evicted_turns, head.evicted_tokens)
+    if not (all(_is_count(each) for each in numbers) and isinstance(head.summary, (str, NoneType))):
+        where = f"conversation {_name(head.conversation_id)}"
+        raise CorruptDataError("reading a conversation", where, "a count is no whole number, or its summary no text")
+    return head
+
+
+def checked_turn(conversation_id: str, turn: StoredTurn) -> StoredTurn:
+    """``turn``, which comes from such a place."""
+    texts = (turn.user_prompt, turn.assistant_response)
+    more = (turn.messages, turn.messages_format, turn.idempotency_key)
+    is_sound = (
+        _is_count(turn.turn_id)
+        and _is_count(turn.tokens)
+        and all(isinstance(each, str) for each in texts)
+        and all(isinstance(each, (str, NoneType)) for each in more)
+    )
+    if not is_sound:
+        where = f"turn {turn.turn_id!r} of conversation {_name(conversation_id)}"
+        raise CorruptDataError("reading a conversation", where, "a count is no whole number, or a text no text")
+    return turn
+
+
+def askable(turn_id: int) -> int:
+    """``turn_id``; ``ValueError`` if nobody could ask for the turns after it."""
+    if turn_id > MOST_TURNS:
+        raise ValueError("no conversation has so many turns")
+    return turn_id
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _name(conversation_id: Any) -> str:
+    return repr(original_name(conversation_id) if isinstance(conversation_id, str) else conversation_id)
 
 
 Draft = tuple[str, StoredTurn]

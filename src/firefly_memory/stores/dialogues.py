@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from firefly_memory.errors import CorruptDataError
 from firefly_memory.names import original_name
@@ -47,6 +47,45 @@ class DialogueEntry(NamedTuple):
     parent_id: str | None
     kind: str
     message: str
+
+
+def checked_dialogue(dialogue: Dialogue) -> Dialogue:
+    """``dialogue``; ``TypeError`` for a field that holds something else."""
+    texts = (dialogue.conversation_id, dialogue.revision, dialogue.usage, *_listed(dialogue.branches))
+    more = (
+        dialogue.head_id, dialogue.scope, dialogue.forked_from, dialogue.forked_at, dialogue.deferred_tool_requests
+    )  # fmt: skip
+    _check_texts(texts, more)
+    if not isinstance(dialogue.format_version, int):
+        raise TypeError("format_version is no whole number")
+    return dialogue
+
+
+def checked_entry(entry: DialogueEntry) -> DialogueEntry:
+    """``entry``, or ``CorruptDataError``."""
+    try:
+        _check_texts((entry.entry_id, entry.kind, entry.message), (entry.parent_id,))
+    except TypeError as exc:
+        raise damaged("entry", entry.entry_id, exc) from exc
+    return entry
+
+
+def _listed(branches: Any) -> list[Any]:
+    if not isinstance(branches, list):
+        raise TypeError("the branches are no list")
+    return branches
+
+
+def _check_texts(texts: Iterable[Any], or_none: Iterable[Any]) -> None:
+    for value in (*texts, *(each for each in or_none if each is not None)):
+        if not isinstance(value, str):
+            raise TypeError(f"a field holds {type(value).__name__} in place of text")
+
+
+def damaged(what: str, name: Any, exc: Exception) -> CorruptDataError:
+    """The error for what is stored of a dialogue or an entry."""
+    shown = original_name(name) if isinstance(name, str) else name
+    return CorruptDataError("reading a conversation", f"{what} {shown!r}", f"{type(exc).__name__}: {exc}")
 
 
 class DialogueLog(Protocol):

@@ -102,7 +102,7 @@ def to_record(form: Form, namespace: str, entry: MemoryEntry) -> Record:
         metadata=form.encode(metadata, "metadata"),
         created_at=_instant("created_at", entry.created_at),
         expires_at=None if entry.expires_at is None else _instant("expires_at", entry.expires_at),
-        importance=float(importance),
+        importance=float(importance) + 0.0,  # which -0.0 is as well: SQLite has no other zero
     )
 
 

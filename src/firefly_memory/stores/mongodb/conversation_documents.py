@@ -27,10 +27,9 @@ from typing import Any, NamedTuple
 from bson import ObjectId
 from pymongo import ASCENDING, IndexModel, ReplaceOne, UpdateOne
 
-from firefly_memory.errors import CorruptDataError
-from firefly_memory.names import original_name
 from firefly_memory.stores.conversations import Head, StoredTurn
-from firefly_memory.stores.mongodb.documents import DAMAGE, Document, exact, place, split, text, text_or_none
+from firefly_memory.stores.mongodb.conversation_damage import damaged
+from firefly_memory.stores.mongodb.documents import DAMAGE, Document, exact, place, split, text, text_or_none, whole
 from firefly_memory.stores.records import Position
 
 Pipeline = list[Document]
@@ -50,6 +49,8 @@ CONVERSATION_INDEXES = (
         partialFilterExpression={"idempotency_key": {"$exists": True}},
     ),
 )
+
+_LARGEST_SUM = 2**63 - 1
 
 _MOST_TOKENS = 2**62
 """A budget that no conversation exceeds, within BSON's integers."""
@@ -165,6 +166,8 @@ def new_turns(conversation_id: str, drafts: Iterable[StoredTurn], tail: Tail) ->
         documents.append(document)
         turn_id += 1
         tokens_before += draft.tokens
+    if tokens_before > _LARGEST_SUM:
+        raise damaged({"_id": conversation_id}, OverflowError("the sum of its tokens is beyond 64 bits"))
     return documents
 
 
@@ -299,12 +302,17 @@ _WITH_NEWEST = _with_turns(
 
 def tail(document: Mapping[str, Any]) -> Tail:
     try:
-        life, evicted, newest = document["life"], int(document["evicted_tokens"]), document.get("newest")
+        life, evicted, newest = document["life"], whole(document, "evicted_tokens"), document.get("newest")
+        if not isinstance(life, ObjectId):
+            raise TypeError(f"its life is {type(life).__name__}, not an ObjectId")
         if newest is None:
             return Tail(life, 0, 0, evicted)
-        return Tail(life, int(newest["turn_id"]) + 1, int(newest["tokens_before"] + newest["tokens"]), evicted)
+        tokens = whole(newest, "tokens_before") + whole(newest, "tokens")
+        if tokens > _LARGEST_SUM:
+            raise OverflowError("the sum of its tokens is beyond 64 bits")
+        return Tail(life, whole(newest, "turn_id") + 1, tokens, evicted)
     except DAMAGE as exc:
-        raise _damaged(document, exc) from exc
+        raise damaged(document, exc) from exc
 
 
 def head(document: Mapping[str, Any]) -> Head | None:
@@ -315,21 +323,21 @@ def head(document: Mapping[str, Any]) -> Head | None:
     try:
         updated_at = _made_at(document) if newest is None else _appended_at(newest)
     except DAMAGE as exc:
-        raise _damaged(document, exc) from exc
+        raise damaged(document, exc) from exc
     end = tail(document)
     try:
         return Head(
             document["_id"],
             end.turns,
             end.tokens,
-            int(document["evicted_turns"]),
+            whole(document, "evicted_turns"),
             end.evicted_tokens,
             None if document.get("summary") is None else text(document, "summary"),
             _made_at(document),
             updated_at,
         )
     except DAMAGE as exc:
-        raise _damaged(document, exc) from exc
+        raise damaged(document, exc) from exc
 
 
 def window_since(tail: Tail, found: Iterable[Document], budget: int) -> list[Document] | None:
@@ -360,24 +368,19 @@ def window_since(tail: Tail, found: Iterable[Document], budget: int) -> list[Doc
 def turn(document: Mapping[str, Any]) -> StoredTurn:
     try:
         return StoredTurn(
-            int(document["turn_id"]),
-            int(document["tokens"]),
+            whole(document, "turn_id"),
+            whole(document, "tokens"),
             text(document, "user_prompt"),
             text(document, "assistant_response"),
             text_or_none(document, "messages"),
             text_or_none(document, "messages_format"),
             {**document["metadata"]},
-            document.get("idempotency_key"),
+            text_or_none({"idempotency_key": document.get("idempotency_key")}, "idempotency_key"),
             document["_id"]["turn"],
             _appended_at(document),
         )
     except DAMAGE as exc:
-        raise _damaged(document, exc) from exc
-
-
-def lacks_turns(conversation_id: str, count: int, found: int) -> CorruptDataError:
-    lacking = ValueError(f"it has {found} of its first {count} turns")
-    return _damaged({"_id": conversation_id}, lacking)
+        raise damaged(document, exc) from exc
 
 
 def _made_at(document: Mapping[str, Any]) -> datetime:
@@ -387,10 +390,3 @@ def _made_at(document: Mapping[str, Any]) -> datetime:
 def _appended_at(document: Mapping[str, Any]) -> datetime:
     date: datetime = document["created_at"]
     return date + timedelta(microseconds=document.get("created_at_us", 0))
-
-
-def _damaged(document: Mapping[str, Any], exc: Exception) -> CorruptDataError:
-    where = f"conversation {original_name(str(document.get('conversation_id', document.get('_id'))))!r}"
-    if "turn_id" in document:
-        where = f"turn {document['turn_id']} of {where}"
-    return CorruptDataError("reading a conversation", where, f"{type(exc).__name__}: {exc}")

@@ -23,6 +23,7 @@ from firefly_memory.names import original_name
 from firefly_memory.stores.conversations import Appended, Head, StoredTurn
 from firefly_memory.stores.mongodb import conversation_documents as documents
 from firefly_memory.stores.mongodb.clients import IN_ONE_BATCH, Connection, MongoDatabase
+from firefly_memory.stores.mongodb.conversation_damage import check_findable, lacks_turns
 from firefly_memory.stores.mongodb.conversation_deletion import ConversationDeletion, is_over
 from firefly_memory.stores.mongodb.conversation_documents import NOWHERE, Pipeline, Tail
 from firefly_memory.stores.mongodb.documents import Document
@@ -178,7 +179,7 @@ class MongoConversationLog:
         if await self._give_up(connection, fork):  # nobody deleted what was copied
             now = await self._conversation(connection, there["_id"])
             if now is not None and now["life"] == there["life"]:
-                raise documents.lacks_turns(there["_id"], count, copied)
+                raise lacks_turns(there["_id"], count, copied)
         return False
 
     async def _give_up(self, connection: Connection, fork: Document) -> bool:
@@ -375,5 +376,8 @@ class _Tries:
         if time.monotonic() >= self._deadline:
             others = f"other writers of conversation {original_name(self._conversation_id)!r} were always faster"
             raise StoreTimeoutError(self._operation, others, retryable=True)
+        if self._longest == _LONGEST_PAUSE:  # it is not others, perhaps
+            there = connection.conversations.find_one({"_id": self._conversation_id}, {"conversation_id": 1})
+            check_findable(await connection.settle(there))
         await connection.pause(random.uniform(0, self._longest))  # noqa: S311 - not a secret
         self._longest = min(2 * self._longest, _LONGEST_PAUSE)

@@ -18,7 +18,7 @@ from pymongo import ASCENDING, DESCENDING, IndexModel
 from firefly_memory.errors import CorruptDataError
 from firefly_memory.names import original_name
 from firefly_memory.stores.dialogues import Dialogue, DialogueEntry
-from firefly_memory.stores.mongodb.documents import DAMAGE, Document, split, text, text_or_none
+from firefly_memory.stores.mongodb.documents import DAMAGE, Document, split, text, text_or_none, whole
 
 DIALOGUES = "memory_dialogues"
 DIALOGUE_ENTRIES = "memory_dialogue_entries"
@@ -68,7 +68,7 @@ def dialogue_of(document: Document) -> Dialogue:
             usage=text(document, "usage"),
             deferred_tool_requests=text_or_none(document, "deferred_tool_requests"),
             updated_at=moment,
-            format_version=int(document["format_version"]),
+            format_version=whole(document, "format_version"),
         )
     except DAMAGE as exc:
         raise _damaged("conversation", document, exc) from exc

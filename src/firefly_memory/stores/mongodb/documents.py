@@ -83,12 +83,24 @@ DAMAGE = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
 """What reading a document raises whose fields are missing, or hold something else."""
 
 
+_LARGEST_EXACT = 2**53  # beyond it, doubles leave out integers
+
+
 def text(document: Mapping[str, Any], name: str) -> str:
     """The text in a field; ``TypeError`` if it holds something else."""
     value = document[name]
     if not isinstance(value, str):
         raise TypeError(f"{name} is {type(value).__name__}, not text")
     return value
+
+
+def whole(document: Mapping[str, Any], name: str) -> int:
+    """The count in a field, which shells may have written as a double; ``TypeError`` if it holds something else."""
+    value = document[name]
+    is_exact = isinstance(value, float) and value.is_integer() and value <= _LARGEST_EXACT
+    if isinstance(value, bool) or not (isinstance(value, int) or is_exact) or value < 0:
+        raise TypeError(f"{name} is {value!r}, not a count")
+    return int(value)
 
 
 def text_or_none(document: Mapping[str, Any], name: str) -> str | None:

@@ -17,7 +17,7 @@ from pymongo.errors import PyMongoError
 from pymongo.uri_parser import split_options
 
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.store_urls import NOTHING_SHOWN, without_password
+from firefly_memory.store_urls import NOTHING_SHOWN, is_option, without_password
 
 _REFUSED = (PyMongoError, OSError, TypeError, ValueError, Warning)
 
@@ -59,12 +59,13 @@ def _refused_options(query: str) -> Iterator[ConfigurationError]:
         except _REFUSED as exc:
             if not equals or "=" in value:
                 return  # PyMongo refuses the whole
-            is_secret = "***" in without_password(f"mongodb://host/?{option}")
+            is_secret = not is_option(name) or "***" in without_password(f"mongodb://host/?{option}")
             yield _refused(name, "has a value that PyMongo cannot use" if is_secret else f"cannot be used: {exc}")
 
 
 def _refused(name: str, problem: str) -> ConfigurationError:
-    return ConfigurationError(f"the option {name!r} of the MongoDB URL {problem}")
+    option = f"the option {name!r}" if is_option(name) else "an option without a proper name"
+    return ConfigurationError(f"{option} of the MongoDB URL {problem}")
 
 
 @contextmanager

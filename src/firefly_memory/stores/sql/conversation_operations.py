@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from types import NoneType
 
-from firefly_memory.errors import CorruptDataError
-from firefly_memory.names import original_name
 from firefly_memory.scopes import FACTS_OF_CONVERSATIONS
-from firefly_memory.stores.conversations import HEAD_COLUMNS, Appended, Draft, Head, StoredTurn
+from firefly_memory.stores.conversations import (
+    HEAD_COLUMNS,
+    Appended,
+    Draft,
+    Head,
+    StoredTurn,
+    checked_head,
+    checked_turn,
+)
 from firefly_memory.stores.records import Row
 from firefly_memory.stores.sql.errors import is_duplicate
 from firefly_memory.stores.sql.operation import REPEAT, UndecidedError, operation, reads
@@ -101,17 +106,7 @@ def append_group(session: SQLSession, drafts: Sequence[Draft]) -> list[Appended 
 @reads
 def conversation_head(session: SQLSession, conversation_id: str) -> Head | None:
     rows = session.fetch(session.statements.conversations.head, {"conversation_id": conversation_id})
-    return _head(rows[0]) if rows else None
-
-
-def _head(row: Row) -> Head:
-    """The head that a row holds. SQLite takes anything for a number, and for a text."""
-    head = Head(*row)
-    numbers = (head.turns, head.tokens, head.evicted_turns, head.evicted_tokens)
-    if not (all(isinstance(each, int) and each >= 0 for each in numbers) and isinstance(head.summary, (str, NoneType))):
-        where = f"conversation {original_name(head.conversation_id)!r}"
-        raise CorruptDataError("reading a conversation", where, "a count is no whole number, or its summary no text")
-    return head
+    return checked_head(Head(*rows[0])) if rows else None
 
 
 @reads
@@ -120,8 +115,8 @@ def conversation_window(session: SQLSession, conversation_id: str, budget: int) 
     rows = session.fetch(session.statements.conversations.window, values)
     if not rows:
         return None
-    turns = [StoredTurn(*row[_HEAD:]) for row in rows if row[_HEAD] is not None]
-    return _head(rows[-1][:_HEAD]), turns
+    turns = [_turn(conversation_id, row[_HEAD:]) for row in rows if row[_HEAD] is not None]
+    return checked_head(Head(*rows[-1][:_HEAD])), turns
 
 
 @reads
@@ -129,14 +124,18 @@ def turns_after(session: SQLSession, conversation_id: str, after: int, limit: in
     statements = session.statements.conversations
     values = {"conversation_id": conversation_id, "after": after, "limit": limit}
     rows = session.fetch(statements.turns if limit is None else statements.some_turns, values)
-    return [StoredTurn(*row) for row in rows]
+    return [_turn(conversation_id, row) for row in rows]
+
+
+def _turn(conversation_id: str, row: Row) -> StoredTurn:
+    return checked_turn(conversation_id, StoredTurn(*row))
 
 
 @reads
 def find_turn(session: SQLSession, conversation_id: str, idempotency_key: str) -> StoredTurn | None:
     values = {"conversation_id": conversation_id, "idempotency_key": idempotency_key}
     rows = session.fetch(session.statements.conversations.find, values)
-    return StoredTurn(*rows[0]) if rows else None
+    return _turn(conversation_id, rows[0]) if rows else None
 
 
 @operation(on_lost_reply=REPEAT)  # by the claim's own id
@@ -276,4 +275,4 @@ def conversation_page(session: SQLSession, limit: int, after: tuple[datetime, st
     else:
         values = {"limit": limit, "created_at": statements.instant(after[0]), "conversation_id": after[1]}
         rows = session.fetch(statements.conversations.older, values)
-    return [Head(*row) for row in rows]
+    return [checked_head(Head(*row)) for row in rows]

@@ -44,11 +44,11 @@ def read_dialogue_page(session: SQLSession, limit: int, after: str) -> list[Dial
 
 @reads
 def read_history(session: SQLSession, head_id: str, limit: int | None) -> list[DialogueEntry]:
-    ascent = Ascent(head_id, limit)
+    statements, ascent = session.statements.dialogues, Ascent(head_id, limit)
     while (above := ascent.next) is not None:
         values = {"head_id": above, "limit": _STEPS if ascent.left is None else min(ascent.left, _STEPS)}
-        rows = session.fetch(session.statements.dialogues.history, values)
-        ascent.go_on({row[0]: row for row in rows}, DialogueEntry._make)
+        rows = session.fetch(statements.history, values)
+        ascent.go_on({row[0]: row for row in rows}, statements.entry)
         if ascent.next == above:
             break  # it is missing
     return ascent.entries
@@ -56,8 +56,8 @@ def read_history(session: SQLSession, head_id: str, limit: int | None) -> list[D
 
 @reads
 def read_entries(session: SQLSession, entry_ids: Sequence[str]) -> list[DialogueEntry]:
-    values = {"entry_ids": session.statements.texts(entry_ids)}
-    return [DialogueEntry(*row) for row in session.fetch(session.statements.dialogues.these, values)]
+    statements, values = session.statements.dialogues, {"entry_ids": session.statements.texts(entry_ids)}
+    return [statements.entry(row) for row in session.fetch(statements.these, values)]
 
 
 @reads

@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, ColumnElement, Text, and_, bindparam, delete,
 from sqlalchemy.sql.elements import CompilerElement
 
 from firefly_memory import schema
-from firefly_memory.stores.dialogues import Dialogue, DialogueEntry
+from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, checked_dialogue, checked_entry, damaged
 from firefly_memory.stores.sql.statement import Statement
 
 if TYPE_CHECKING:
@@ -43,8 +43,15 @@ class DialogueStatements:
     def dialogue(self, row: Any) -> Dialogue:
         """What a row stands for."""
         dialogue = Dialogue(*row)
-        moment = self._of.read_instant(dialogue.updated_at)
-        return dialogue._replace(branches=json.loads(row[6]), updated_at=moment)
+        try:
+            moment = self._of.read_instant(dialogue.updated_at)
+            return checked_dialogue(dialogue._replace(branches=json.loads(row[6]), updated_at=moment))
+        except (AttributeError, OverflowError, RecursionError, TypeError, ValueError) as exc:
+            raise damaged("conversation", dialogue.conversation_id, exc) from exc
+
+    def entry(self, row: Any) -> DialogueEntry:
+        """What a row of an entry stands for."""
+        return checked_entry(DialogueEntry(*row))
 
     @cached_property
     def record(self) -> Statement:

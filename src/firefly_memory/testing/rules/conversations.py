@@ -134,12 +134,13 @@ async def what_is_no_turn_is_refused_and_nothing_is_stored(subject: Subject) -> 
 @check("C2")
 async def a_retry_returns_what_the_first_try_stored(subject: Subject) -> None:
     memory, conversation = await filled(subject, 2)
-    first = await memory.add_turn(conversation, "p", "a", ["m"], metadata={"k": 1}, idempotency_key="run 1")
+    metadata = {"k": 1, "in": {"~str": "an escape of ours, as a value"}}
+    first = await memory.add_turn(conversation, "p", "a", ["m"], metadata=metadata, idempotency_key="run 1")
     assert first.turn_id == 2
     await memory.add_turn(conversation, "next", "a")
-    again = await memory.add_turn(conversation, "p", "a", ["m"], metadata={"k": 1}, idempotency_key="run 1")
+    again = await memory.add_turn(conversation, "p", "a", ["m"], metadata=metadata, idempotency_key="run 1")
     assert again == first
-    by_number = await memory.add_turn(conversation, "p", "a", ["m"], metadata={"k": 1}, turn_id=2)
+    by_number = await memory.add_turn(conversation, "p", "a", ["m"], metadata=metadata, turn_id=2)
     assert by_number == first
     assert (await memory.add_turn(conversation, "new", "a", turn_id=4)).turn_id == 4
     assert ids(await memory.get_turns(conversation)) == [0, 1, 2, 3, 4]

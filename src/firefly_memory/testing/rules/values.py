@@ -87,6 +87,14 @@ async def every_json_value_comes_back_the_same(subject: Subject) -> None:
 
 
 @check("R1")
+async def an_importance_of_minus_zero_is_zero(subject: Subject) -> None:
+    namespace = subject.namespace()
+    await subject.view.save(namespace, MemoryEntry(importance=-0.0))
+    (entry,) = await subject.view.load(namespace)
+    assert repr(entry.importance) == "0.0", "some places have no other zero"
+
+
+@check("R1")
 async def values_saved_together_come_back_the_same(subject: Subject) -> None:
     namespace = subject.namespace()
     await subject.view.save_many(namespace, [MemoryEntry(content=value) for value in VALUES])

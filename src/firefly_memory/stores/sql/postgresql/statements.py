@@ -89,6 +89,8 @@ class PostgreSQLStatements(Statements):
 
     @staticmethod
     def read_instant(stored: Any) -> datetime:
+        if not isinstance(stored, datetime):
+            raise TypeError("an instant is infinite, or beyond the years 1 to 9999")
         moment: datetime = stored if stored.tzinfo is not None else stored.replace(tzinfo=UTC)
         return moment
 

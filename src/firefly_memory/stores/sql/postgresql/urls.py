@@ -13,7 +13,7 @@ from sqlalchemy import URL
 
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.reprs import even_half_built
-from firefly_memory.store_urls import NOTHING_SHOWN, without_password
+from firefly_memory.store_urls import NOTHING_SHOWN, is_option, without_password
 
 _SCHEMES = {
     "postgres": None,
@@ -162,7 +162,9 @@ def _query(text: str) -> list[tuple[str, str]]:
     if not text:
         return []
     with suppress(ValueError):  # whose text may have a part of the password in it
-        return parse_qsl(text, keep_blank_values=True, strict_parsing=True)
+        query = parse_qsl(text, keep_blank_values=True, strict_parsing=True)
+        if all(is_option(name) for name, _ in query):
+            return query
     raise ConfigurationError("the part of the PostgreSQL URL after '?' is not name=value&name=value")
 
 
