@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -22,7 +23,7 @@ from firefly_memory import (
 )
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
-from firefly_memory.stores.conversation_list_file import FORMAT, NAME
+from firefly_memory.stores.conversation_list_file import FORMAT, NAME, ConversationListFile
 
 
 def ids(directory: Path) -> list[str]:
@@ -53,8 +54,6 @@ def test_a_new_conversation_adds_a_line_to_the_list(tmp_path: Path) -> None:
 
 
 def test_a_new_conversation_reads_only_what_was_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from firefly_memory.stores.conversation_list_file import ConversationListFile
-
     parsed: list[bytes] = []
     take = ConversationListFile._take
 
@@ -222,6 +221,37 @@ def test_the_list_of_an_earlier_version_is_read_and_taken_over(tmp_path: Path) -
         assert len(memory.conversation_ids) == 4
         memory.clear("old")
         assert ids(tmp_path) == ["by an earlier version meanwhile", "new", "older"]
+
+
+def test_the_list_that_is_taken_over_keeps_its_mode_and_group(tmp_path: Path) -> None:
+    earlier_list(tmp_path, "old")
+    old = tmp_path / "conversation%3a.json"
+    if os.geteuid() == 0:
+        os.chown(old, -1, 4711)
+    old.chmod(0o660)
+    before = old.stat()
+    with FileStore(tmp_path) as store:
+        ConversationMemory(store=store).new_conversation("new")
+    after = (tmp_path / NAME).stat()
+    assert (stat.S_IMODE(after.st_mode), after.st_gid) == (0o660, before.st_gid)
+
+
+def test_a_reader_sees_all_conversations_while_a_list_is_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier_list(tmp_path, "old", "older")
+    read = ConversationListFile._read_on
+
+    with FileStore(tmp_path) as reader, FileStore(tmp_path) as writer:
+
+        def read_and_be_overtaken(each: ConversationListFile) -> None:
+            read(each)
+            monkeypatch.setattr(ConversationListFile, "_read_on", read)
+            ConversationMemory(store=writer).new_conversation("new")
+
+        monkeypatch.setattr(ConversationListFile, "_read_on", read_and_be_overtaken)
+        assert set(ConversationMemory(store=reader).conversation_ids) >= {"old", "older"}
+        assert not (tmp_path / "conversation%3a.json").exists()
 
 
 CREATING = """

@@ -18,7 +18,7 @@ import psycopg
 import pymongo
 import pytest
 
-from firefly_memory import FileStore, MemoryEntry, MongoDBStore, PostgreSQLStore, SQLiteStore
+from firefly_memory import ConversationMemory, FileStore, MemoryEntry, MongoDBStore, PostgreSQLStore, SQLiteStore
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
 from firefly_memory.schema import REVISIONS
@@ -30,6 +30,7 @@ from tests.backends import Place
 from tests.pgbouncer import PgBouncer
 from tests.servers import EmbeddedMongoDB
 from tests.test_archive import run
+from tests.test_conversation_list_file import earlier_list
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,27 @@ def test_what_is_wrong_with_files(tmp_path: Path) -> None:
     assert "chmod o-rwx" in report.of("warning")["permissions"]
     assert "good.json.tmp" in report.of("warning")["file"]
     assert {path: path.read_bytes() for path in (tmp_path / "files").glob("*.json*")} == before
+
+
+def test_files_with_conversations_are_healthy(tmp_path: Path) -> None:
+    earlier_list(tmp_path / "files", "listed by an earlier version")
+    report = doctor("--url", "file:files", cwd=tmp_path)
+    assert (report.code, report.of("problem")) == (Exit.DONE, {})
+    with FileStore(tmp_path / "files") as store:
+        store.save("\x10\x00", MemoryEntry())
+        memory = ConversationMemory(store=store)
+        for name in ("of a model", "\x10\x00", "x" * 512):
+            memory.add_turn(name, "p", "a")
+            memory.add_turn(name, "p", "a")
+        memory.new_conversation("empty")
+    report = doctor("--url", "file:files", cwd=tmp_path)
+    assert (report.code, report.of("problem")) == (Exit.DONE, {})
+    assert "each of 4 can be read; 7 live entries and turns" in report.of("ok")["files"]
+    path = tmp_path / "files" / "conversation%3aof%20a%20model.json"
+    path.write_text(path.read_text().replace('"turn_id', '"turn_di'))
+    report = doctor("--url", "file:files", cwd=tmp_path)
+    assert report.code == Exit.DRIFT
+    assert path.name in report.of("problem")["file"]
 
 
 def test_variables_that_have_no_say_are_listed(tmp_path: Path) -> None:

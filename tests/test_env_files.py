@@ -92,7 +92,7 @@ def test_the_process_comes_before_the_file(monkeypatch: pytest.MonkeyPatch) -> N
     ("name", "words"),
     [
         ("missing.env", "the file of variables missing.env cannot be read: there is no such file"),
-        (".", "the file of variables . cannot be read: there is no such file"),
+        (".", "the file of variables . cannot be read: it is a directory, a pipe or a device; name a file"),
         ("latin.env", "the file latin.env is not UTF-8"),
         ("bad.env", f"{PREFIX}BACKEND: must be one of"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,18 @@ def test_warnings_of_others_stay_warnings_while_a_client_is_made() -> None:
         MongoDBStore("mongodb://localhost:1/?tls=true&authSource=admin").close_sync()
         warnings.warn("somebody else's", stacklevel=1)
     assert [str(each.message) for each in caught] == ["somebody else's"]
+
+
+def test_stores_that_are_made_in_several_threads_leave_the_filters_of_warnings_as_they_were() -> None:
+    before = list(warnings.filters)
+
+    def make_stores(_: int) -> None:
+        for _ in range(15):
+            MongoDBStore("mongodb://localhost:1/?tls=true&retryWrites=false").close_sync()
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(make_stores, range(4)))
+    assert warnings.filters == before
 
 
 @pytest.mark.parametrize(

@@ -19,14 +19,18 @@ from firefly_memory.conversation_flows import NewTurn
 from firefly_memory.dialogue_archive import CANNOT_BE_KEPT
 from firefly_memory.errors import ConfigurationError, CorruptDataError, FireflyMemoryError, NotSupportedError
 from firefly_memory.options import at_least
-from firefly_memory.protocols import StoreView
+from firefly_memory.protocols import Capability, StoreView
 from firefly_memory.stores.base import EntryStore
+from firefly_memory.stores.file import FileStore
 from firefly_memory.tokens import TokenEstimator
 from firefly_memory.untrusted import without_authority
 from firefly_memory.vocabularies import estimated, rates_for
 
 MAX_LINE = 64 * 2**20
 """Characters that a line may have, unless somebody says otherwise."""
+
+_LONGEST_LIMIT = 2**40
+"""Characters: more than any machine reads into memory, and fewer than files can be asked for."""
 
 _MOST_WAITING = 8 * 2**20
 """Characters of lines that wait to be saved together."""
@@ -52,13 +56,15 @@ class ImportOptions:
     max_line: int = MAX_LINE
 
     def __post_init__(self) -> None:
-        at_least(1, "max_line", self.max_line)
+        if at_least(1, "max_line", self.max_line) > _LONGEST_LIMIT:
+            most = f"{_LONGEST_LIMIT:,} characters (--max-line {_LONGEST_LIMIT // 2**20})"
+            raise ConfigurationError(f"max_line must be at most {most}")
         if self.only is not None and not isinstance(self.only, str):
             raise ConfigurationError(f"only must be what names begin with, not {self.only!r}")
 
 
 def lines_of(file: Iterable[str], max_line: int) -> Iterator[str]:
-    """The lines of a file. Of one that is too long no more comes than shows it."""
+    """The lines of a file. A line that is too long is cut after the first character that it has too many."""
     readline = getattr(file, "readline", None)
     if readline is None:
         yield from file
@@ -74,7 +80,7 @@ async def imported(
     options: ImportOptions,
     progress: Progress | None,
 ) -> Counts:
-    with _saved_into(store, dry_run=options.dry_run) as target:
+    with _saved_into(store, view_of(store), dry_run=options.dry_run) as target:
         counts = Counts()
         reader = _LineReader(view_of(target), counts, options, keeps_dialogues=view_of(store).dialogues is not None)
         number = 0
@@ -91,18 +97,22 @@ async def imported(
 
 
 @contextmanager
-def _saved_into(store: EntryStore, *, dry_run: bool) -> Iterator[EntryStore]:
-    """The store itself or, for a dry run, an empty one, which is deleted afterwards: whatever can be refused is."""
+def _saved_into(store: EntryStore, view: StoreView, *, dry_run: bool) -> Iterator[EntryStore]:
+    """The store itself or, for a dry run, an empty one that takes and refuses the same, and is deleted afterwards."""
     if not dry_run:
         yield store
         return
+    has_unique_ids = Capability.UNIQUE_IDS in view.capabilities
+    with TemporaryDirectory(prefix="firefly-memory-") as directory, _empty(has_unique_ids, Path(directory)) as scratch:
+        yield scratch
+
+
+def _empty(has_unique_ids: bool, directory: Path) -> EntryStore:
+    if not has_unique_ids:
+        return FileStore(directory)
     from firefly_memory.stores.sql.sqlite.store import SQLiteStore
 
-    with (
-        TemporaryDirectory(prefix="firefly-memory-") as directory,
-        SQLiteStore(Path(directory, "dry-run.db"), synchronous="NORMAL") as scratch,
-    ):
-        yield scratch
+    return SQLiteStore(directory / "dry-run.db", synchronous="NORMAL")
 
 
 async def _take(reader: _LineReader, number: int, line: str, options: ImportOptions) -> None:
@@ -205,7 +215,12 @@ class _LineReader(Reader):
             raise NotSupportedError(CANNOT_BE_KEPT)
         if kind == MESSAGE and not isinstance(_JSON_OF_PYDANTIC_AI.decode(item["message"]), dict):
             raise ValueError("its message is no object of JSON")
-        return without_authority(kind, item) if self._options.untrusted else item
+        if not self._options.untrusted:
+            return item
+        checked = without_authority(kind, item)
+        if kind == TURN:
+            self._counts.left_out += len(item.get("raw_messages") or ()) - len(checked.get("raw_messages") or ())
+        return checked
 
     def _tokens(self, turn: NewTurn, said: int | None) -> int | None:
         if turn.raw_messages is None or said is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 FORMAT = "firefly-memory-archive/1"
@@ -19,13 +19,17 @@ Placed = AsyncIterator[tuple[Any, Item]]
 
 @dataclass(slots=True)
 class Counts:
-    """How much an export wrote or an import read. ``dialogues`` are pydantic-ai's conversations, with ``messages``."""
+    """How much an export wrote or an import read. ``dialogues`` are pydantic-ai's conversations, with ``messages``.
+
+    ``left_out`` are messages of turns that an import did not take from an archive that is not trusted.
+    """
 
     entries: int = 0
     conversations: int = 0
     turns: int = 0
     dialogues: int = 0
     messages: int = 0
+    left_out: int = field(default=0, compare=False)
 
     @property
     def total(self) -> int:
@@ -45,7 +49,7 @@ class Counts:
                 self.messages += 1
 
     def as_dict(self) -> dict[str, int]:
-        return {name: getattr(self, name) for name in Counts.__slots__}
+        return {name: getattr(self, name) for name in Counts.__slots__ if name != "left_out"}
 
 
 Progress = Callable[[Counts], None]

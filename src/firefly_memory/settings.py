@@ -75,6 +75,7 @@ class MemorySettings(BaseSettings):
     migrate: bool = True
 
     _file: EnvFile = PrivateAttr(default=ENV_FILE)
+    _url_in_file: str | None = PrivateAttr(default=None)
 
     def read_from(self, env_file: EnvFile) -> MemorySettings:
         """Remember the file, for what is said about variables."""
@@ -97,14 +98,15 @@ class MemorySettings(BaseSettings):
         url = None if self.url is None else self.url.get_secret_value()
         if self.url_file is None:
             return url
-        with naming(self.variable("url_file")):
-            in_file = read_url_file(self.url_file)
-        if url not in (None, in_file):
+        if self._url_in_file is None:  # read once: it may be a pipe
+            with naming(self.variable("url_file")):
+                self._url_in_file = read_url_file(self.url_file)
+        if url not in (None, self._url_in_file):
             raise ConfigurationError(
                 f"{self.variable('url_file')} contradicts {self.variable('url')}: unset one of them, "
                 "or let both say the same"
             )
-        return in_file
+        return self._url_in_file
 
     @classmethod
     def settings_customise_sources(
@@ -147,7 +149,7 @@ class _EarlierNames(PydanticBaseSettingsSource):
 def read_url_file(path: Path) -> str:
     """The URL in a file, such as a mounted secret."""
     try:
-        url = path.read_text(encoding="utf-8").strip()
+        url = path.read_text(encoding="utf-8-sig").strip()  # some editors of Windows begin with a mark of the encoding
     except (OSError, UnicodeDecodeError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else "it is not text"
         raise ConfigurationError(f"the URL cannot be read from the file {path}: {reason}") from None
@@ -184,13 +186,22 @@ def read_settings(env_file: EnvFile = ENV_FILE) -> MemorySettings:
 def read_settings_of_command(env_file: Path | None) -> MemorySettings:
     """The settings of the process and, if one is named, of that file, which has to be there."""
     if env_file is not None:
-        try:
-            if not env_file.is_file():
-                raise FileNotFoundError(0, "there is no such file")
-            env_file.open("rb").close()
-        except OSError as exc:
-            raise ConfigurationError(f"the file of variables {env_file} cannot be read: {exc.strerror}") from None
+        problem = _why_it_cannot_be_read(env_file)
+        if problem is not None:
+            raise ConfigurationError(f"the file of variables {env_file} cannot be read: {problem}")
     return read_settings(env_file)
+
+
+def _why_it_cannot_be_read(env_file: Path) -> str | None:
+    try:
+        if env_file.exists() and not env_file.is_file():  # it is read twice
+            return "it is a directory, a pipe or a device; name a file"
+        env_file.open("rb").close()
+    except FileNotFoundError:
+        return "there is no such file"
+    except OSError as exc:
+        return exc.strerror
+    return None
 
 
 def _variable(setting: str, env_file: EnvFile) -> str:
@@ -216,4 +227,6 @@ def _problem(error: Mapping[str, Any]) -> str:
     if error["type"] == "literal_error":
         expected = re.findall("'([^']*)'", error["ctx"]["expected"])
         return f"must be one of {', '.join(expected)}"
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])
     return str(error["msg"])

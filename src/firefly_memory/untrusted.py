@@ -1,7 +1,8 @@
 """What an archive of strangers may not decide: what a model is told with the authority of the system.
 
-A message in any shape that is stored loses what speaks as the system: pydantic-ai's parts and instructions, and the
-messages of other libraries whose role is ``system`` or ``developer``.
+Messages of pydantic-ai lose the parts and the instructions that speak as the system. Of other libraries a message is
+taken only if it says in the words of OpenAI or Anthropic that a user, an assistant or a tool speaks: nobody knows what
+an application makes of any other.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from typing import Any
 
 from firefly_memory.archive_items import CONVERSATION, ENTRY, MESSAGE, TURN, Item
 from firefly_memory.model_messages import NOTES, compact
+from firefly_memory.scopes import NAMESPACE
 
-_ROLES = {"system", "developer"}
+_ROLES = {"user", "assistant", "tool", "function"}
+_KINDS = {"request", "response"}
+_NOT_A_MESSAGE = {"kind", "kwargs", "message", "messages", "parts"}
+"""Keys under which other libraries keep another message, or what one says."""
 _PARTS = {
     *("system-prompt", "instruction-delta", "instruction-baseline"),
     *("capability-load-delta", "model-settings-delta"),
 }
-_FACTS = "working:"
-"""What the namespaces of working memory start with."""
 
 
 def without_authority(kind: str, item: Item) -> Item:
@@ -35,7 +38,7 @@ def without_authority(kind: str, item: Item) -> Item:
         case _ if kind == MESSAGE:
             message = _of_pydantic_ai(json.loads(item["message"]))  # it stays in its place, perhaps with nothing in it
             item = {**item, "message": compact(message)}
-        case _ if kind == ENTRY and str.startswith(item["namespace"], _FACTS):
+        case _ if kind == ENTRY and str.startswith(item["namespace"], NAMESPACE):
             item = {**item, "metadata": {**dict(item["metadata"]), "written_by": "model"}}
     return item
 
@@ -43,14 +46,23 @@ def without_authority(kind: str, item: Item) -> Item:
 def _without_system(message: Any) -> Any:
     """``None`` if nothing is left."""
     if not isinstance(message, dict):
-        return message
-    role = message.get("role")
-    if isinstance(role, str) and role.strip().lower() in _ROLES:
         return None
-    if not isinstance(message.get("parts"), list):
-        return message
+    if _is_one_of(message.get("role"), _ROLES):
+        return message if _is_plain(message) else None
+    if not (_is_one_of(message.get("kind"), _KINDS) and isinstance(message.get("parts"), list)):
+        return None
     left = _of_pydantic_ai(message)
     return left if left["parts"] or not message["parts"] else None
+
+
+def _is_plain(message: dict[str, Any]) -> bool:
+    """Whether nothing but the role says who speaks."""
+    others = [key.strip().lower() for key in message if key != "role"]
+    return message.get("type", "message") == "message" and not ({"role", *_NOT_A_MESSAGE} & set(others))
+
+
+def _is_one_of(value: Any, known: set[str]) -> bool:
+    return isinstance(value, str) and value in known
 
 
 def _of_pydantic_ai(message: dict[str, Any]) -> dict[str, Any]:
@@ -64,7 +76,8 @@ def _of_pydantic_ai(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_of_the_system(part: Any) -> bool:
-    return isinstance(part, dict) and part.get("part_kind") in _PARTS
+    kind = part.get("part_kind") if isinstance(part, dict) else None
+    return not isinstance(kind, str) or kind in _PARTS
 
 
 def _is_of(note: list[Any], kept: list[int]) -> bool:

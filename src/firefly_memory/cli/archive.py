@@ -54,7 +54,8 @@ def add_to(commands: Any) -> None:
     imports.add_argument(
         "--untrusted",
         action="store_true",
-        help="count all tokens anew, and leave out summaries and whatever speaks to a model as the system",
+        help="count all tokens anew, mark facts as written by a model, and leave out summaries, whatever speaks to a "
+        "model as the system, and messages of a shape that is not known",
     )
     imports.add_argument(
         "--only", type=a_name, metavar="PREFIX", help="only what is in namespaces and conversations that start with it"

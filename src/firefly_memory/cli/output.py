@@ -21,6 +21,8 @@ def show(arguments: argparse.Namespace, result: dict[str, Any], lines: Iterable[
 
 def in_words(counts: Counts) -> str:
     words = f"{counts.entries:,} entries, {counts.conversations:,} conversations with {counts.turns:,} turns"
-    if not counts.dialogues:
-        return words
-    return f"{words}, {counts.dialogues:,} conversations of pydantic-ai with {counts.messages:,} messages"
+    if counts.dialogues:
+        words += f", {counts.dialogues:,} conversations of pydantic-ai with {counts.messages:,} messages"
+    if counts.left_out:
+        words += f"; left out {counts.left_out:,} messages that may speak as the system"
+    return words

@@ -58,8 +58,11 @@ def add_env_file(parser: Any) -> None:
 
 
 def settings_of(arguments: argparse.Namespace) -> MemorySettings:
-    """What the environment of a command says."""
-    return read_settings_of_command(arguments.env_file)
+    """What the environment of a command says, which is read once: a file of it may be a pipe."""
+    if not hasattr(arguments, "settings"):
+        arguments.settings = read_settings_of_command(arguments.env_file)
+    settings: MemorySettings = arguments.settings
+    return settings
 
 
 def add_without_dialogues(command: argparse.ArgumentParser) -> None:
@@ -78,13 +81,21 @@ def target_if_any(arguments: argparse.Namespace, option: str = "--{}") -> Target
 def given(arguments: argparse.Namespace, url: str | None, url_file: Path | None, option: str) -> Given:
     """What the options say, which is remembered for what people are told to run."""
     if url_file is not None:
-        url = read_url_file(url_file)
+        url = _read_once(url_file, arguments)
     schema_name, database, collection = (
         getattr(arguments, option.format(name).strip("-").replace("-", "_")) for name in _PLACES
     )
     said = Given(url, schema_name, database, collection, option=option, url_file=url_file)
     arguments.given = said
     return said
+
+
+def _read_once(url_file: Path, arguments: argparse.Namespace) -> str:
+    """The URL in a file, which may be a pipe."""
+    read: dict[Path, str] = vars(arguments).setdefault("urls_in_files", {})
+    if url_file not in read:
+        read[url_file] = read_url_file(url_file)
+    return read[url_file]
 
 
 def advised(text: str, arguments: argparse.Namespace) -> str:

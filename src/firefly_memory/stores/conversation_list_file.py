@@ -47,6 +47,8 @@ class Directory(Protocol):
     def working(self, operation: str) -> AbstractContextManager[None]:
         """Errors of the system are ours, and a store that is closed says so."""
 
+    def path(self, namespace: str) -> Path: ...
+
     def read(self, namespace: str) -> Shelf: ...
 
     def write(self, namespace: str, shelf: Shelf) -> None: ...
@@ -81,24 +83,27 @@ class ConversationListFile:
             self._take_over()
             self._read_on()
             doomed = [each for each in conversation_ids if each in self._listed]
+            gone = set(doomed)
             left = len(self._listed) - len(doomed)
             if self._lines + len(doomed) > 2 * left + _FEW:
-                self._replace({each: self._listed[each] for each in self._listed.keys() - set(doomed)})
+                self._replace({each: made for each, made in self._listed.items() if each not in gone})
             elif doomed:
                 self._append([{"deleted": each} for each in doomed])
 
     async def all(self) -> Mapping[str, datetime]:
         with self._directory.working("load"), self._lock:
+            # Of a version that kept the list as entries, and of a take-over that broke off before its end. It is read
+            # first: whoever takes it over writes the lines before he removes it.
+            earlier = listed(list(self._directory.read(LIST)))
             self._read_on()
-            # Of a version that kept the list as entries, and of a take-over that broke off before its end.
-            return {**listed(list(self._directory.read(LIST))), **self._listed}
+            return {**earlier, **self._listed}
 
     def _take_over(self) -> None:
         """The list that was kept as entries becomes lines, once."""
         earlier = self._directory.read(LIST)
         if len(earlier):
             self._read_on()
-            self._replace({**listed(list(earlier)), **self._listed})
+            self._replace({**listed(list(earlier)), **self._listed}, like=self._directory.path(LIST))
             self._directory.write(LIST, Shelf())
 
     def _read_on(self) -> None:
@@ -162,12 +167,12 @@ class ConversationListFile:
                 raise
         self._read_on()
 
-    def _replace(self, conversations: Mapping[str, datetime]) -> None:
-        """The file anew, with these and nothing else."""
+    def _replace(self, conversations: Mapping[str, datetime], like: Path | None = None) -> None:
+        """The file anew, with these and nothing else. If there was none, it has the rights of the file ``like``."""
         stop_if_given_up()
         first = {"format": FORMAT, "generation": token_hex(8)}
         lines = ({"conversation": name, "created_at": made.isoformat()} for name, made in conversations.items())
-        write_durably(self._path, _as_lines([first, *lines]), self._directory.file_mode)
+        write_durably(self._path, _as_lines([first, *lines]), self._directory.file_mode, like)
         self._read_on()
 
 

@@ -13,7 +13,8 @@ from pydantic_core import from_json
 
 from firefly_memory.colours import finish
 from firefly_memory.errors import DatabaseConnectionError, FireflyMemoryError
-from firefly_memory.stores.conversation_list_file import NAME as CONVERSATIONS
+from firefly_memory.names import CONVERSATIONS, original_name
+from firefly_memory.stores.conversation_list_file import NAME as LIST_FILE
 from firefly_memory.stores.file import FileStore
 from firefly_memory.stores.findings import Finding, ok, problem, warning
 
@@ -46,10 +47,10 @@ def examine(directory: Path) -> Iterator[Finding]:
 def _files(directory: Path) -> Iterator[Finding]:
     store = FileStore(directory)
     files = sorted(path for path in directory.iterdir() if path.suffix == ".json")
-    entries, sound = 0, True
+    live, sound = 0, True
     for path in files:
         try:
-            entries += len(store.load(from_json(path.read_bytes())["namespace"]))
+            live += _live_in(store, from_json(path.read_bytes())["namespace"])
         except (OSError, FireflyMemoryError, KeyError, TypeError, ValueError) as exc:
             sound = False
             reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else str(exc)
@@ -62,14 +63,24 @@ def _files(directory: Path) -> Iterator[Finding]:
     except (OSError, FireflyMemoryError) as exc:
         sound = False
         do = "mend it, or put a copy of it in its place: without it no conversation is listed"
-        yield problem("file", f"{directory / CONVERSATIONS} cannot be read: {exc}", do)
-    yield from by_others([*files, directory / CONVERSATIONS])
+        yield problem("file", f"the list of conversations cannot be read: {exc}", do)
+    yield from by_others([*files, directory / LIST_FILE])
     yield from by_others(sorted((directory / ".locks").glob("*")))  # whoever may read one may hold it
     if sound:
-        yield ok("files", f"each of {len(files):,} can be read; {entries:,} live entries, those of conversations too")
+        yield ok("files", f"each of {len(files):,} can be read; {live:,} live entries and turns")
     for path in sorted(directory.glob("*.tmp")):
         found = f"{path} is left from a write that broke off, or one is under way"
         yield warning("file", found, "if nobody is writing, delete it: the file beside it is whole")
+
+
+def _live_in(store: FileStore, namespace: str) -> int:
+    """How many live entries, or turns of a conversation, the file of this stored namespace has. All of it is read."""
+    if namespace == CONVERSATIONS:
+        return 0  # the list of an earlier version, which is read with the one of today
+    if not namespace.startswith(CONVERSATIONS):
+        return len(store.load(original_name(namespace)))
+    head = finish(store.blocking.conversations.head(namespace.removeprefix(CONVERSATIONS)))
+    return 0 if head is None else head.turns
 
 
 def by_others(paths: Iterable[Path]) -> Iterator[Finding]:

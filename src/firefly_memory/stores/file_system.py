@@ -151,17 +151,17 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
-def write_durably(path: Path, data: bytes, mode: int = ONLY_MINE.file) -> None:
+def write_durably(path: Path, data: bytes, mode: int = ONLY_MINE.file, like: Path | None = None) -> None:
     """Make ``data`` the contents of ``path``: after a crash at any point it holds the old data or the new.
 
     Of a link, the target is replaced. A file keeps its mode, and its owner as far as the system allows; a new one has
-    ``mode``.
+    those of the file ``like``, or else ``mode``.
     """
     path = followed(path)
     beside = path.with_name(path.name + ".tmp")  # one name, so that the next write removes what a crash has left
     try:
         beside.unlink(missing_ok=True)
-        before = path.stat() if path.exists() else None
+        before = next((each.stat() for each in (path, like) if each is not None and each.exists()), None)
         with open(new_file(beside, ONLY_MINE.file if before is not None else mode), "wb") as file:
             if before is not None:
                 keep_rights(file.fileno(), before)

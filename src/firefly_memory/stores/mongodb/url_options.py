@@ -17,9 +17,12 @@ from pymongo.errors import PyMongoError
 from pymongo.uri_parser import split_options
 
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.forks import ForkSafeLock
 from firefly_memory.store_urls import NOTHING_SHOWN, is_option, without_password
 
 _REFUSED = (PyMongoError, OSError, TypeError, ValueError, Warning)
+
+_one_at_a_time = ForkSafeLock()
 
 _UNREADABLE = (
     "this is not a MongoDB URL that PyMongo can read; it should look like "
@@ -71,7 +74,7 @@ def _refused(name: str, problem: str) -> ConfigurationError:
 @contextmanager
 def _ignored_options_raise() -> Iterator[None]:
     """Inside the block PyMongo's warnings of an option that it leaves out are raised; nobody else's are."""
-    with warnings.catch_warnings():
+    with _one_at_a_time, warnings.catch_warnings():  # which all threads share: two at once would leave theirs behind
         warnings.filterwarnings("error", category=UserWarning, module=r"pymongo\b")
         warnings.filterwarnings("error", "Option '", category=DeprecationWarning, module=r"pymongo\b")
         yield
