@@ -108,17 +108,28 @@ async def test_facts_have_a_budget_and_what_is_left_out_is_said() -> None:
     assert "- fact 250: some text of several words" in lines
     assert lines[-2] == "- vendor: Acme"
     shown = len([line for line in lines if line.startswith("- ")])
-    assert lines[-1] == f"({302 - shown} facts are left out, for there is no room.)"
+    assert lines[-1] == f"(not shown: {302 - shown} facts; limit reached)"
     assert "- long: " not in text, "and the others are not left out for it"
     two = ("- fact 250: some text of several words", "- vendor: Acme")
     little = await told(manager, max_fact_tokens=sum(1 + TokenEstimator().estimate(line) for line in two))
     assert little.splitlines()[2:] == [
-        *two, "(300 facts are left out, for there is no room.)"
+        *two, "(not shown: 300 facts; limit reached)"
     ]  # fmt: skip
-    assert (await told(manager, max_fact_tokens=1)).splitlines()[2:] == [
-        "(302 facts are left out, for there is no room.)"
-    ]
+    assert (await told(manager, max_fact_tokens=1)).splitlines()[2:] == ["(not shown: 302 facts; limit reached)"]
     assert "word word" in await told(manager, max_fact_tokens=100_000)
+
+
+@pytest.mark.parametrize("fenced", [False, True], ids=["lines", "fenced"])
+@pytest.mark.parametrize("character", ["`", "\u2028", "\ud800", "\n", '"', "\\", "\0"], ids=ascii)
+async def test_what_is_told_keeps_to_the_budget_whatever_is_written(character: str, fenced: bool) -> None:
+    manager = MemoryManager()
+    for number in range(20):
+        manager.set_fact(f"{number:03}{character * 190}", character * 1_000)
+    manager.set_fact("list", [character * 1_000, {character: character * 500}])
+    manager.set_fact("short", "x", importance=1.0)
+    text = await told(manager, fenced=fenced)
+    assert TokenEstimator().estimate(text) <= 2_000 + 100
+    assert "short" in text
 
 
 async def test_an_estimator_that_warns_where_warnings_are_errors_ends_no_run(caplog: pytest.LogCaptureFixture) -> None:
@@ -135,7 +146,7 @@ async def test_no_model_crowds_out_what_the_application_wrote() -> None:
     await said_to(manager, *({"key": f"k{number}", "value": "word " * 300} for number in range(8)))
     text = await told(manager)
     assert text.startswith(f"{TOLD}- policy: Refunds need a receipt.\n- k0: word")
-    assert text.endswith("facts are left out, for there is no room.)")
+    assert text.endswith("facts; limit reached)")
 
 
 # Bounds of what may be written

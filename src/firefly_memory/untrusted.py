@@ -11,14 +11,13 @@ from typing import Any
 
 from firefly_memory.archive_items import CONVERSATION, ENTRY, MESSAGE, TURN, Item
 from firefly_memory.model_messages import NOTES, compact
+from firefly_memory.scopes import BY_A_MODEL, NAMESPACE
 
 _ROLES = {"system", "developer"}
 _PARTS = {
     *("system-prompt", "instruction-delta", "instruction-baseline"),
     *("capability-load-delta", "model-settings-delta"),
 }
-_FACTS = "working:"
-"""What the namespaces of working memory start with."""
 
 
 def without_authority(kind: str, item: Item) -> Item:
@@ -35,8 +34,8 @@ def without_authority(kind: str, item: Item) -> Item:
         case _ if kind == MESSAGE:
             message = _of_pydantic_ai(json.loads(item["message"]))  # it stays in its place, perhaps with nothing in it
             item = {**item, "message": compact(message)}
-        case _ if kind == ENTRY and str.startswith(item["namespace"], _FACTS):
-            item = {**item, "metadata": {**dict(item["metadata"]), "written_by": "model"}}
+        case _ if kind == ENTRY and str.startswith(item["namespace"], NAMESPACE):
+            item = {**item, "metadata": dict(BY_A_MODEL)}
     return item
 
 

@@ -15,16 +15,14 @@ from firefly_memory.entries import MemoryEntry
 from firefly_memory.errors import ConfigurationError, ConflictError, CorruptDataError
 from firefly_memory.messages import sendable
 from firefly_memory.names import stored_name
-from firefly_memory.prompt_text import FACTS, fact_line, fenced
+from firefly_memory.prompt_text import FACTS, fact_line, fenced, in_a_fence
 from firefly_memory.protocols import ABSENT, SAME_METADATA
 from firefly_memory.reprs import shown
+from firefly_memory.scopes import BY_A_MODEL
 from firefly_memory.tokens import TokenEstimator
 from firefly_memory.working import WorkingMemory, fact_entry
 
 logger = logging.getLogger("firefly_memory")
-
-BY_A_MODEL = {"written_by": "model"}
-"""The metadata of a fact that a model wrote."""
 
 _ATTEMPTS = 10  # each that fails is another writer's success
 
@@ -53,12 +51,7 @@ class _Told(NamedTuple):
     @property
     def rank(self) -> tuple[bool, float]:
         """What the application wrote comes first, so that no model crowds it out; then what is most important."""
-        return is_by_a_model(self.entry), -self.entry.importance
-
-
-def is_by_a_model(entry: MemoryEntry) -> bool:
-    """Whether a model wrote the fact."""
-    return entry.metadata == BY_A_MODEL
+        return self.entry.metadata == BY_A_MODEL, -self.entry.importance
 
 
 class RunFacts:
@@ -132,7 +125,7 @@ class RunFacts:
             if there is not None and self._overwrite:
                 await self._view.save(own, entry)
                 return
-            if there is not None and not is_by_a_model(there):
+            if there is not None and there.metadata != BY_A_MODEL:
                 raise ModelRetry(f"{key!r} is a fact that the application has set: remember this under another key")
             if there is None and await self._view.count(own) >= self._limits.max_facts:
                 raise ModelRetry(f"{self._limits.max_facts} facts are remembered, and no more may be: replace one")
@@ -163,19 +156,18 @@ class RunFacts:
         """A fact, unless it is one that cannot be written as text."""
         key = str(entry.key)
         try:
-            text = json.dumps({key: entry.content}) if self._is_fenced else fact_line(key, entry.content)
+            text = in_a_fence({key: entry.content}) if self._is_fenced else fact_line(key, entry.content)
         except (RecursionError, TypeError, ValueError) as exc:
             logger.warning("the fact %r is not told to the model: %s: %s", key, type(exc).__name__, exc)
             return None
-        return _Told(entry, text)
+        return _Told(entry, sendable(text))
 
     def _text(self, facts: Sequence[_Told], left_out: int) -> str:
         if self._is_fenced:
             lines = [fenced({str(fact.entry.key): fact.entry.content for fact in facts})]
         else:
             lines = [fact.text for fact in facts]
-        are = "fact is" if left_out == 1 else "facts are"
-        said = [f"({left_out} {are} left out, for there is no room.)"] if left_out else []
+        said = [f"(not shown: {left_out} {'fact' if left_out == 1 else 'facts'}; limit reached)"] if left_out else []
         return "\n".join([FACTS, *lines, *said])
 
 
