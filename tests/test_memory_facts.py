@@ -23,7 +23,7 @@ from firefly_memory import (
     SQLiteStore,
     TokenEstimator,
 )
-from firefly_memory.agents import Memory
+from firefly_memory.agents import FireflyAgent, Memory
 from firefly_memory.agents.run_state import ARE_DATA
 from firefly_memory.messages import summary_text
 from firefly_memory.summarization import as_text
@@ -166,10 +166,37 @@ async def test_a_model_may_write_short_keys_and_values_and_not_too_many(manager:
     assert "the key has 201 characters, and may have 200" in answers[0]
     assert "the value has 2001 characters, and may have 2000" in answers[1]
     assert answers[2] == answers[4] == "remembered"
-    assert "100 facts are remembered" in answers[3]
+    assert answers[3].startswith("not remembered: there are 100 facts")
     facts = manager.fork(conversation_id="c").working.to_dict()
     assert len(facts) == 100
     assert facts["k" * 200] == "replaced"
+
+
+@pytest.mark.parametrize("way", ["run", "stream", "FireflyAgent", "without retries"])
+async def test_no_refusal_ends_a_run(way: str) -> None:
+    manager = MemoryManager()
+    manager.set_fact("name", "the bank")
+    for number in range(99):
+        manager.fork(conversation_id="c").set_fact(f"fact {number}", number)
+    refused: list[dict[str, Any]] = [
+        {"key": "k" * 201, "value": "v"}, {"key": "k", "value": "v" * 2_001}, {"key": "", "value": "v"},
+    ]  # fmt: skip
+    full = [{"key": "last", "value": "v"}, {"key": "more", "value": "v"}, {"key": "name", "value": "v"}]
+    calls = [*refused * 2, *full, *full[1:], *refused]
+    scripted = Scripted(*({"remember": call} for call in calls), *[{"recall": {"key": ""}}] * 3, "done")
+    options: dict[str, Any] = {"retries": 0} if way == "without retries" else {}
+    agent: Any = Agent(scripted.model, capabilities=[Memory(manager, tools=True)], **options)
+    if way == "FireflyAgent":
+        agent = FireflyAgent(name="ours", model=scripted.model, memory=manager, memory_tools=True)
+    if way == "stream":
+        async with agent.run_stream("go", conversation_id="c") as stream:
+            assert await stream.get_output() == "done"
+    else:
+        assert (await agent.run("go", conversation_id="c")).output == "done"
+    told_of = scripted.texts[-1][1:]
+    assert [answer == "remembered" for answer in told_of] == [call == full[0] for call in calls] + [False] * 3
+    assert "201 characters" in told_of[0]
+    assert told_of[8] == "not remembered: 'name' is a fact of the application; remember this under another key"
 
 
 async def test_the_bounds_are_options() -> None:

@@ -125,7 +125,7 @@ async def test_a_model_may_write_to_the_managers_scope_if_it_is_let(manager: Mem
         {"remember": {"key": "is_admin", "value": "true"}}, {"remember": {"key": "city", "value": "Lyon"}}, "done"
     )
     await Agent(first.model, capabilities=[Memory(manager, **shared)]).run("go", conversation_id="c")
-    assert "'is_admin' is a fact that the application has set" in str(first.texts[-1])
+    assert "'is_admin' is a fact of the application" in str(first.texts[-1])
     assert manager.working.to_dict() == {"is_admin": "false", "city": "Lyon"}
     second = remembering("city", "Paris")
     await Agent(second.model, capabilities=[Memory(manager, **shared)]).run("go", conversation_id="d")

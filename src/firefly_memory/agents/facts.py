@@ -90,16 +90,17 @@ class RunFacts:
                 chosen.add(fact.entry.key)
         return self._text([fact for fact in facts if fact.entry.key in chosen], len(facts) - len(chosen))
 
-    async def remember(self, key: str, value: str) -> None:
-        """Write a fact for the model. ``ModelRetry`` tells it what it may not write."""
+    async def remember(self, key: str, value: str) -> str:
+        """Write a fact for the model, and return what it is answered. ``ModelRetry`` says what it can mend."""
         stored_name("key", key)
         limits = self._limits
         for what, text, longest in (("key", key, limits.max_key_length), ("value", value, limits.max_value_length)):
             if len(text) > longest:
                 raise ModelRetry(f"the {what} has {len(text)} characters, and may have {longest}: make it shorter")
         async with self._one_at_a_time:
-            await self._write(key, value)
-            self._written += 1
+            refusal = await self._write(key, value)
+            self._written += refusal is None
+        return refusal or "remembered"
 
     async def recall(self, key: str) -> Any:
         """The fact of a key, as a model can be sent it."""
@@ -112,25 +113,27 @@ class RunFacts:
     def _namespaces(self) -> list[str]:
         return list(dict.fromkeys((self._shared.namespace, self._own.namespace)))
 
-    async def _write(self, key: str, value: str) -> None:
+    async def _write(self, key: str, value: str) -> str | None:
+        """Why it was not written, or ``None``."""
         shared, own = self._shared.namespace, self._own.namespace
         if shared != own and await self._view.load_by_key(shared, key) is not None:
-            raise ModelRetry(f"{key!r} is a fact of the application: remember this under another key")
+            return _refusal_of(key)
         entry = fact_entry(own, key, value, metadata=dict(BY_A_MODEL))
         for _ in range(_ATTEMPTS):
             # Who wrote what is there is looked at by the write itself: others may write meanwhile.
             if await self._view.save_if(own, entry, SAME_METADATA):
-                return
+                return None
             there = await self._view.load_by_key(own, key)
             if there is not None and self._overwrite:
                 await self._view.save(own, entry)
-                return
+                return None
             if there is not None and there.metadata != BY_A_MODEL:
-                raise ModelRetry(f"{key!r} is a fact that the application has set: remember this under another key")
+                return _refusal_of(key)
             if there is None and await self._view.count(own) >= self._limits.max_facts:
-                raise ModelRetry(f"{self._limits.max_facts} facts are remembered, and no more may be: replace one")
+                most = self._limits.max_facts
+                return f"not remembered: there are {most} facts, and no more are kept; use a key that is there already"
             if there is None and await self._view.save_if(own, entry, ABSENT):
-                return
+                return None
         raise ConflictError(f"{key!r} was changed by others {_ATTEMPTS} times while it was to be remembered")
 
     async def _load(self) -> list[MemoryEntry]:
@@ -169,6 +172,10 @@ class RunFacts:
             lines = [fact.text for fact in facts]
         said = [f"(not shown: {left_out} {'fact' if left_out == 1 else 'facts'}; limit reached)"] if left_out else []
         return "\n".join([FACTS, *lines, *said])
+
+
+def _refusal_of(key: str) -> str:
+    return f"not remembered: {key!r} is a fact of the application; remember this under another key"
 
 
 def _counted(estimator: TokenEstimator, text: str) -> int:
