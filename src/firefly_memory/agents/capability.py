@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, TypeVar
 
 from pydantic_ai import Agent, AgentRunResult, FunctionToolset, ModelRetry, RunContext
 from pydantic_ai.capabilities import AbstractCapability
@@ -37,6 +37,8 @@ from firefly_memory.by_url import connect
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError, InvalidEntryError
 from firefly_memory.manager import MemoryManager
 from firefly_memory.working import WorkingMemory
+
+T = TypeVar("T")
 
 logger = logging.getLogger("firefly_memory")
 
@@ -361,7 +363,7 @@ def _scope_of_run(manager: MemoryManager, working_scope: WorkingScope, ctx: RunC
     return WorkingMemory(store=manager.store, scope_id=scope)
 
 
-async def _or_refused(ctx: RunContext[Any], act: Awaitable[Any]) -> Any:
+async def _or_refused(ctx: RunContext[Any], act: Awaitable[T]) -> T | str:
     """What ``act`` returns, or what is wrong with the call: as a retry, unless that would be the end of the run."""
     try:
         return await act
