@@ -29,6 +29,7 @@ from firefly_memory.archive import FORMAT, async_import_jsonl, export_jsonl, imp
 from firefly_memory.archive_items import Counts
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
+from firefly_memory.scopes import BY_A_MODEL
 from tests.five_methods import FolderStore
 
 HEADER = {"format": FORMAT, "created_at": "2026-01-01T00:00:00+00:00", "raw_messages": True}
@@ -228,7 +229,7 @@ def test_its_facts_are_marked_as_written_by_a_model() -> None:
         fact = {**ENTRY, "namespace": "working:s", "key": "is_admin", "metadata": {"source": "archive"}}
         import_jsonl(store, archive(("entry", fact), ("entry", {**ENTRY, "entry_id": "f"})), untrusted=True)
         (found,) = store.load("working:s")
-        assert found.metadata == {"source": "archive", "written_by": "model"}
+        assert found.metadata == BY_A_MODEL
         assert store.load("n")[0].metadata == {}
         assert MemoryManager(store=store, working_scope_id="s").get_fact("is_admin") == 1
 

@@ -23,7 +23,7 @@ from firefly_memory import (
     SQLiteStore,
     TokenEstimator,
 )
-from firefly_memory.agents import Memory
+from firefly_memory.agents import FireflyAgent, Memory
 from firefly_memory.agents.run_state import ARE_DATA
 from firefly_memory.messages import summary_text
 from firefly_memory.summarization import as_text
@@ -108,17 +108,28 @@ async def test_facts_have_a_budget_and_what_is_left_out_is_said() -> None:
     assert "- fact 250: some text of several words" in lines
     assert lines[-2] == "- vendor: Acme"
     shown = len([line for line in lines if line.startswith("- ")])
-    assert lines[-1] == f"({302 - shown} facts are left out, for there is no room.)"
+    assert lines[-1] == f"(not shown: {302 - shown} facts; limit reached)"
     assert "- long: " not in text, "and the others are not left out for it"
     two = ("- fact 250: some text of several words", "- vendor: Acme")
     little = await told(manager, max_fact_tokens=sum(1 + TokenEstimator().estimate(line) for line in two))
     assert little.splitlines()[2:] == [
-        *two, "(300 facts are left out, for there is no room.)"
+        *two, "(not shown: 300 facts; limit reached)"
     ]  # fmt: skip
-    assert (await told(manager, max_fact_tokens=1)).splitlines()[2:] == [
-        "(302 facts are left out, for there is no room.)"
-    ]
+    assert (await told(manager, max_fact_tokens=1)).splitlines()[2:] == ["(not shown: 302 facts; limit reached)"]
     assert "word word" in await told(manager, max_fact_tokens=100_000)
+
+
+@pytest.mark.parametrize("fenced", [False, True], ids=["lines", "fenced"])
+@pytest.mark.parametrize("character", ["`", "\u2028", "\ud800", "\n", '"', "\\", "\0"], ids=ascii)
+async def test_what_is_told_keeps_to_the_budget_whatever_is_written(character: str, fenced: bool) -> None:
+    manager = MemoryManager()
+    for number in range(20):
+        manager.set_fact(f"{number:03}{character * 190}", character * 1_000)
+    manager.set_fact("list", [character * 1_000, {character: character * 500}])
+    manager.set_fact("short", "x", importance=1.0)
+    text = await told(manager, fenced=fenced)
+    assert TokenEstimator().estimate(text) <= 2_000 + 100
+    assert "short" in text
 
 
 async def test_an_estimator_that_warns_where_warnings_are_errors_ends_no_run(caplog: pytest.LogCaptureFixture) -> None:
@@ -135,7 +146,7 @@ async def test_no_model_crowds_out_what_the_application_wrote() -> None:
     await said_to(manager, *({"key": f"k{number}", "value": "word " * 300} for number in range(8)))
     text = await told(manager)
     assert text.startswith(f"{TOLD}- policy: Refunds need a receipt.\n- k0: word")
-    assert text.endswith("facts are left out, for there is no room.)")
+    assert text.endswith("facts; limit reached)")
 
 
 # Bounds of what may be written
@@ -155,10 +166,37 @@ async def test_a_model_may_write_short_keys_and_values_and_not_too_many(manager:
     assert "the key has 201 characters, and may have 200" in answers[0]
     assert "the value has 2001 characters, and may have 2000" in answers[1]
     assert answers[2] == answers[4] == "remembered"
-    assert "100 facts are remembered" in answers[3]
+    assert answers[3].startswith("not remembered: there are 100 facts")
     facts = manager.fork(conversation_id="c").working.to_dict()
     assert len(facts) == 100
     assert facts["k" * 200] == "replaced"
+
+
+@pytest.mark.parametrize("way", ["run", "stream", "FireflyAgent", "without retries"])
+async def test_no_refusal_ends_a_run(way: str) -> None:
+    manager = MemoryManager()
+    manager.set_fact("name", "the bank")
+    for number in range(99):
+        manager.fork(conversation_id="c").set_fact(f"fact {number}", number)
+    refused: list[dict[str, Any]] = [
+        {"key": "k" * 201, "value": "v"}, {"key": "k", "value": "v" * 2_001}, {"key": "", "value": "v"},
+    ]  # fmt: skip
+    full = [{"key": "last", "value": "v"}, {"key": "more", "value": "v"}, {"key": "name", "value": "v"}]
+    calls = [*refused * 2, *full, *full[1:], *refused]
+    scripted = Scripted(*({"remember": call} for call in calls), *[{"recall": {"key": ""}}] * 3, "done")
+    options: dict[str, Any] = {"retries": 0} if way == "without retries" else {}
+    agent: Any = Agent(scripted.model, capabilities=[Memory(manager, tools=True)], **options)
+    if way == "FireflyAgent":
+        agent = FireflyAgent(name="ours", model=scripted.model, memory=manager, memory_tools=True)
+    if way == "stream":
+        async with agent.run_stream("go", conversation_id="c") as stream:
+            assert await stream.get_output() == "done"
+    else:
+        assert (await agent.run("go", conversation_id="c")).output == "done"
+    told_of = scripted.texts[-1][1:]
+    assert [answer == "remembered" for answer in told_of] == [call == full[0] for call in calls] + [False] * 3
+    assert "201 characters" in told_of[0]
+    assert told_of[8] == "not remembered: 'name' is a fact of the application; remember this under another key"
 
 
 async def test_the_bounds_are_options() -> None:

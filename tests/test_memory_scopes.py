@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from firefly_memory import (
     FileStore,
     InvalidEntryError,
     MemoryManager,
+    StaleConversationError,
     WorkingMemory,
 )
 from firefly_memory.agents import FireflyAgent, Memory
@@ -125,7 +127,7 @@ async def test_a_model_may_write_to_the_managers_scope_if_it_is_let(manager: Mem
         {"remember": {"key": "is_admin", "value": "true"}}, {"remember": {"key": "city", "value": "Lyon"}}, "done"
     )
     await Agent(first.model, capabilities=[Memory(manager, **shared)]).run("go", conversation_id="c")
-    assert "'is_admin' is a fact that the application has set" in str(first.texts[-1])
+    assert "'is_admin' is a fact of the application" in str(first.texts[-1])
     assert manager.working.to_dict() == {"is_admin": "false", "city": "Lyon"}
     second = remembering("city", "Paris")
     await Agent(second.model, capabilities=[Memory(manager, **shared)]).run("go", conversation_id="d")
@@ -271,6 +273,46 @@ def test_files_and_custom_stores_forget_the_facts_of_a_conversation_too(kind: st
     manager.clear_conversation("c")
     assert manager.fork(conversation_id="c").working.to_dict() == {}
     assert manager.fork(conversation_id="d").working.to_dict() == {"k": "d"}
+    manager.fork("conversations").set_fact("k", "another scope")
+    names = ["without turns", "x" * 512, "A/b:c"] if kind == "file" else []  # five methods list no namespaces
+    for name in names:
+        manager.fork(conversation_id=name).set_fact("k", name)
     manager.clear_all()
+    assert [manager.fork(conversation_id=name).working.to_dict() for name in names] == [{}] * len(names)
+    assert manager.fork("conversations").get_fact("k") == "another scope"
     assert manager.fork(conversation_id="d").working.to_dict() == {}
     assert manager.fork(conversation_id="e").working.to_dict() == {}
+
+
+@pytest.mark.parametrize("way", ["run", "stream", "fails"])
+@pytest.mark.parametrize("on_conflict", ["append", "reject", "branch"])
+async def test_what_is_remembered_after_the_conversation_was_deleted_reaches_nobody(
+    store: EntryStore, on_conflict: Any, way: str
+) -> None:
+    manager = MemoryManager(store=store)
+    manager.add_turn("c", "p", "a")
+    answers: list[str | Exception] = [RuntimeError("no answer")] if way == "fails" else ["noted"]
+    scripted = Scripted({"forget": {}}, {"remember": {"key": "diagnosis", "value": "secret"}}, *answers)
+    agent = Agent(capabilities=[Memory(manager, tools=True, on_conflict=on_conflict)])
+
+    @agent.tool_plain
+    async def forget() -> str:
+        await manager.async_clear_conversation("c")
+        return "forgotten"
+
+    with suppress(StaleConversationError, RuntimeError):
+        await ran(agent, "run" if way == "fails" else way, scripted, "c")
+    left = store.namespaces("working:")
+    assert "secret" in str(scripted.asked[-1]), "it was remembered"
+    assert left == (["working:conversation:c"] if "c" in manager.conversation.conversation_ids else [])
+    assert ("c" in manager.conversation.conversation_ids) == (on_conflict == "append")
+
+
+async def test_facts_of_a_conversation_that_has_no_turns_yet_are_kept_whatever_becomes_of_a_run(
+    manager: MemoryManager,
+) -> None:
+    manager.fork(conversation_id="c").set_fact("k", "of the application")
+    agent = Agent(Scripted(RuntimeError("no")).model, capabilities=[Memory(manager, on_conflict="reject")])
+    with pytest.raises(RuntimeError):
+        await agent.run("go", conversation_id="c")
+    assert manager.fork(conversation_id="c").get_fact("k") == "of the application"

@@ -36,4 +36,9 @@ FACTS = "Working Memory:"
 
 def fenced(facts: Mapping[str, Any]) -> str:
     """Facts as a line of JSON in a fence, which nothing in them can end."""
-    return f"```json\n{json.dumps(facts).replace('`', chr(92) + 'u0060')}\n```"
+    return f"```json\n{in_a_fence(facts)}\n```"
+
+
+def in_a_fence(facts: Mapping[str, Any]) -> str:
+    """Facts as the line of JSON that :func:`fenced` has, in which there is no backtick."""
+    return json.dumps(facts).replace("`", "\\u0060")

@@ -16,6 +16,9 @@ OF_CONVERSATION = "conversation:"
 FACTS_OF_CONVERSATIONS = f"{NAMESPACE}{OF_CONVERSATION}"
 """What the namespaces begin with that the facts of conversations are in."""
 
+BY_A_MODEL = {"written_by": "model"}
+"""The metadata of a fact that a model wrote; one with more or less in it counts as the application's."""
+
 _HASHED = "sha256:"
 _LONGEST_ID = MAX_LENGTH - len(FACTS_OF_CONVERSATIONS)
 

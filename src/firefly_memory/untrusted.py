@@ -12,7 +12,7 @@ from typing import Any
 
 from firefly_memory.archive_items import CONVERSATION, ENTRY, MESSAGE, TURN, Item
 from firefly_memory.model_messages import NOTES, compact
-from firefly_memory.scopes import NAMESPACE
+from firefly_memory.scopes import BY_A_MODEL, NAMESPACE
 
 _ROLES = {"user", "assistant", "tool", "function"}
 _KINDS = {"request", "response"}
@@ -39,7 +39,7 @@ def without_authority(kind: str, item: Item) -> Item:
             message = _of_pydantic_ai(json.loads(item["message"]))  # it stays in its place, perhaps with nothing in it
             item = {**item, "message": compact(message)}
         case _ if kind == ENTRY and str.startswith(item["namespace"], NAMESPACE):
-            item = {**item, "metadata": {**dict(item["metadata"]), "written_by": "model"}}
+            item = {**item, "metadata": dict(BY_A_MODEL)}
     return item
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, TypeVar
 
 from pydantic_ai import Agent, AgentRunResult, FunctionToolset, ModelRetry, RunContext
 from pydantic_ai.capabilities import AbstractCapability
@@ -37,6 +37,8 @@ from firefly_memory.by_url import connect
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError, InvalidEntryError
 from firefly_memory.manager import MemoryManager
 from firefly_memory.working import WorkingMemory
+
+T = TypeVar("T")
 
 logger = logging.getLogger("firefly_memory")
 
@@ -192,19 +194,18 @@ class Memory(AbstractCapability[Any]):
         return FunctionToolset([self._remember_tool(), self._recall_tool()]) if self.tools else None
 
     def _remember_tool(self) -> Any:
-        async def remember(key: str, value: str) -> str:
+        async def remember(ctx: RunContext[Any], key: str, value: str) -> str:
             """Keep a fact for later, under a short key. A fact that you kept under this key before is replaced."""
             with self._told_to_the_model("remember", key):
-                await self._facts_of_run.remember(key, value)
-            return "remembered"
+                return await _or_refused(ctx, self._facts_of_run.remember(key, value))
 
         return remember
 
     def _recall_tool(self) -> Any:
-        async def recall(key: str) -> Any:
+        async def recall(ctx: RunContext[Any], key: str) -> Any:
             """The fact that is kept under a key, or nothing."""
             with self._told_to_the_model("recall", key):
-                return await self._facts_of_run.recall(key)
+                return await _or_refused(ctx, self._facts_of_run.recall(key))
 
         return recall
 
@@ -213,8 +214,6 @@ class Memory(AbstractCapability[Any]):
         """What goes wrong in one of the tools is not the end of the run."""
         try:
             yield
-        except InvalidEntryError as exc:
-            raise ModelRetry(str(exc)) from exc
         except FireflyMemoryError as exc:
             logger.exception("the tool %s could not reach the facts of %r", tool, self.manager)
             raise ToolFailed(f"{key!r}: the memory cannot be reached") from exc
@@ -362,6 +361,16 @@ def _scope_of_run(manager: MemoryManager, working_scope: WorkingScope, ctx: RunC
             "'user:', or say working_scope='manager' if a model may write there"
         )
     return WorkingMemory(store=manager.store, scope_id=scope)
+
+
+async def _or_refused(ctx: RunContext[Any], act: Awaitable[T]) -> T | str:
+    """What ``act`` returns, or what is wrong with the call: as a retry, unless that would be the end of the run."""
+    try:
+        return await act
+    except (InvalidEntryError, ModelRetry) as exc:
+        if ctx.last_attempt:
+            return f"refused: {exc}"
+        raise ModelRetry(str(exc)) from exc
 
 
 def _goes_on_in(result: AgentRunResult[Any], conversation_id: str) -> None:

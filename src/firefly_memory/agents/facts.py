@@ -15,16 +15,14 @@ from firefly_memory.entries import MemoryEntry
 from firefly_memory.errors import ConfigurationError, ConflictError, CorruptDataError
 from firefly_memory.messages import sendable
 from firefly_memory.names import stored_name
-from firefly_memory.prompt_text import FACTS, fact_line, fenced
+from firefly_memory.prompt_text import FACTS, fact_line, fenced, in_a_fence
 from firefly_memory.protocols import ABSENT, SAME_METADATA
 from firefly_memory.reprs import shown
+from firefly_memory.scopes import BY_A_MODEL
 from firefly_memory.tokens import TokenEstimator
 from firefly_memory.working import WorkingMemory, fact_entry
 
 logger = logging.getLogger("firefly_memory")
-
-BY_A_MODEL = {"written_by": "model"}
-"""The metadata of a fact that a model wrote."""
 
 _ATTEMPTS = 10  # each that fails is another writer's success
 
@@ -53,12 +51,7 @@ class _Told(NamedTuple):
     @property
     def rank(self) -> tuple[bool, float]:
         """What the application wrote comes first, so that no model crowds it out; then what is most important."""
-        return is_by_a_model(self.entry), -self.entry.importance
-
-
-def is_by_a_model(entry: MemoryEntry) -> bool:
-    """Whether a model wrote the fact."""
-    return entry.metadata == BY_A_MODEL
+        return self.entry.metadata == BY_A_MODEL, -self.entry.importance
 
 
 class RunFacts:
@@ -97,16 +90,17 @@ class RunFacts:
                 chosen.add(fact.entry.key)
         return self._text([fact for fact in facts if fact.entry.key in chosen], len(facts) - len(chosen))
 
-    async def remember(self, key: str, value: str) -> None:
-        """Write a fact for the model. ``ModelRetry`` tells it what it may not write."""
+    async def remember(self, key: str, value: str) -> str:
+        """Write a fact for the model, and return what it is answered. ``ModelRetry`` says what it can mend."""
         stored_name("key", key)
         limits = self._limits
         for what, text, longest in (("key", key, limits.max_key_length), ("value", value, limits.max_value_length)):
             if len(text) > longest:
                 raise ModelRetry(f"the {what} has {len(text)} characters, and may have {longest}: make it shorter")
         async with self._one_at_a_time:
-            await self._write(key, value)
-            self._written += 1
+            refusal = await self._write(key, value)
+            self._written += refusal is None
+        return refusal or "remembered"
 
     async def recall(self, key: str) -> Any:
         """The fact of a key, as a model can be sent it."""
@@ -119,25 +113,27 @@ class RunFacts:
     def _namespaces(self) -> list[str]:
         return list(dict.fromkeys((self._shared.namespace, self._own.namespace)))
 
-    async def _write(self, key: str, value: str) -> None:
+    async def _write(self, key: str, value: str) -> str | None:
+        """Why it was not written, or ``None``."""
         shared, own = self._shared.namespace, self._own.namespace
         if shared != own and await self._view.load_by_key(shared, key) is not None:
-            raise ModelRetry(f"{key!r} is a fact of the application: remember this under another key")
+            return _refusal_of(key)
         entry = fact_entry(own, key, value, metadata=dict(BY_A_MODEL))
         for _ in range(_ATTEMPTS):
             # Who wrote what is there is looked at by the write itself: others may write meanwhile.
             if await self._view.save_if(own, entry, SAME_METADATA):
-                return
+                return None
             there = await self._view.load_by_key(own, key)
             if there is not None and self._overwrite:
                 await self._view.save(own, entry)
-                return
-            if there is not None and not is_by_a_model(there):
-                raise ModelRetry(f"{key!r} is a fact that the application has set: remember this under another key")
+                return None
+            if there is not None and there.metadata != BY_A_MODEL:
+                return _refusal_of(key)
             if there is None and await self._view.count(own) >= self._limits.max_facts:
-                raise ModelRetry(f"{self._limits.max_facts} facts are remembered, and no more may be: replace one")
+                most = self._limits.max_facts
+                return f"not remembered: there are {most} facts, and no more are kept; use a key that is there already"
             if there is None and await self._view.save_if(own, entry, ABSENT):
-                return
+                return None
         raise ConflictError(f"{key!r} was changed by others {_ATTEMPTS} times while it was to be remembered")
 
     async def _load(self) -> list[MemoryEntry]:
@@ -163,20 +159,23 @@ class RunFacts:
         """A fact, unless it is one that cannot be written as text."""
         key = str(entry.key)
         try:
-            text = json.dumps({key: entry.content}) if self._is_fenced else fact_line(key, entry.content)
+            text = in_a_fence({key: entry.content}) if self._is_fenced else fact_line(key, entry.content)
         except (RecursionError, TypeError, ValueError) as exc:
             logger.warning("the fact %r is not told to the model: %s: %s", key, type(exc).__name__, exc)
             return None
-        return _Told(entry, text)
+        return _Told(entry, sendable(text))
 
     def _text(self, facts: Sequence[_Told], left_out: int) -> str:
         if self._is_fenced:
             lines = [fenced({str(fact.entry.key): fact.entry.content for fact in facts})]
         else:
             lines = [fact.text for fact in facts]
-        are = "fact is" if left_out == 1 else "facts are"
-        said = [f"({left_out} {are} left out, for there is no room.)"] if left_out else []
+        said = [f"(not shown: {left_out} {'fact' if left_out == 1 else 'facts'}; limit reached)"] if left_out else []
         return "\n".join([FACTS, *lines, *said])
+
+
+def _refusal_of(key: str) -> str:
+    return f"not remembered: {key!r} is a fact of the application; remember this under another key"
 
 
 def _counted(estimator: TokenEstimator, text: str) -> int:

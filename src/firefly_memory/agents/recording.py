@@ -12,8 +12,9 @@ from firefly_memory.agents.shielding import finished
 from firefly_memory.agents.turn_of_run import in_conversation
 from firefly_memory.conversation import ConversationMemory
 from firefly_memory.errors import ConflictError, InvalidEntryError, TurnConflictError, UnknownConversationError
-from firefly_memory.names import new_entry_id
+from firefly_memory.names import new_entry_id, stored_text
 from firefly_memory.turns import ConversationTurn, Window
+from firefly_memory.working import WorkingMemory
 
 logger = logging.getLogger("firefly_memory")
 
@@ -87,12 +88,14 @@ class Recorder:
                 return await self._append(None, loaded, said, result)
             logger.info("run %s in %r was stored before", key, loaded.conversation_id)
         except ConflictError as conflict:
+            await self._forget_facts_of_deleted(loaded)
             if self._on_conflict != "branch":
                 conflict.result = result
                 raise
             return await self._branch(loaded, said)
         except Exception:
             logger.exception("the turn of run %s in %r was not stored", key, loaded.conversation_id)
+            await self._forget_facts_of_deleted(loaded)
         return loaded.conversation_id, turn
 
     async def _stored_before(self, conflict: TurnConflictError) -> ConversationTurn | None:
@@ -116,6 +119,16 @@ class Recorder:
         else:
             logger.warning("%r has gone another way; the turn is in the new conversation %r", conversation_id, branch)
         return branch, turn
+
+    async def _forget_facts_of_deleted(self, loaded: Window) -> None:
+        """Delete the facts that a run has written after its conversation was deleted: whoever is given the id next
+        would be told them. One that had no turns may not have been made yet, and keeps its facts."""
+        name, store = loaded.conversation_id, self._conversation.store
+        try:
+            if loaded.total_turns and await store.suspending.conversations.head(stored_text(name)) is None:
+                await WorkingMemory(store=store, conversation_id=name).async_clear()
+        except Exception:
+            logger.exception("facts of %r, which may have been deleted, were not looked at", name)
 
     async def _add_turn(self, conversation_id: str, said: Said, options: dict[str, Any]) -> ConversationTurn:
         may_warn = True

@@ -133,6 +133,8 @@ class EntryConversationLog:
         """One conversation after the other: where it breaks off, some are empty and the rest is as it was."""
         now = clock.now()
         there = list(await self._list.all())
+        # Also of conversations that are in no list: those that had facts and no turn yet.
+        facts = set(await self._entries.namespaces_of_facts())
         for conversation_id in there:
             await self._entries.clear(stored_facts_of(conversation_id))
             await self._entries.clear(_namespace(conversation_id))
@@ -140,6 +142,8 @@ class EntryConversationLog:
         for conversation_id in there:
             if await self._entries.scan(_namespace(conversation_id), 1, None, now):
                 await self.create(conversation_id, now)  # somebody has appended to it since it was cleared
+        for others in sorted(facts.difference(map(stored_facts_of, there))):
+            await self._entries.clear(others)
         if namespace is not None:
             await self._entries.clear(namespace)
 

@@ -35,6 +35,9 @@ class Entries(Protocol):
 
     async def clear(self, namespace: str) -> None: ...
 
+    async def namespaces_of_facts(self) -> Collection[str]:
+        """Those that have facts of conversations, listed or not; none where a backend cannot find out."""
+
 
 class ConversationList(Protocol):
     """The hooks. Each is done whole or not at all."""

@@ -208,6 +208,9 @@ class _CustomBackend:
         self._check_open("clear")
         await self._store.async_clear(namespace)
 
+    async def namespaces_of_facts(self) -> tuple[str, ...]:
+        return ()  # none of the five methods lists namespaces
+
     async def count(self, namespace: str, now: datetime) -> int:
         self._check_open("count")
         return (await self._shelf("count", namespace)).count(now)

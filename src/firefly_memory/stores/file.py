@@ -33,7 +33,7 @@ from firefly_memory.names import original_name, original_or_none
 from firefly_memory.options import ONLY_MINE, Modes, modes, seconds
 from firefly_memory.protocols import Capability
 from firefly_memory.reprs import even_half_built
-from firefly_memory.scopes import NAMESPACE
+from firefly_memory.scopes import FACTS_OF_CONVERSATIONS, NAMESPACE
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.cancellation import stop_if_given_up
 from firefly_memory.stores.conversation_entries import EntryConversationLog
@@ -137,10 +137,13 @@ class _Files:
         """Whose file it is; ``FileNotFoundError`` if it is gone and its name, having been cut short, does not say."""
         return self._document(path)[0] if "~" in path.name else unquote(path.stem)
 
-    def namespaces(self) -> list[str]:
-        """Every namespace that has a file, in order."""
+    def namespaces(self, prefix: str = "") -> list[str]:
+        """Every namespace with ``prefix``, a short one, that has a file, in order; other files are not read."""
         found: list[str] = []
+        start = self.path(prefix).stem if prefix else ""
         for path in self.paths():
+            if not path.name.startswith(start):
+                continue
             with suppress(FileNotFoundError):
                 found.append(self.namespace_of(path))
         return sorted(found)
@@ -269,6 +272,10 @@ class _FileBackend:
         with self._files.working("clear"):
             if self._files.path(namespace).exists():
                 self._files.edit(namespace, Shelf.clear)
+
+    async def namespaces_of_facts(self) -> list[str]:
+        with self._files.working("clear_all"):
+            return self._files.namespaces(FACTS_OF_CONVERSATIONS)
 
     async def count(self, namespace: str, now: datetime) -> int:
         with self._files.working("count"):
