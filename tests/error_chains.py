@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 
 def shown_by(error: BaseException) -> str:
-    """Its traceback, and the texts of every error behind it, also of those that a traceback leaves out."""
-    return "".join(traceback.format_exception(error)) + "".join(f"{each} {each!r}" for each in _chain(error))
+    """Its traceback, and the texts and attributes of every error behind it, also of those that a traceback leaves out."""
+    return "".join(traceback.format_exception(error)) + "".join(
+        f"{each} {each!r} {vars(each)}" for each in _chain(error)
+    )
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -43,18 +43,17 @@ async def opened(kind: str, place: Place, name: str) -> AsyncIterator[EntryStore
         engine.dispose()
 
 
-@pytest.mark.parametrize(
-    ("kind", "colour"),
-    [
-        ("own asyncpg", Colour.SUSPENDING),
-        ("own psycopg", Colour.SUSPENDING),
-        ("own psycopg", Colour.BLOCKING),
-        ("engine psycopg", Colour.BLOCKING),
-        ("engine psycopg2", Colour.BLOCKING),
-        ("async_engine asyncpg", Colour.SUSPENDING),
-        ("engine sqlite", Colour.BLOCKING),
-    ],
-)
+WAYS = [
+    ("own asyncpg", Colour.SUSPENDING),
+    ("own psycopg", Colour.SUSPENDING),
+    ("own psycopg", Colour.BLOCKING),
+    ("engine psycopg", Colour.BLOCKING),
+    ("engine psycopg2", Colour.BLOCKING),
+    ("async_engine asyncpg", Colour.SUSPENDING),
+]
+
+
+@pytest.mark.parametrize(("kind", "colour"), [*WAYS, ("engine sqlite", Colour.BLOCKING)])
 async def test_no_error_quotes_what_was_to_be_stored(kind: str, colour: Colour, place: Place, name: str) -> None:
     async with opened(kind, place, name) as store:
         await store.async_count("n") if colour is Colour.SUSPENDING else store.count("n")
@@ -79,3 +78,33 @@ async def test_no_error_quotes_what_was_to_be_stored(kind: str, colour: Colour, 
             assert SECRET not in shown_by(caught.value)
             assert caught.value.__cause__ is not None
             assert "check" in str(caught.value) or "not here" in str(caught.value)
+
+
+@pytest.mark.parametrize(("kind", "colour"), WAYS)
+async def test_no_error_quotes_a_value_that_an_index_or_a_trigger_cannot_read(
+    kind: str, colour: Colour, place: Place, name: str
+) -> None:
+    async with opened(kind, place, name) as store:
+        await store.async_count("n") if colour is Colour.SUSPENDING else store.count("n")
+        execute(place.postgresql(), f"CREATE INDEX ON {name}.memory_entries (((content->>'age')::int))")
+        broken = "BEGIN PERFORM (NEW.user_prompt || ' {')::json; RETURN NEW; END"
+        execute(
+            place.postgresql(),
+            f"CREATE FUNCTION {name}.t() RETURNS trigger LANGUAGE plpgsql AS '{broken.replace(chr(39), chr(39) * 2)}'",
+        )
+        execute(
+            place.postgresql(),
+            f"CREATE TRIGGER t BEFORE INSERT ON {name}.memory_turns FOR EACH ROW EXECUTE FUNCTION {name}.t()",
+        )
+        entries = Memory(store, colour)
+        turns = Memory(ConversationMemory(store=store), colour)
+        entry = MemoryEntry(content={"age": SECRET})
+        acts: list[Callable[[], Awaitable[Any]]] = [
+            lambda: entries.save("n", entry),
+            lambda: entries.save_many("n", [entry, MemoryEntry()]),
+            lambda: turns.add_turn("c", SECRET, SECRET),
+        ]
+        for act in acts:
+            with pytest.raises(DatabaseStoreError, match="SQLSTATE 22P02") as caught:
+                await act()
+            assert SECRET not in shown_by(caught.value)

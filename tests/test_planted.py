@@ -248,3 +248,35 @@ def test_doctor_names_who_may_create_in_the_schema_of_the_store(
         execute(url, f"GRANT CREATE ON SCHEMA {name} TO PUBLIC")
         main(["doctor", "--url", url, "--schema", name])
     assert f"REVOKE CREATE ON SCHEMA {name} FROM PUBLIC;" in capsys.readouterr().out
+
+
+def test_doctor_names_a_search_path_that_the_url_sets(url: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with PostgreSQLStore(url, schema_name=name):
+        execute(url, f"CREATE SCHEMA {name}_of_the_url; GRANT CREATE ON SCHEMA {name}_of_the_url TO PUBLIC")
+        main(["doctor", "--url", f"{url}?options=-c%20search_path%3D{name}_of_the_url", "--schema", name])
+    assert f"REVOKE CREATE ON SCHEMA {name}_of_the_url FROM PUBLIC;" in capsys.readouterr().out
+
+
+def test_doctor_names_who_owns_a_schema_of_the_search_path(
+    url: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    role, other = f"role_{uuid4().hex[:12]}", f"other_{uuid4().hex[:12]}"
+    database = url.rpartition("/")[2]
+    with PostgreSQLStore(url, schema_name=name):
+        execute(
+            url, f"CREATE ROLE {role} LOGIN; CREATE ROLE {other} LOGIN; GRANT CREATE ON DATABASE {database} TO {other}"
+        )
+        execute(url, f"GRANT USAGE ON SCHEMA {name} TO {role}")
+        as_role = re.sub("//[^@]*@", f"//{role}@", url)
+        try:
+            main(["doctor", "--url", as_role, "--schema", name])
+            before = capsys.readouterr().out
+            execute(url, f"SET ROLE {other}; CREATE SCHEMA {role}")
+            main(["doctor", "--url", as_role, "--schema", name])
+            after = capsys.readouterr().out
+        finally:
+            execute(url, f"DROP OWNED BY {role}, {other} CASCADE; DROP ROLE {role}, {other}")
+    assert f"{other} may create the schema {role}, which the search path names" in before
+    assert f"REVOKE CREATE ON DATABASE {database} FROM {other};" in before
+    assert f"{other} owns the schema {role} of the search path" in after
+    assert f"ALTER SCHEMA {role} OWNER TO {role};" in after

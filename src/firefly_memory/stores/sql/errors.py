@@ -34,6 +34,12 @@ _ELSEWHERE = 'prepared statements get lost; behind a pooler in transaction mode:
 
 _NO_SLOT = "53300"
 
+_DATA_EXCEPTION = "22"
+"""Its errors quote the value itself: ``invalid input syntax for type integer: "…"``."""
+
+_QUOTING = frozenset({"detail", "context", "message", "internal_query"})
+"""Attributes of asyncpg's errors, and of SQLAlchemy's copies of them."""
+
 # SQLSTATE, or its first two characters: what it means, and whether the same call may succeed later.
 _POSTGRESQL: dict[str, tuple[type[DatabaseStoreError], str, bool]] = {
     "08": (DatabaseConnectionError, "the connection to the server was lost", True),
@@ -143,19 +149,30 @@ def _layers(exc: Exception) -> list[Exception]:
 
 
 def quote_nothing(exc: Exception) -> None:
-    """Take out of the texts of a driver's error, and of SQLAlchemy's around it, what quotes rows and parameters."""
+    """Take out of a driver's error, and of SQLAlchemy's around it, what quotes rows and parameters."""
     *around, innermost = _layers(exc)
     said = getattr(innermost, "diag", None)  # psycopg's and psycopg2's
     primary, hint = getattr(said, "message_primary", None), getattr(said, "message_hint", None)
-    if primary:
+    if _quotes_a_value(innermost):
+        innermost.args = (_without_the_value(innermost),)
+    elif primary:
         innermost.args = (f"{primary}\nHINT:  {hint}" if hint else primary,)
-    elif getattr(innermost, "detail", None):  # asyncpg's
-        innermost.detail = None  # type: ignore[attr-defined]
-    for each in around:
-        each.args = (f"{type(innermost).__module__}.{type(innermost).__name__}: {innermost}",)
     for each in (*around, innermost):
         if isinstance(each, errors.StatementError):
-            each.hide_parameters = True
+            each.hide_parameters, each.params = True, None
+        else:
+            vars(each).update(dict.fromkeys(_QUOTING & vars(each).keys()))
+    for each in around:
+        each.args = (f"{type(innermost).__module__}.{type(innermost).__name__}: {innermost}",)
+
+
+def _quotes_a_value(error: Exception) -> bool:
+    return (sqlstate(error) or "").startswith(_DATA_EXCEPTION)
+
+
+def _without_the_value(error: Exception) -> str:
+    kind = type(error).__name__
+    return f"a rule, an index or a trigger of the database refused a value: {kind}, SQLSTATE {sqlstate(error)}"
 
 
 def sqlstate(exc: Exception) -> str | None:
@@ -304,5 +321,7 @@ def _is_from_driver(error: Exception) -> bool:
 
 
 def _one_line(error: Exception) -> str:
+    if _quotes_a_value(error):
+        return _without_the_value(error)
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__

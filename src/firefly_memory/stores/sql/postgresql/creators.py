@@ -2,89 +2,132 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Column, Connection, Text, column, false, func, or_, select, table, true
-from sqlalchemy.dialects import postgresql
-from sqlalchemy.dialects.postgresql import pg_catalog
+from sqlalchemy import Connection, Select, column, func, or_, select, table, true
 
 from firefly_memory.stores.findings import Finding, ok, warning
 from firefly_memory.stores.sql.postgresql.identifiers import quoted
-from firefly_memory.stores.sql.search_path import ONLY_PG_CATALOG
 
-_roles = table("pg_roles", column("oid"), column("rolname"), schema="pg_catalog")
-_databases = table("pg_database", column("oid"), column("datname"), schema="pg_catalog")
-_settings = table("pg_settings", column("name"), column("boot_val"), schema="pg_catalog")
-_settings_of_roles = table(
-    "pg_db_role_setting",
-    column("setdatabase"),
-    column("setrole"),
-    Column("setconfig", postgresql.ARRAY(Text)),
-    schema="pg_catalog",
-)
+_roles = table("pg_roles", column("oid"), column("rolname"), column("rolsuper"), schema="pg_catalog")
+_databases = table("pg_database", column("datname"), column("datdba"), column("datacl"), schema="pg_catalog")
+_schemas = table("pg_namespace", column("nspname"), column("nspowner"), column("nspacl"), schema="pg_catalog")
 
-_PATH = "search_path="
+_NAME_IN_PATH = re.compile(r'"((?:[^"]|"")*)"|([^\s,"]+)')
+_NOT_ASKED_ABOUT = {"", "pg_catalog", "pg_temp"}
+"""Nobody else may create in these."""
+
+_MISTAKE = "and so make functions that the statements of others run by mistake (the store's own do not)"
 
 
-def others_may_create(connection: Connection, schema_name: str) -> Iterator[Finding]:
-    """Inside :func:`~firefly_memory.stores.sql.search_path.looking`: for the schema of the store and each of the
-    role's search path, the roles beside its owner that may create something there."""
-    usual = _usual_path(connection)
-    names = [schema_name, *(name for name in usual if name != schema_name)]
-    found = [(name, list(rows)) for name, rows in groupby(_creators(connection, names), itemgetter(0))]
-    for name, rows in found:
-        roles = ", ".join("PUBLIC" if role is None else quoted(role) for _, role in rows)
-        state = (
-            f"{roles} may create in the schema {name}, and so make functions that the statements of others run by "
-            "mistake (the store's own do not)"
-        )
-        yield warning("creating", state, f"REVOKE CREATE ON SCHEMA {quoted(name)} FROM {roles};")
+class _Holder(NamedTuple):
+    of: str
+    """A schema, or the database."""
+    role: str
+    """In quotes if it needs any."""
+
+
+def others_may_create(connection: Connection, schema_name: str, search_path: str) -> Iterator[Finding]:
+    """Inside a transaction that is pinned to ``pg_catalog``: for the schema of the store and each of ``search_path``,
+    who else may create something there. Trusted are this role, superusers, and the owners of the database and of the
+    store's schema."""
+    me, _ = here = connection.execute(select(func.current_user(), func.session_user())).one()
+    path = [name for name in _names(search_path, str(me)) if name != schema_name]
+    names = [schema_name, *path]
+    trusted = set(connection.execute(_trusted(here, schema_name)).scalars())
+    found = [
+        *_of_creators(_others(connection, _creators(names), trusted)),
+        *_of_owners(_others(connection, _owners(path), trusted), str(me)),
+        *_of_missing(connection, path, trusted),
+    ]
+    yield from found
     if not found:
         yield ok("creating", f"nobody beside the owners may create in {', '.join(names)}")
 
 
-def _creators(connection: Connection, names: list[str]) -> list[tuple[str, str | None]]:
-    """Schemas and roles; ``None`` is everybody."""
-    spaces = pg_catalog.pg_namespace
-    owner: Any = column("nspowner", _selectable=spaces)
-    rights = func.pg_catalog.aclexplode(column("nspacl", _selectable=spaces))
-    right = rights.table_valued("grantor", "grantee", "privilege_type").render_derived(name="given").lateral()
-    statement = (
-        select(spaces.c.nspname, _roles.c.rolname)
-        .select_from(spaces.join(right, true()).outerjoin(_roles, _roles.c.oid == right.c.grantee))
-        .where(spaces.c.nspname.in_(names), right.c.privilege_type == "CREATE", right.c.grantee != owner)
-        .where(or_(_roles.c.rolname.is_(None), _roles.c.rolname != func.session_user()))
-        .order_by(spaces.c.nspname, _roles.c.rolname)
+def _of_creators(holders: Iterable[_Holder]) -> Iterator[Finding]:
+    for name, roles in _grouped(holders):
+        state = f"{roles} may create in the schema {name}, {_MISTAKE}"
+        yield warning("creating", state, f"REVOKE CREATE ON SCHEMA {quoted(name)} FROM {roles};")
+
+
+def _of_owners(holders: Iterable[_Holder], me: str) -> Iterator[Finding]:
+    for name, role in holders:
+        state = f"{role} owns the schema {name} of the search path, may create in it, {_MISTAKE}"
+        do = "drop what does not belong there, or take the schema out of the search path; then"
+        yield warning("creating", state, f"{do}: ALTER SCHEMA {quoted(name)} OWNER TO {quoted(me)};")
+
+
+def _of_missing(connection: Connection, path: list[str], trusted: Collection[int]) -> Iterator[Finding]:
+    there = set(connection.execute(select(_schemas.c.nspname).where(_schemas.c.nspname.in_(path))).scalars())
+    missing = [name for name in path if name not in there]
+    if not missing:
+        return
+    for database, roles in _grouped(_others(connection, _creators_of_schemas(), trusted)):
+        named = ", ".join(missing)
+        state = f"{roles} may create the schema {named}, which the search path names and which is not there, {_MISTAKE}"
+        yield warning("creating", state, f"REVOKE CREATE ON DATABASE {quoted(database)} FROM {roles};")
+
+
+def _grouped(holders: Iterable[_Holder]) -> Iterator[tuple[str, str]]:
+    for of, several in groupby(holders, itemgetter(0)):
+        yield of, ", ".join(each.role for each in several)
+
+
+def _others(connection: Connection, statement: Select[Any], trusted: Collection[int]) -> list[_Holder]:
+    """What ``statement`` gives: schemas or databases with the ids and names of roles. No name means everybody."""
+    return [
+        _Holder(str(of), "PUBLIC" if name is None else quoted(name))
+        for of, role, name in connection.execute(statement)
+        if role not in trusted
+    ]
+
+
+def _trusted(names: Iterable[str], schema_name: str) -> Select[Any]:
+    owner = select(_databases.c.datdba).where(_databases.c.datname == func.current_database())
+    migrating = select(_schemas.c.nspowner).where(_schemas.c.nspname == schema_name)
+    by_name = _roles.c.rolname.in_([*names, "pg_database_owner"])
+    return select(_roles.c.oid).where(
+        or_(_roles.c.rolsuper, by_name, _roles.c.oid.in_(owner), _roles.c.oid.in_(migrating))
     )
-    return [(str(name), role) for name, role in connection.execute(statement)]
 
 
-def _usual_path(connection: Connection) -> list[str]:
-    """The schemas that the role's connections search, but for the store's own connections."""
-    connection.execute(select(func.pg_catalog.set_config("search_path", _usual_setting(connection), true())))
-    schemas = select(func.pg_catalog.unnest(func.pg_catalog.current_schemas(false())))
-    names = [str(name) for name in connection.execute(schemas).scalars()]
-    connection.exec_driver_sql(ONLY_PG_CATALOG)
-    return [name for name in names if name != "pg_catalog"]
+def _owners(names: list[str]) -> Select[Any]:
+    owned = _schemas.join(_roles, _roles.c.oid == _schemas.c.nspowner)
+    statement = select(_schemas.c.nspname, _roles.c.oid, _roles.c.rolname).select_from(owned)
+    return statement.where(_schemas.c.nspname.in_(names)).order_by(_schemas.c.nspname)
 
 
-def _usual_setting(connection: Connection) -> str:
-    here = select(_databases.c.oid).where(_databases.c.datname == func.pg_catalog.current_database())
-    me = select(_roles.c.oid).where(_roles.c.rolname == func.session_user())
-    given = _settings_of_roles.c
-    rows = connection.execute(
-        select(given.setconfig)
-        .where(or_(given.setdatabase == 0, given.setdatabase == here.scalar_subquery()))
-        .where(or_(given.setrole == 0, given.setrole == me.scalar_subquery()))
-        # As PostgreSQL does: what is set for the role comes first, and for the role in this database before that.
-        .order_by((given.setrole != 0).desc(), (given.setdatabase != 0).desc())
-    ).scalars()
-    for settings in rows:
-        for each in settings:
-            if each.startswith(_PATH):
-                return str(each.removeprefix(_PATH))
-    default = select(_settings.c.boot_val).where(_settings.c.name == "search_path")
-    return str(connection.execute(default).scalar_one())
+def _creators(names: list[str]) -> Select[Any]:
+    """The owners of the schemas are left out: others than these have it by a ``GRANT``."""
+    given, statement = _granted(_schemas, _schemas.c.nspname, _schemas.c.nspacl)
+    return statement.where(_schemas.c.nspname.in_(names), given.c.grantee != _schemas.c.nspowner)
+
+
+def _creators_of_schemas() -> Select[Any]:
+    _, statement = _granted(_databases, _databases.c.datname, _databases.c.datacl)
+    return statement.where(_databases.c.datname == func.current_database())
+
+
+def _granted(of: Any, name: Any, rights: Any) -> tuple[Any, Select[Any]]:
+    exploded = func.pg_catalog.aclexplode(rights).table_valued("grantor", "grantee", "privilege_type")
+    given = exploded.render_derived(name="given").lateral()
+    statement = (
+        select(name, given.c.grantee, _roles.c.rolname)
+        .select_from(of.join(given, true()).outerjoin(_roles, _roles.c.oid == given.c.grantee))
+        .where(given.c.privilege_type == "CREATE")
+        .order_by(name, _roles.c.rolname)
+    )
+    return given, statement
+
+
+def _names(search_path: str, me: str) -> Iterator[str]:
+    """The schemas of a search path, as ``SHOW search_path`` gives it to the role ``me``."""
+    for in_quotes, plain in _NAME_IN_PATH.findall(search_path):
+        name = in_quotes.replace('""', '"') or plain.lower()
+        if name not in _NOT_ASKED_ABOUT:
+            yield me if name == "$user" else name

@@ -41,15 +41,18 @@ _NO_SETTINGS = re.compile("unsupported startup parameter|command-line options")
 """What PgBouncer and Amazon's proxy say to settings that they do not let through."""
 
 
-def blocking_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float, prepared: bool = False) -> Engine:
+def blocking_engine(
+    url: PostgreSQLUrl, *, pool_size: int, timeout: float, prepared: bool = False, settings: str = _OWN_SETTINGS
+) -> Engine:
     """psycopg, whatever driver the URL names: asyncpg cannot block.
 
     Statements that are ``prepared`` once for each connection are fast, but get lost where a pooler hands connections
-    of the server from one transaction to the next.
+    of the server from one transaction to the next. Without ``settings``, a connection has the search path that the
+    role's other software has.
     """
     psycopg = _driver("psycopg", "calling a blocking method of a PostgreSQL store")
     open_one = _psycopg_connect(psycopg, psycopg.Connection, url, timeout, prepared)
-    connect = _when_there_is_room(_with_settings(open_one, url, timeout), timeout, sleep, lambda: engine)
+    connect = _when_there_is_room(_with_settings(open_one, url, timeout, settings), timeout, sleep, lambda: engine)
     engine = create_engine(
         "postgresql+psycopg://",
         creator=lambda: finish(connect()),
@@ -95,7 +98,9 @@ def _new_name() -> str:
     return f"firefly_{token_hex(16)}"
 
 
-def _with_settings(connect: Callable[..., Any], url: PostgreSQLUrl, timeout: float) -> Callable[[], Any]:
+def _with_settings(
+    connect: Callable[..., Any], url: PostgreSQLUrl, timeout: float, settings: str = _OWN_SETTINGS
+) -> Callable[[], Any]:
     """A coroutine function that connects, with the settings that this library wants of the server.
 
     A statement ends there after ``timeout`` even if nobody is left to call it off, and numbers come exactly. The
@@ -104,7 +109,7 @@ def _with_settings(connect: Callable[..., Any], url: PostgreSQLUrl, timeout: flo
     """
     asked = {"options": url.options} if url.options else {}
     milliseconds = min(max(1, round(timeout * 1000)), 2**31 - 1)
-    wanted = {"options": f"-c statement_timeout={milliseconds} {url.options} {_OWN_SETTINGS}"}
+    wanted = {"options": f"-c statement_timeout={milliseconds} {url.options} {settings}"}
 
     async def connected() -> Any:
         nonlocal wanted

@@ -18,7 +18,7 @@ from firefly_memory.stores.sql.examination import of_schema
 from firefly_memory.stores.sql.postgresql.creators import others_may_create
 from firefly_memory.stores.sql.postgresql.engines import blocking_engine
 from firefly_memory.stores.sql.postgresql.identifiers import quoted
-from firefly_memory.stores.sql.postgresql.urls import postgresql_url
+from firefly_memory.stores.sql.postgresql.urls import PostgreSQLUrl, postgresql_url
 from firefly_memory.stores.sql.search_path import looking
 
 _NEEDED = 100_000
@@ -48,12 +48,12 @@ def examine(url: str, schema_name: str, *, timeout: float, pool_size: int, poole
             yield _pooler(engine, place, connection, pooler)
             with looking(connection):
                 yield from _rights(connection, str(place.schema_name))
-                yield from others_may_create(connection, str(place.schema_name))
             yield from _schema(connection, place)
             with looking(connection):
                 yield from _invalid_indexes(connection, str(place.schema_name))
     finally:
         engine.dispose()
+    yield from _creating(parsed, place, timeout)  # after the other engine: a pooler may have one connection to give
 
 
 def _server(connection: Connection) -> Iterator[Finding]:
@@ -131,6 +131,18 @@ def _schema(connection: Connection, place: Place) -> Iterator[Finding]:
         if sqlstate(error) != _LACKS_A_RIGHT:
             raise
         yield warning("schema", "the role may not see which revision it is at", "see to its rights, and look again")
+
+
+def _creating(url: PostgreSQLUrl, place: Place, timeout: float) -> Iterator[Finding]:
+    engine = blocking_engine(url, pool_size=1, timeout=timeout, settings="")
+    try:
+        with migrate.connected(engine, place, "doctor") as connection:
+            # That of the role's usual connections, whoever has set it, and where.
+            search_path = str(connection.exec_driver_sql("SHOW search_path").scalar_one())
+            with looking(connection):
+                yield from others_may_create(connection, str(place.schema_name), search_path)
+    finally:
+        engine.dispose()
 
 
 def _rights(connection: Connection, schema_name: str) -> Iterator[Finding]:
