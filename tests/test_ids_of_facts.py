@@ -16,7 +16,6 @@ import pytest
 from sqlalchemy import create_engine, insert
 
 from firefly_memory import (
-    CorruptDataError,
     EntryStore,
     FileStore,
     InMemoryStore,
@@ -32,7 +31,7 @@ from firefly_memory.archive import export_jsonl, import_jsonl
 from firefly_memory.cli import main
 from firefly_memory.copying import copy_store
 from firefly_memory.facts import fact_id
-from firefly_memory.names import stored_name
+from firefly_memory.names import original_name, stored_name
 from firefly_memory.stores.mongodb.documents import place as _id_of
 from firefly_memory.stores.records import Position
 from tests.backends import Place
@@ -59,9 +58,65 @@ def rows_of_before() -> list[dict[str, Any]]:
         ("notes", "name", "0" * 64),
         ("notes", "name", fact_id("working:alice", "name")),
     ]
+    return rows_of([*facts, *others])
+
+
+def rows_of_mallory() -> list[dict[str, Any]]:
+    """What somebody saved who knew which ids come, and where the victim is; and names that are as long as can be."""
+    return rows_of(
+        [
+            ("working:victim", "name", id_of_before("working:victim", "name")),
+            ("working:mallory", "secret", fact_id("working:victim", "secret")),
+            ("working:mallory", "role", id_of_before("working:victim", "role")),
+            ("working:\x10mallory", "age", id_of_before("working:victim", "age")),
+            ("working:\x10mallory", "own", id_of_before("working:\x10mallory", "own")),
+            ("working:zoe", None, "fact:" + "0" * 64),
+            ("notes", None, "fact:hello"),
+            ("notes", "escape", "fact:" + "a" * 394 + "\x00" * 10),
+            ("notes", "long", "fact:" + "b" * 507),
+            ("conversation:" + "x" * 499, "a", "longest"),
+            ("conversation:" + "x" * 498 + "y", "b", "another"),
+        ]
+    )
+
+
+def check_that_nothing_is_stuck(store: EntryStore, tmp_path: Path) -> None:
+    """That the victim can set its facts, and whatever is there can be saved again, exported, imported and copied."""
+    (name,) = store.load("working:victim")
+    assert name.entry_id == fact_id("working:victim", "name")
+    victim = WorkingMemory(scope_id="victim", store=store)
+    for key in ("name", "secret", "role", "age"):
+        victim.set(key, "of the victim")
+        assert victim.get(key) == "of the victim"
+    (own,) = [each for each in store.load("working:\x10mallory") if each.key == "own"]
+    assert own.entry_id == fact_id("working:\x10mallory", "own")
+    for namespace in store.namespaces():
+        for entry in store.load(namespace):
+            store.save(namespace, entry)
+    assert sum(store.count(namespace) for namespace in store.namespaces()) == len(rows_of_mallory()) + 3 - of_files(
+        store
+    )
+    (escape,) = [each for each in store.load("notes") if each.key == "escape"]
+    assert escape.entry_id.endswith(":fact:" + "a" * 394)
+    archive = io.StringIO()
+    export_jsonl(store, archive)
+    imported = InMemoryStore()
+    import_jsonl(imported, io.StringIO(archive.getvalue()))
+    assert copy_store(store, imported).equal
+    import_jsonl(store, io.StringIO(archive.getvalue()), dry_run=True)
+    with SQLiteStore(tmp_path / "copy.db") as copied:
+        assert copy_store(store, copied).equal
+
+
+def of_files(store: EntryStore) -> int:
+    """The rows in namespaces of conversations: files have had none, but conversations themselves."""
+    return 2 if isinstance(store, FileStore) else 0
+
+
+def rows_of(names: list[tuple[str, str | None, str]]) -> list[dict[str, Any]]:
     return [
         {
-            "entry_id": entry_id,
+            "entry_id": stored_name("entry_id", entry_id),
             "namespace": stored_name("namespace", namespace),
             "scope": "working",
             "key": key,
@@ -69,7 +124,7 @@ def rows_of_before() -> list[dict[str, Any]]:
             "metadata": "{}",
             "importance": 0.5,
         }
-        for namespace, key, entry_id in [*facts, *others]
+        for namespace, key, entry_id in names
     ]
 
 
@@ -85,7 +140,7 @@ def check(store: EntryStore) -> None:
         assert facts.keys().count("name") == 1
         assert facts.get("name") == "another"
     assert {"mine", "no key"} < {entry.entry_id for entry in store.load("working:alice")}
-    assert [entry.entry_id for entry in store.load("renamed:conversation:c")] == ["of the application"]
+    assert [entry.entry_id for entry in store.load("renamed:conv:c")] == ["of the application"]
     zeros, moved = sorted(entry.entry_id for entry in store.load("notes"))
     assert zeros == "0" * 64
     assert moved.startswith("renamed:")
@@ -112,7 +167,7 @@ def opened(url: str, name: str) -> EntryStore:
     return PostgreSQLStore(url, schema_name=name, migrate=False)
 
 
-def save_as_before(url: str, name: str) -> None:
+def save_as_before(url: str, name: str, of_before: list[dict[str, Any]]) -> None:
     on_sqlite = url.startswith("sqlite")
     entries = schema.metadata(None if on_sqlite else name).tables[
         "memory_entries" if on_sqlite else f"{name}.memory_entries"
@@ -120,9 +175,9 @@ def save_as_before(url: str, name: str) -> None:
     engine = create_engine(url if on_sqlite else url.replace("postgresql://", "postgresql+psycopg://"))
     moment = NOW.isoformat(timespec="microseconds") if on_sqlite else NOW
     rows = (
-        rows_of_before()
+        of_before
         if on_sqlite
-        else [{**row, "content": json.loads(row["content"]), "metadata": {}} for row in rows_of_before()]
+        else [{**row, "content": json.loads(row["content"]), "metadata": {}} for row in of_before]
     )
     with engine.begin() as connection:
         connection.execute(insert(entries), [{**row, "created_at": moment} for row in rows])
@@ -131,7 +186,7 @@ def save_as_before(url: str, name: str) -> None:
 
 def test_an_upgrade_gives_the_facts_that_are_there_their_ids(url: str, name: str, db: Callable[..., None]) -> None:
     db("upgrade", "0003")
-    save_as_before(url, name)
+    save_as_before(url, name, rows_of_before())
     with pytest.raises(SchemaMismatchError, match="is at 0003"), opened(url, name):
         pass
     db("upgrade")
@@ -141,6 +196,25 @@ def test_an_upgrade_gives_the_facts_that_are_there_their_ids(url: str, name: str
     db("upgrade")  # a second time changes nothing
     with opened(url, name) as store:
         check(store)
+
+
+def test_whoever_planted_names_before_an_upgrade_stops_nobody_after_it(
+    url: str, name: str, db: Callable[..., None], tmp_path: Path
+) -> None:
+    db("upgrade", "0003")
+    save_as_before(url, name, rows_of_mallory())
+    db("upgrade")
+    with opened(url, name) as store:
+        before = {namespace: store.load(namespace) for namespace in store.namespaces()}
+    db("stamp", "0003")
+    db("upgrade")  # a second time changes nothing
+    with opened(url, name) as store:
+        assert {namespace: store.load(namespace) for namespace in store.namespaces()} == before
+        check_that_nothing_is_stuck(store, tmp_path)
+    db("downgrade", "0003", "--yes")
+    db("upgrade")
+    with opened(url, name) as store:
+        assert [entry.entry_id for entry in store.load("renamed:conv:" + "x" * 499)] == ["longest"]
 
 
 def test_a_downgrade_goes_on_where_somebody_has_taken_the_id_of_before(
@@ -167,7 +241,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[EmbeddedMongoDB]:
     server.remove()
 
 
-def save_in_mongodb_as_before(server: EmbeddedMongoDB, name: str) -> None:
+def save_in_mongodb_as_before(server: EmbeddedMongoDB, name: str, of_before: list[dict[str, Any]]) -> None:
     documents = [
         {
             **row,
@@ -177,7 +251,7 @@ def save_in_mongodb_as_before(server: EmbeddedMongoDB, name: str) -> None:
             "created_at": NOW,
             "expires_at": None,
         }
-        for row in rows_of_before()
+        for row in of_before
     ]
     with pymongo.MongoClient[dict[str, Any]](server.url) as client:
         client[name].entries.insert_many(documents)
@@ -187,10 +261,10 @@ def save_in_mongodb_as_before(server: EmbeddedMongoDB, name: str) -> None:
 def test_mongodb_gives_them_their_ids_whoever_starts_first(server: EmbeddedMongoDB, name: str) -> None:
     with MongoDBStore(server.url, database=name):
         pass  # the indexes
-    save_in_mongodb_as_before(server, name)
+    save_in_mongodb_as_before(server, name, rows_of_before())
     with (
         pytest.raises(
-            SchemaMismatchError, match=r"the ids of facts begin with 'fact:', .*; run: firefly-memory db upgrade"
+            SchemaMismatchError, match=r"where ids of facts begin with 'fact:' .*; run: firefly-memory db upgrade"
         ),
         MongoDBStore(server.url, database=name, migrate=False),
     ):
@@ -207,6 +281,14 @@ def test_mongodb_gives_them_their_ids_whoever_starts_first(server: EmbeddedMongo
         check(store)
         places = [entry.entry_id for entry in store.load("working:bob")]
         assert [store.load_page("working:bob", 1).entries[0].entry_id] == places[:1]
+
+
+def test_mongodb_frees_what_was_planted(server: EmbeddedMongoDB, name: str, tmp_path: Path) -> None:
+    with MongoDBStore(server.url, database=name):
+        pass  # the indexes
+    save_in_mongodb_as_before(server, name, rows_of_mallory())
+    with MongoDBStore(server.url, database=name) as store:
+        check_that_nothing_is_stuck(store, tmp_path)
 
 
 def test_mongodb_goes_on_where_a_standalone_server_stopped_in_between(server: EmbeddedMongoDB, name: str) -> None:
@@ -248,6 +330,38 @@ def test_files_have_them_when_they_are_read_and_keep_them_when_they_are_written(
     assert f'"{id_of_before("working:alice", "age")}"' not in file.read_text()
 
 
+def test_files_free_what_was_planted(tmp_path: Path) -> None:
+    store = FileStore(tmp_path / "files")
+    rows = [row for row in rows_of_mallory() if not row["namespace"].startswith("conversation:")]
+    for number, row in enumerate(rows):
+        store.save(original_name(row["namespace"]), MemoryEntry(entry_id=f"number {number}", key=row["key"], content=1))
+    for file in (tmp_path / "files").glob("*.json"):
+        document = json.loads(file.read_text())
+        for entry in document["entries"]:
+            entry["entry_id"] = rows[int(entry["entry_id"].removeprefix("number "))]["entry_id"]
+        file.write_text(json.dumps(document))
+    check_that_nothing_is_stuck(store, tmp_path)
+
+
+def test_a_file_with_a_fact_under_both_ids_keeps_both(tmp_path: Path) -> None:
+    store = FileStore(tmp_path)
+    facts = WorkingMemory(scope_id="alice", store=store)
+    facts.set("name", "of today")
+    store.save(facts.namespace, MemoryEntry(entry_id="before", key="name", content="of before"))
+    (file,) = tmp_path.glob("*.json")
+    file.write_text(file.read_text().replace('"before"', f'"{id_of_before(facts.namespace, "name")}"'))
+    found = {entry.entry_id: entry.content for entry in store.load(facts.namespace)}
+    assert found.pop(fact_id(facts.namespace, "name")) == "of today"
+    ((moved, content),) = found.items()
+    assert moved.startswith("renamed:")
+    assert content == "of before"
+    archive = io.StringIO()
+    export_jsonl(store, archive)
+    target = InMemoryStore()
+    import_jsonl(target, io.StringIO(archive.getvalue()))
+    assert target.count(facts.namespace) == 2
+
+
 def test_an_archive_of_before_is_taken_with_the_ids_of_today() -> None:
     source = InMemoryStore()
     WorkingMemory(scope_id="alice", store=source).set("name", "Alice")
@@ -259,12 +373,22 @@ def test_an_archive_of_before_is_taken_with_the_ids_of_today() -> None:
         assert copy_store(source, target).equal
 
 
-def test_an_archive_cannot_give_the_id_of_a_fact_to_another_entry() -> None:
+def test_what_an_archive_has_under_the_id_of_a_fact_makes_way_the_same_in_every_import() -> None:
     source = InMemoryStore()
     WorkingMemory(scope_id="alice", store=source).set("name", "Alice")
+    source.save("renamed:conv:c", MemoryEntry(entry_id="of the application", content=1))
     archive = io.StringIO()
     export_jsonl(source, archive)
+    text = archive.getvalue().replace("working:alice", "working:mallory").replace("renamed:conv:", "conversation:")
     target = InMemoryStore()
-    with pytest.raises(CorruptDataError, match=r"line 2 .*entry_id: begins with 'fact:'"):
-        import_jsonl(target, io.StringIO(archive.getvalue().replace("working:alice", "working:mallory")))
-    assert target.namespaces() == []
+    for _ in range(2):
+        import_jsonl(target, io.StringIO(text))
+        assert target.namespaces() == ["renamed:conv:c", "working:mallory"]
+        assert [entry.entry_id for entry in target.load("renamed:conv:c")] == ["of the application"]
+        (moved,) = target.load("working:mallory")
+        assert moved.content == "Alice"
+        assert moved.entry_id.startswith("renamed:")
+        assert moved.entry_id.endswith(f":{fact_id('working:alice', 'name')}")
+    alice = WorkingMemory(scope_id="alice", store=target)
+    alice.set("name", "of Alice")
+    assert alice.get("name") == "of Alice"

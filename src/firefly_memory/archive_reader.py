@@ -15,8 +15,8 @@ from firefly_memory.conversation_flows import Condition, ConversationFlows, NewT
 from firefly_memory.dialogue_archive import DialogueWriter, Replaceable, if_unfinished
 from firefly_memory.entries import MemoryEntry, MemoryScope
 from firefly_memory.errors import FireflyMemoryError
-from firefly_memory.facts import check_entry_id, id_of_today
-from firefly_memory.names import original_name, stored_name, stored_namespace
+from firefly_memory.facts import id_of_today
+from firefly_memory.names import namespace_out_of_the_way, original_name, stored_name
 from firefly_memory.protocols import Capability, StoreView
 from firefly_memory.tokens import TokenEstimator
 from firefly_memory.turns import ConversationTurn
@@ -82,11 +82,12 @@ class Reader:
             raise
 
     async def _take_entry(self, item: Item) -> None:
-        namespace = item.pop("namespace")
+        """Under the names that revision 0004 gives: an archive of before may have others."""
+        given = item.pop("namespace")
         entry = _entry_from_json(item)
-        _check_names(namespace, entry)
-        entry.entry_id = id_of_today(namespace, entry.key, entry.entry_id)
-        check_entry_id(namespace, entry.key, entry.entry_id)
+        _check_names(given, entry)
+        entry.entry_id = id_of_today(given, entry.key, entry.entry_id)
+        namespace = namespace_out_of_the_way(given)
         if namespace != self._namespace or len(self._batch) == PAGE:
             await self._save_batch()
         self._namespace = namespace
@@ -163,7 +164,7 @@ class Flows(ConversationFlows):
 
 def _check_names(namespace: str, entry: MemoryEntry) -> None:
     """Now, for this entry: later they would be refused with its batch."""
-    stored_namespace(namespace)
+    stored_name("namespace", namespace)
     stored_name("entry_id", entry.entry_id)
     if entry.key is not None:
         stored_name("key", entry.key)

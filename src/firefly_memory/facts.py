@@ -10,13 +10,10 @@ import hashlib
 import re
 
 from firefly_memory.errors import InvalidEntryError
-from firefly_memory.names import stored_name
+from firefly_memory.names import ESCAPE, original_name, stored_name, stored_text
 from firefly_memory.scopes import NAMESPACE
 
 PREFIX = "fact:"
-
-FIRST, LAST = PREFIX, "fact;"
-"""Every id of a fact is between these, by code point."""
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 
@@ -31,20 +28,43 @@ def fact_id(namespace: str, key: str) -> str:
 
 def check_entry_id(namespace: str, key: str | None, entry_id: str) -> None:
     """:class:`InvalidEntryError` if the id is of a fact, but not of the one with this namespace and key."""
-    if not entry_id.startswith(PREFIX) or (key is not None and entry_id == fact_id(namespace, key)):
+    if not _is_of_another_fact(namespace, key, entry_id):
         return
     problem = "begins with 'fact:', which only the fact of its own namespace and key may have; use another id"
     raise InvalidEntryError("entry_id", problem)
 
 
+def _is_of_another_fact(namespace: str, key: str | None, entry_id: str) -> bool:
+    return entry_id.startswith(PREFIX) and entry_id != own_id(namespace, key)
+
+
+def own_id(namespace: str, key: str | None) -> str | None:
+    """The id that a fact with this namespace and key has; ``None`` if no fact can have them."""
+    try:
+        return None if key is None else fact_id(namespace, key)
+    except InvalidEntryError:
+        return None
+
+
 def id_of_today(namespace: str, key: str | None, entry_id: str) -> str:
-    """``entry_id``, or, for a fact that has the id of before revision 0004, the one that it has since."""
+    """``entry_id``, or the one that the entry has since revision 0004, the same every time: a fact, that of its
+    namespace and key; another entry under the id of a fact, one that is out of the way."""
+    if _is_of_another_fact(namespace, key, entry_id):
+        return original_name(id_out_of_the_way(stored_text(entry_id), mark_of(namespace, entry_id)))
     if key is None or not namespace.startswith(NAMESPACE) or not _DIGEST.fullmatch(entry_id):
         return entry_id
-    today = fact_id(namespace, key)
-    return today if today == PREFIX + entry_id else entry_id
+    today = own_id(namespace, key)
+    return today if today is not None and today == PREFIX + entry_id else entry_id
 
 
-def id_out_of_the_way(entry_id: str, mark: str) -> str:
-    """A new id for an entry that was saved under one of a fact before these were closed."""
-    return f"renamed:{mark}:{entry_id[:_KEPT]}"
+def id_out_of_the_way(stored_id: str, mark: str) -> str:
+    """A new id for an entry that was saved under one of a fact before these were closed. Both are in stored form."""
+    kept = stored_id
+    if len(stored_id) > _KEPT:
+        kept = stored_id[:_KEPT].partition(ESCAPE)[0]  # half an escape would be another name
+    return f"renamed:{mark}:{kept}"
+
+
+def mark_of(*names: str) -> str:
+    """32 characters that are the same for the same names."""
+    return hashlib.sha256("\x00".join(names).encode("utf-8", "surrogatepass")).hexdigest()[:32]

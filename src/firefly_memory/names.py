@@ -25,6 +25,9 @@ CONVERSATIONS = "conversation:"
 
 RESERVED = f"begins with {CONVERSATIONS!r}, which is kept for conversations; use another name"
 
+RENAMED_CONVERSATIONS = "renamed:conv:"
+"""What takes the place of :data:`CONVERSATIONS` in a name that was in use before; it has the same length."""
+
 PAST_CONVERSATIONS = f"{CONVERSATIONS}\U0010ffff"
 """Sorts after them, and before every other name that does."""
 
@@ -49,6 +52,13 @@ def stored_namespace(namespace: str) -> str:
     if stored.startswith(CONVERSATIONS):
         raise InvalidEntryError("namespace", RESERVED)
     return stored
+
+
+def namespace_out_of_the_way(namespace: str) -> str:
+    """Where entries are since revision 0004 that were saved in a namespace for conversations; as long as it was."""
+    if not namespace.startswith(CONVERSATIONS):
+        return namespace
+    return RENAMED_CONVERSATIONS + namespace.removeprefix(CONVERSATIONS)
 
 
 def stored_text(text: str) -> str:

@@ -28,12 +28,12 @@ from firefly_memory.errors import (
     SchemaMismatchError,
     StoreClosedError,
 )
-from firefly_memory.facts import id_of_today
-from firefly_memory.names import original_name, original_or_none
+from firefly_memory.facts import id_of_today, id_out_of_the_way, mark_of
+from firefly_memory.names import CONVERSATIONS, original_name, original_or_none, stored_text
 from firefly_memory.options import ONLY_MINE, Modes, modes, seconds
 from firefly_memory.protocols import Capability
 from firefly_memory.reprs import even_half_built
-from firefly_memory.scopes import FACTS_OF_CONVERSATIONS, NAMESPACE
+from firefly_memory.scopes import FACTS_OF_CONVERSATIONS
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.cancellation import stop_if_given_up
 from firefly_memory.stores.conversation_entries import EntryConversationLog
@@ -340,11 +340,18 @@ def _record(namespace: str, item: dict[str, Any]) -> Record:
 
 
 def _with_ids_of_today(records: list[Record]) -> list[Record]:
-    """The facts of a file that was last written before revision 0004, under their ids of today: the next write of the
-    file keeps them."""
-    if not (records and records[0].namespace.startswith(NAMESPACE)):
+    """The entries of a file that was last written before revision 0004, under their ids of today: the next write of
+    the file keeps them."""
+    if not records or records[0].namespace.startswith(CONVERSATIONS):
         return records
     namespace = original_name(records[0].namespace)
     taken = {record.entry_id for record in records}
-    renamed = [(record, id_of_today(namespace, original_or_none(record.key), record.entry_id)) for record in records]
-    return [record if new in taken else record._replace(entry_id=new) for record, new in renamed]
+    renamed = []
+    for record in records:
+        new = stored_text(id_of_today(namespace, original_or_none(record.key), original_name(record.entry_id)))
+        if new != record.entry_id:
+            while new in taken:
+                new = id_out_of_the_way(record.entry_id, mark_of(new))
+            taken.add(new)
+        renamed.append(record if new == record.entry_id else record._replace(entry_id=new))
+    return renamed

@@ -8,7 +8,6 @@ moment, and whoever comes next finishes.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -16,9 +15,9 @@ from uuid import uuid4
 
 from pymongo.errors import DuplicateKeyError
 
-from firefly_memory.errors import InvalidEntryError, SchemaMismatchError
-from firefly_memory.facts import FIRST, LAST, check_entry_id, id_of_today, id_out_of_the_way
-from firefly_memory.names import CONVERSATIONS, original_name
+from firefly_memory.errors import SchemaMismatchError
+from firefly_memory.facts import PREFIX, id_of_today, id_out_of_the_way
+from firefly_memory.names import CONVERSATIONS, RENAMED_CONVERSATIONS, original_name, stored_text
 from firefly_memory.scopes import NAMESPACE
 from firefly_memory.stores.mongodb.clients import Connection
 from firefly_memory.stores.mongodb.documents import Document
@@ -27,21 +26,27 @@ REVISION = "0004"
 
 _BATCH = 200
 
-_OF_FACTS: Document = {"entry_id": {"$gte": FIRST, "$lt": LAST}}
+
+def _begins_with(prefix: str) -> Document:
+    """In the order of code points, as the indexes are."""
+    return {"$gte": prefix, "$lt": prefix[:-1] + chr(ord(prefix[-1]) + 1)}
+
+
+_OF_FACTS: Document = {"entry_id": _begins_with(PREFIX)}
 
 _OF_BEFORE: Document = {
-    "namespace": {"$gte": NAMESPACE, "$lt": "working;"},
+    "namespace": _begins_with(NAMESPACE),
     "entry_id": {"$regex": "^[0-9a-f]{64}$"},
     "key": {"$type": "string"},
 }
 
-_IN_CONVERSATIONS: Document = {"namespace": {"$gte": CONVERSATIONS, "$lt": "conversation;"}}
+_IN_CONVERSATIONS: Document = {"namespace": _begins_with(CONVERSATIONS)}
 
-_ELSEWHERE = [{"$set": {"namespace": {"$concat": ["renamed:", "$namespace"]}}}]
+_REST: Document = {"$substrCP": ["$namespace", len(CONVERSATIONS), {"$strLenCP": "$namespace"}]}
+
+_ELSEWHERE = [{"$set": {"namespace": {"$concat": [RENAMED_CONVERSATIONS, _REST]}}}]
 
 InTransaction = Callable[[Connection, Callable[[Any], Awaitable[None]]], Awaitable[None]]
-
-_NewId = Callable[[Document], str]
 
 
 async def bring_to_today(connection: Connection, migrate: bool, in_transaction: InTransaction | None) -> None:
@@ -50,14 +55,14 @@ async def bring_to_today(connection: Connection, migrate: bool, in_transaction: 
     noted = await connection.settle(connection.version.find_one(this))
     if noted is not None and noted.get("revision") == REVISION:
         return
-    for wanted, new_id in ((_OF_FACTS, _out_of_the_way), (_OF_BEFORE, _of_today)):
-        async for batch in _batches(connection, wanted, new_id):
+    for wanted in (_OF_FACTS, _OF_BEFORE):
+        async for batch in _batches(connection, wanted):
             if not migrate:
                 raise _is_not_of_today()
             if in_transaction is None:
-                await _rename_one_by_one(connection, batch, new_id)
+                await _rename_one_by_one(connection, batch)
             else:
-                await in_transaction(connection, _renaming(connection, batch, new_id))
+                await in_transaction(connection, _renaming(connection, batch))
     apart = await connection.settle(connection.entries.find_one(_IN_CONVERSATIONS, projection={"_id": 1}))
     if apart is not None:
         if not migrate:
@@ -69,23 +74,15 @@ async def bring_to_today(connection: Connection, migrate: bool, in_transaction: 
 
 
 def _is_not_of_today() -> SchemaMismatchError:
-    needed = f"{REVISION}, in which the ids of facts begin with {FIRST!r}, and no namespace with {CONVERSATIONS!r}"
+    needed = f"{REVISION}, where ids of facts begin with {PREFIX!r} and no namespace of entries with {CONVERSATIONS!r}"
     return SchemaMismatchError("initialize", "0003", needed, "firefly-memory db upgrade", "initialize(migrate=True)")
 
 
-def _out_of_the_way(document: Document) -> str:
-    """For what was saved under an id of a fact, and is not that fact."""
-    entry_id: str = document["entry_id"]
-    try:
-        check_entry_id(original_name(document["namespace"]), _key(document), entry_id)
-    except (InvalidEntryError, TypeError):
-        # The same for every process, or two of them would leave it twice on a standalone server.
-        return id_out_of_the_way(entry_id, hashlib.sha256(document["_id"].encode()).hexdigest()[:32])
-    return entry_id
-
-
-def _of_today(document: Document) -> str:
-    return id_of_today(original_name(document["namespace"]), _key(document), document["entry_id"])
+def _new_id(document: Document) -> str:
+    """The same for every process, or two of them would leave an entry twice on a standalone server."""
+    namespace, entry_id = document["namespace"], original_name(document["entry_id"])
+    of = original_name(namespace) if isinstance(namespace, str) else ""  # damaged; no fact
+    return stored_text(id_of_today(of, _key(document), entry_id))
 
 
 def _key(document: Document) -> str | None:
@@ -93,7 +90,7 @@ def _key(document: Document) -> str | None:
     return original_name(key) if isinstance(key, str) else None
 
 
-async def _batches(connection: Connection, wanted: Document, new_id: _NewId) -> AsyncIterator[list[str]]:
+async def _batches(connection: Connection, wanted: Document) -> AsyncIterator[list[str]]:
     """The ``_id`` of each document that needs another id."""
     last = ""
     while True:
@@ -103,15 +100,15 @@ async def _batches(connection: Connection, wanted: Document, new_id: _NewId) -> 
         if not documents:
             return
         last = documents[-1]["_id"]
-        batch = [document["_id"] for document in documents if new_id(document) != document["entry_id"]]
+        batch = [document["_id"] for document in documents if _new_id(document) != document["entry_id"]]
         if batch:
             yield batch
 
 
-def _renaming(connection: Connection, batch: Sequence[str], new_id: _NewId) -> Callable[[Any], Awaitable[None]]:
+def _renaming(connection: Connection, batch: Sequence[str]) -> Callable[[Any], Awaitable[None]]:
     async def rename(session: Any) -> None:
         # Read again: another process may have renamed them, and their facts may have been changed or deleted since.
-        renamed = await _renamed(connection, batch, new_id, session)
+        renamed = await _renamed(connection, batch, session)
         if renamed:
             old = {"_id": {"$in": [before["_id"] for before, _ in renamed]}}
             await connection.settle(connection.entries.delete_many(old, session=session))
@@ -122,9 +119,9 @@ def _renaming(connection: Connection, batch: Sequence[str], new_id: _NewId) -> C
     return rename
 
 
-async def _rename_one_by_one(connection: Connection, batch: Sequence[str], new_id: _NewId) -> None:
+async def _rename_one_by_one(connection: Connection, batch: Sequence[str]) -> None:
     for _id in batch:
-        for before, after in await _renamed(connection, [_id], new_id, None):
+        for before, after in await _renamed(connection, [_id], None):
             if after is not None:
                 with suppress(DuplicateKeyError):  # somebody else was faster
                     await connection.settle(connection.entries.insert_one(after))
@@ -132,12 +129,12 @@ async def _rename_one_by_one(connection: Connection, batch: Sequence[str], new_i
 
 
 async def _renamed(
-    connection: Connection, batch: Sequence[str], new_id: _NewId, session: Any
+    connection: Connection, batch: Sequence[str], session: Any
 ) -> list[tuple[Document, Document | None]]:
     """The documents as they are, and as they will be; ``None`` for one that is there under both ids."""
     there = connection.entries.find({"_id": {"$in": list(batch)}}, session=session)
     documents: list[Document] = await connection.settle(there.to_list(None))
-    ids = {document["_id"]: new_id(document) for document in documents}
+    ids = {document["_id"]: _new_id(document) for document in documents}
     taken = connection.entries.find({"entry_id": {"$in": list(ids.values())}}, session=session)
     in_place = {each["entry_id"]: each for each in await connection.settle(taken.to_list(None))}
     renamed = []

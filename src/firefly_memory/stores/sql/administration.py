@@ -296,7 +296,7 @@ def script(dialect_name: str, schema_name: str, start: str, end: str) -> str:
 
             lines.append(f"CREATE SCHEMA IF NOT EXISTS {quoted(str(target))};")
     if first != last:
-        steps = migrate.script(dialect_name, target, step, f"{first or BASE}:{last or BASE}")
+        steps = migrate.script(dialect_name, target, step, f"{first or BASE}:{last or BASE}", for_others=True)
         lines += [f"{statement};" for statement in steps]
     return "\n\n".join([*lines, "COMMIT;"]) + "\n"
 

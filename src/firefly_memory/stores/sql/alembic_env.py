@@ -15,6 +15,7 @@ from firefly_memory.settings import read_settings_of_command, read_url_file
 from firefly_memory.store_urls import Kind
 from firefly_memory.stores.sql.administration import database_of, is_sqlite
 from firefly_memory.stores.sql.alembic_guard import keep_others_out
+from firefly_memory.stores.sql.fact_ids import compute_fact_ids
 from firefly_memory.stores.sql.migrate import checked_schema_name, connected, create_schema, migrating
 from firefly_memory.stores.sql.search_path import ONLY_PG_CATALOG, looking
 from firefly_memory.target import Given, target
@@ -36,6 +37,17 @@ def target_schema() -> str | None:
     return str(context.opts.get("firefly_schema", schema.POSTGRESQL_SCHEMA))
 
 
+def computes_fact_ids() -> bool:
+    """For revisions on SQLite: whether their statements can compute the ids of facts, or somebody else runs them."""
+    from alembic import op
+
+    context = op.get_context()
+    if context.as_sql:
+        return bool(context.opts.get("firefly_computes"))
+    compute_fact_ids(op.get_bind())
+    return True
+
+
 def create_index_online(name: str, table: str, columns: list[Any], **options: Any) -> None:
     """For revisions in ``schema.ONLINE``: an index on a table that may be large, while others read and write it. What
     a broken build has left is built anew."""
@@ -54,7 +66,7 @@ def run_in_alembic(context: Any) -> None:  # alembic.context, a module that stan
     """Run the revisions Alembic asks for on the database of the URL, or only write them down."""
     given = context.config.attributes
     if given:  # by _script()
-        _configure_offline(context, given["dialect_name"], given["schema_name"])
+        _configure_offline(context, given["dialect_name"], given["schema_name"], computes=given["computes"])
         context.run_migrations()
         return
     from alembic.util import CommandError
@@ -130,7 +142,7 @@ def _print_sql(context: Any, url: str, schema_name: str) -> None:
         context.run_migrations()
 
 
-def _configure_offline(context: Any, dialect_name: str, schema_name: str | None) -> None:
+def _configure_offline(context: Any, dialect_name: str, schema_name: str | None, *, computes: bool = False) -> None:
     _configure(
         context,
         schema_name,
@@ -138,6 +150,7 @@ def _configure_offline(context: Any, dialect_name: str, schema_name: str | None)
         literal_binds=True,
         dialect_opts={"paramstyle": "named"},
         transactional_ddl=True,
+        firefly_computes=computes,
     )
 
 

@@ -37,6 +37,7 @@ from firefly_memory.errors import (
 )
 from firefly_memory.forks import ForkSafeLock
 from firefly_memory.stores.sql.errors import UNDEFINED_TABLE, Place, is_an_answer, sqlstate, translated
+from firefly_memory.stores.sql.fact_ids import compute_fact_ids
 from firefly_memory.stores.sql.migration_lock import begin_alone, online_lock
 from firefly_memory.stores.sql.search_path import rolled_back_on_error
 from firefly_memory.stores.sql.unrecorded import is_in_the_way, made_by, unrecorded
@@ -271,6 +272,8 @@ def write_revision(connection: Connection, place: Place, revision: str | None) -
 
 
 def run_script(connection: Connection, place: Place, steps: Iterable[str]) -> None:
+    if connection.dialect.name == "sqlite":
+        compute_fact_ids(connection)
     try:
         for statement in steps:
             connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
@@ -298,11 +301,14 @@ class _Statements(io.StringIO):
         return len(text)
 
 
-def script(dialect_name: str, schema_name: str | None, step: str, revisions: str) -> list[str]:
+def script(
+    dialect_name: str, schema_name: str | None, step: str, revisions: str, *, for_others: bool = False
+) -> list[str]:
     """The statements of ``step``, ``upgrade`` or ``downgrade``, between ``revisions``, ``from:to``.
 
     Alembic writes them, and never sees a connection: its global lock is not held while anybody waits for a database,
-    and so nobody can wait for the lock in the thread that has to answer.
+    and so nobody can wait for the lock in the thread that has to answer. ``for_others`` leaves out what only
+    :func:`run_script` can run.
     """
     statements = _Statements()
     with _alembic:
@@ -311,7 +317,7 @@ def script(dialect_name: str, schema_name: str | None, step: str, revisions: str
 
         config = Config(output_buffer=statements)
         config.set_main_option("script_location", str(script_location()).replace("%", "%%"))
-        config.attributes.update(dialect_name=dialect_name, schema_name=schema_name)
+        config.attributes.update(dialect_name=dialect_name, schema_name=schema_name, computes=not for_others)
         getattr(command, step)(config, revisions, sql=True)
     return statements.written
 
