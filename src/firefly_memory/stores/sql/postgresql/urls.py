@@ -48,10 +48,20 @@ _TAKES = {
 }
 
 # Where one is missing, libpq and asyncpg go on with less than was asked for, unless sslmode asks for more.
-_FILES = {"sslcert", "sslkey", "sslrootcert", "sslcrl"}
+_FILES = {"sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir"}
 
 # Harmless to leave out where the driver does not know them: they keep idle connections alive.
 _KEEPALIVES = {"keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"}
+
+# What libpq knows beside those. It refuses any other name, but says so only where it connects.
+_ONLY_LIBPQ_KNOWS = {
+    "hostaddr", "fallback_application_name", "replication", "gssencmode", "gssdelegation", "channel_binding",
+    "require_auth", "requirepeer", "requiressl", "load_balance_hosts", "servicefile", "sslcompression", "sslcertmode",
+    "sslcrldir", "sslsni", "sslkeylogfile", "min_protocol_version", "max_protocol_version", "scram_client_key",
+    "scram_server_key", "oauth_issuer", "oauth_client_id", "oauth_client_secret", "oauth_scope", "authtype", "tty",
+}  # fmt: skip
+
+_KNOWN = _ASYNCPG_READS | _KEEPALIVES | _ONLY_LIBPQ_KNOWS
 
 _DEFAULT_PORT = 5432
 
@@ -169,6 +179,8 @@ def _query(text: str) -> list[tuple[str, str]]:
 
 
 def _check(parameters: dict[str, str]) -> None:
+    for name in parameters.keys() - _KNOWN:
+        raise ConfigurationError(f"{name!r} in the PostgreSQL URL is no parameter that a driver knows; leave it out")
     if any("\0" in value for value in parameters.values()):
         raise ConfigurationError("the PostgreSQL URL contains %00, which no part of it may")
     ports = parameters.get("port", "").split(",")
