@@ -100,8 +100,7 @@ def _through(path: Path) -> Iterator[IO[str]]:
 
 
 def check_replaces_no_store(path: Path, exported: Target) -> None:
-    """``ConfigurationError`` if ``path`` is a part of ``exported``, of another store in files or of an SQLite database.
-    """
+    """``ConfigurationError`` if ``path`` is a part of ``exported``, of any store in files or of an SQLite database."""
     reason = _is_a_store(path, exported) if path.name else None  # a directory is refused where files are opened
     if reason is not None:
         raise ConfigurationError(f"{path} {reason}, which the archive would replace; name another file")

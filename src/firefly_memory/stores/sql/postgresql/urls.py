@@ -160,6 +160,7 @@ def postgresql_url(url: str | URL) -> PostgreSQLUrl:
     }
     parameters.update({name: value for name, value in parts.items() if value})
     _add_query(parameters, _query(found["query"] or ""))
+    _check_names(parameters)
     _check(parameters)
     read = PostgreSQLUrl(parameters, _SCHEMES[scheme])
     if read.driver == "asyncpg" and read.only_libpq_understands:
@@ -178,9 +179,12 @@ def _query(text: str) -> list[tuple[str, str]]:
     raise ConfigurationError("the part of the PostgreSQL URL after '?' is not name=value&name=value")
 
 
-def _check(parameters: dict[str, str]) -> None:
-    for name in parameters.keys() - _KNOWN:
+def _check_names(parameters: dict[str, str]) -> None:
+    for name in sorted(parameters.keys() - _KNOWN):
         raise ConfigurationError(f"{name!r} in the PostgreSQL URL is no parameter that a driver knows; leave it out")
+
+
+def _check(parameters: dict[str, str]) -> None:
     if any("\0" in value for value in parameters.values()):
         raise ConfigurationError("the PostgreSQL URL contains %00, which no part of it may")
     ports = parameters.get("port", "").split(",")
