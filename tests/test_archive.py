@@ -244,6 +244,14 @@ def own_files(directory: Path) -> dict[str, bytes]:
         ["sqlite:///memory.db", "memory.db-journal"],
         ["sqlite:///memory.db", "other.db"],
         ["memory:", "other.db"],
+        ["memory:", "other.db-wal"],
+        ["memory:", "other.db-journal"],
+        ["memory:", "lone-wal"],
+        ["memory:", "fs/NAME"],
+        ["sqlite:///memory.db", "fs/new.json"],
+        ["memory:", "fs/conversations.jsonl"],
+        ["memory:", "fs/.locks/00.lock"],
+        ["memory:", "fs/.locks/new"],
         ["file:fs", "fs/new.jsonl"],
         ["file:fs", "fs/NAME"],
         ["file:fs", "nested/../fs/nested/new.jsonl"],
@@ -262,6 +270,7 @@ def test_an_export_does_not_replace_a_store(
         store.save("n", MemoryEntry(content="kept"))
     (tmp_path / "fs" / "nested").mkdir()
     (tmp_path / "nested").mkdir()
+    (tmp_path / "lone-wal").write_bytes(bytes.fromhex("377f0682") + bytes(28))
     (tmp_path / "link").symlink_to("memory.db")
     (tmp_path / "hard").hardlink_to(tmp_path / "memory.db")
     (tmp_path / "linked").symlink_to("fs")
@@ -325,6 +334,7 @@ def test_on_a_terminal_there_is_a_bar(tmp_path: Path) -> None:
         (["export", "--url", "file:mistyped"], 6, "there is no directory"),
         (["export", "--url", "memory:", "."], 2, "is a directory"),
         (["export", "--url", "memory:", "/"], 2, "is a directory"),
+        (["export", "--url", "memory:", "newdir/"], 2, "newdir/ is a directory"),
         (
             ["import", "--url", "sqlite:///a.db", "latin.jsonl"],
             1,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -140,6 +141,9 @@ def test_a_line_that_was_not_finished_is_cut_off(torn: bytes, tmp_path: Path) ->
         '{"conversation": "x", "created_at": "2026-01-01"}',
         '{"conversation": "x", "created_at": "0001-01-01T00:00:00+14:00"}',
         '{"deleted": []}',
+        '{"conversation": "", "created_at": "2026-01-01T00:00:00+00:00"}',
+        f'{{"conversation": "{"x" * 513}", "created_at": "2026-01-01T00:00:00+00:00"}}',
+        '{"conversation": "\\u0000", "created_at": "2026-01-01T00:00:00+00:00"}',
         "[" * 10_000,
     ],
     ids=lambda line: line[:50],
@@ -252,6 +256,45 @@ def test_a_reader_sees_all_conversations_while_a_list_is_taken_over(
         monkeypatch.setattr(ConversationListFile, "_read_on", read_and_be_overtaken)
         assert set(ConversationMemory(store=reader).conversation_ids) >= {"old", "older"}
         assert not (tmp_path / "conversation%3a.json").exists()
+
+
+def test_a_list_that_is_put_back_from_a_backup_is_read_anew(tmp_path: Path) -> None:
+    backup = tmp_path / "backup"
+    with FileStore(tmp_path / "files") as running:
+        memory = ConversationMemory(store=running)
+        memory.new_conversation("x0")
+        shutil.copy(tmp_path / "files" / NAME, backup)
+        memory.new_conversation("x1")
+        shutil.copy(backup, tmp_path / "files" / NAME)
+        with FileStore(tmp_path / "files") as another:
+            ConversationMemory(store=another).new_conversation("y1")
+        assert sorted(memory.conversation_ids) == ["x0", "y1"]
+        memory.new_conversation("z")
+        path = tmp_path / "files" / NAME
+        path.write_text(path.read_text().replace('"x0"', '"another length"'))
+        assert sorted(memory.conversation_ids) == ["another length", "y1", "z"]
+
+
+def test_one_conversation_is_found_without_a_copy_of_the_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with FileStore(tmp_path) as store:
+        memory = ConversationMemory(store=store)
+        memory.new_conversation("empty")
+        monkeypatch.delattr(ConversationListFile, "all")
+        assert memory.get_turns("empty") == []
+        assert memory.get_turns("none") == []
+
+
+@pytest.mark.parametrize("name", ["", "x" * 513])
+def test_an_id_that_no_conversation_may_have_is_not_taken_over(name: str, tmp_path: Path) -> None:
+    earlier_list(tmp_path, "old", name)
+    before = (tmp_path / "conversation%3a.json").read_bytes()
+    with FileStore(tmp_path) as store:
+        memory = ConversationMemory(store=store)
+        for act in (lambda: memory.conversation_ids, lambda: memory.new_conversation("new")):
+            with pytest.raises(CorruptDataError, match=r"conversation%3a\.json"):
+                act()
+    assert (tmp_path / "conversation%3a.json").read_bytes() == before
+    assert not (tmp_path / NAME).exists()
 
 
 CREATING = """

@@ -32,7 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()  # or Python complains once more when it ends
         return Exit.FAILED
     except OSError as error:
-        return _failed(parsed, f"{error.filename or ''}: {error.strerror or error}", Exit.FAILED)
+        file = f"{error.filename}: " if error.filename else ""
+        return _failed(parsed, f"{file}{error.strerror or error}", Exit.FAILED)
     except KeyboardInterrupt:
         print("firefly-memory: interrupted", file=sys.stderr)
         return 130  # as shells report it

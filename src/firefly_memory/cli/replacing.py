@@ -12,15 +12,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from firefly_memory.errors import ConfigurationError
+from firefly_memory.errors import ConfigurationError, FireflyMemoryError
 from firefly_memory.options import ONLY_MINE
 from firefly_memory.settings import naming
 from firefly_memory.store_urls import Kind, directory_in
+from firefly_memory.stores.conversation_list_file import NAME as LIST_FILE
+from firefly_memory.stores.file import LOCKS
 from firefly_memory.stores.file_system import flush_directory, is_trusted, keep_rights, new_file
 from firefly_memory.target import Target
 
 _SQLITE = b"SQLite format 3\0"
 _BESIDE = ("", "-wal", "-shm", "-journal")
+_WAL = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
+_SEPARATORS = tuple(each for each in (os.sep, os.altsep) if each)
 
 
 @contextmanager
@@ -31,11 +35,16 @@ def written(name: str) -> Iterator[IO[str]]:
         sys.stdout.flush()
         return
     path = Path(name)
-    if path.is_dir() or not path.name:
+    if path.is_dir() or not path.name or name.endswith(_SEPARATORS):
         raise ConfigurationError(f"{name} is a directory; name the file to write")
     writing = _replaced(path) if _is_replaceable(path) else _through(path)
-    with writing as file:
-        yield file
+    try:
+        with writing as file:
+            yield file
+    except OSError as exc:
+        if exc.filename is None and not isinstance(exc, FireflyMemoryError):
+            exc.filename = name  # which no write says
+        raise
 
 
 def _is_replaceable(path: Path) -> bool:
@@ -91,7 +100,7 @@ def _through(path: Path) -> Iterator[IO[str]]:
 
 
 def check_replaces_no_store(path: Path, exported: Target) -> None:
-    """``ConfigurationError`` if ``path`` is a part of ``exported`` or an SQLite database."""
+    """``ConfigurationError`` if ``path`` is a part of ``exported``, of any store in files or of an SQLite database."""
     reason = _is_a_store(path, exported) if path.name else None  # a directory is refused where files are opened
     if reason is not None:
         raise ConfigurationError(f"{path} {reason}, which the archive would replace; name another file")
@@ -102,7 +111,9 @@ def _is_a_store(path: Path, exported: Target) -> str | None:
         return "is inside the directory of the store"
     if exported.kind is Kind.SQLITE and any(_are_the_same(path, own) for own in _files_of(exported)):
         return "is the database of the store"
-    return "is an SQLite database" if _has_a_database(path) else None
+    if _is_of_a_file_store(path):
+        return "belongs to a store in files"
+    return "is a part of an SQLite database" if _is_of_a_database(path) else None
 
 
 def _files_of(exported: Target) -> list[Path]:
@@ -123,8 +134,21 @@ def _real(path: Path | str) -> Path:
     return Path(os.path.realpath(path))  # Path.resolve() fails where links lead in a circle
 
 
-def _has_a_database(path: Path) -> bool:
+def _is_of_a_file_store(path: Path) -> bool:
+    """Whether it is one of the locks or, beside them, what only the store writes."""
+    path = _real(path)
+    has_such_a_name = path.suffix == ".json" or path.name == LIST_FILE
+    return path.parent.name == LOCKS or (has_such_a_name and (path.parent / LOCKS).is_dir())
+
+
+def _is_of_a_database(path: Path) -> bool:
+    path = _real(path)
+    databases = (path.with_name(path.name.removesuffix(end)) for end in _BESIDE if path.name.endswith(end))
+    return _start_of(path).startswith(_WAL) or any(_start_of(each) == _SQLITE for each in databases)
+
+
+def _start_of(path: Path) -> bytes:
     if not path.is_file():  # a pipe waits for a writer
-        return False
+        return b""
     with path.open("rb") as file:
-        return file.read(len(_SQLITE)) == _SQLITE
+        return file.read(len(_SQLITE))

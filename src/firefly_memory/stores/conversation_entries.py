@@ -166,7 +166,7 @@ class EntryConversationLog:
         records = await self._entries.scan(_namespace(conversation_id), None, None, now)
         if records:
             return self._conversation(conversation_id, records, now)
-        created_at = (await self._list.all()).get(conversation_id)
+        created_at = await self._list.created_at(conversation_id)
         return None if created_at is None else KeptConversation(conversation_id, created_at)
 
     async def _change(self, conversation_id: str, change: Callable[[KeptConversation], bool]) -> bool:

@@ -16,7 +16,7 @@ from firefly_memory.stores.shelf import Shelf
 
 T = TypeVar("T")
 
-LIST = CONVERSATIONS
+NAMESPACE_OF_LIST = CONVERSATIONS
 """The namespace of the list, where entries are all there is: ids of conversations are not empty."""
 
 
@@ -50,6 +50,9 @@ class ConversationList(Protocol):
     async def all(self) -> Mapping[str, datetime]:
         """When each was made."""
 
+    async def created_at(self, conversation_id: str) -> datetime | None:
+        """When this one was made, if it was."""
+
 
 class ListOfEntries:
     """One entry for each, in a namespace of their own: all that a backend of five methods can offer."""
@@ -62,18 +65,21 @@ class ListOfEntries:
             if shelf.newest(conversation_id, created_at) is not None:
                 return False
             form, entry_id = self._entries.form, _listed_as(conversation_id)
-            record = record_of(form, entry_id, LIST, conversation_id, None, created_at)
+            record = record_of(form, entry_id, NAMESPACE_OF_LIST, conversation_id, None, created_at)
             shelf.put(record, created_at)
             return True
 
-        return await self._entries.edit(LIST, add)
+        return await self._entries.edit(NAMESPACE_OF_LIST, add)
 
     async def remove(self, conversation_ids: Collection[str]) -> None:
         doomed = [_listed_as(each) for each in conversation_ids]
-        await self._entries.edit(LIST, lambda shelf: shelf.delete(doomed, clock.now()))
+        await self._entries.edit(NAMESPACE_OF_LIST, lambda shelf: shelf.delete(doomed, clock.now()))
 
     async def all(self) -> Mapping[str, datetime]:
-        return listed(await self._entries.scan(LIST, None, None, clock.now()))
+        return listed(await self._entries.scan(NAMESPACE_OF_LIST, None, None, clock.now()))
+
+    async def created_at(self, conversation_id: str) -> datetime | None:
+        return (await self.all()).get(conversation_id)
 
 
 def listed(records: Sequence[Record]) -> dict[str, datetime]:

@@ -20,10 +20,11 @@ from typing import BinaryIO, Protocol
 
 from pydantic_core import from_json, to_json
 
-from firefly_memory.errors import CorruptDataError, SchemaMismatchError
+from firefly_memory.errors import CorruptDataError, InvalidEntryError, SchemaMismatchError
 from firefly_memory.forks import ForkSafeLock
+from firefly_memory.names import original_name, stored_name
 from firefly_memory.stores.cancellation import stop_if_given_up
-from firefly_memory.stores.conversation_list import LIST, listed
+from firefly_memory.stores.conversation_list import NAMESPACE_OF_LIST, listed
 from firefly_memory.stores.file_system import followed, write_durably
 from firefly_memory.stores.shelf import Shelf
 
@@ -65,12 +66,13 @@ class ConversationListFile:
 
     def _forget(self) -> None:
         self._first = b""  # line, which tells one generation from another
+        self._last = b""  # line that was read: where it is not what it was, somebody has put another file in its place
         self._listed: dict[str, datetime] = {}
         self._end = 0  # of the lines that were read
         self._lines = 0
 
     async def add(self, conversation_id: str, created_at: datetime) -> bool:
-        with self._directory.working("create"), self._directory.alone(LIST), self._lock:
+        with self._directory.working("create"), self._directory.alone(NAMESPACE_OF_LIST), self._lock:
             self._take_over()
             self._read_on()
             if conversation_id in self._listed:
@@ -79,7 +81,7 @@ class ConversationListFile:
             return True
 
     async def remove(self, conversation_ids: Collection[str]) -> None:
-        with self._directory.working("delete"), self._directory.alone(LIST), self._lock:
+        with self._directory.working("delete"), self._directory.alone(NAMESPACE_OF_LIST), self._lock:
             self._take_over()
             self._read_on()
             doomed = [each for each in conversation_ids if each in self._listed]
@@ -92,19 +94,35 @@ class ConversationListFile:
 
     async def all(self) -> Mapping[str, datetime]:
         with self._directory.working("load"), self._lock:
-            # Of a version that kept the list as entries, and of a take-over that broke off before its end. It is read
-            # first: whoever takes it over writes the lines before he removes it.
-            earlier = listed(list(self._directory.read(LIST)))
-            self._read_on()
+            earlier = self._read_both()
             return {**earlier, **self._listed}
+
+    async def created_at(self, conversation_id: str) -> datetime | None:
+        with self._directory.working("load"), self._lock:
+            earlier = self._read_both()
+            return self._listed.get(conversation_id, earlier.get(conversation_id))
+
+    def _read_both(self) -> Mapping[str, datetime]:
+        """The list of a version that kept it as entries, or of a take-over that broke off before its end. It is read
+        first: whoever takes it over writes the lines before the entries go."""
+        earlier = self._earlier()
+        self._read_on()
+        return earlier
+
+    def _earlier(self) -> Mapping[str, datetime]:
+        earlier = listed(list(self._directory.read(NAMESPACE_OF_LIST)))
+        try:
+            return {_checked(conversation_id): made for conversation_id, made in earlier.items()}
+        except InvalidEntryError as exc:
+            raise CorruptDataError("load", f"file {self._directory.path(NAMESPACE_OF_LIST)}", str(exc)) from exc
 
     def _take_over(self) -> None:
         """The list that was kept as entries becomes lines, once."""
-        earlier = self._directory.read(LIST)
-        if len(earlier):
+        earlier = self._earlier()
+        if earlier:
             self._read_on()
-            self._replace({**listed(list(earlier)), **self._listed}, like=self._directory.path(LIST))
-            self._directory.write(LIST, Shelf())
+            self._replace({**earlier, **self._listed}, like=self._directory.path(NAMESPACE_OF_LIST))
+            self._directory.write(NAMESPACE_OF_LIST, Shelf())
 
     def _read_on(self) -> None:
         try:
@@ -115,16 +133,18 @@ class ConversationListFile:
 
     def _read_lines(self, file: BinaryIO) -> None:
         first = file.readline()
-        if not first or first != self._first or os.fstat(file.fileno()).st_size < self._end:
+        file.seek(max(self._end - len(self._last), 0))
+        if not first or first != self._first or file.read(len(self._last)) != self._last:
             self._forget()
             self._check_format(first)
-            self._first, self._end = first, len(first)
+            self._first, self._last, self._end = first, first, len(first)
         file.seek(self._end)
         finished = file.read().rpartition(b"\n")[0]
         for number, line in enumerate(finished.split(b"\n") if finished else (), self._lines + 2):
             self._take(line, number)
         if finished:
             self._end += len(finished) + 1
+            self._last = finished.rpartition(b"\n")[2] + b"\n"
 
     def _take(self, line: bytes, number: int) -> None:
         try:
@@ -132,7 +152,7 @@ class ConversationListFile:
             if "deleted" in said:
                 self._listed.pop(said["deleted"], None)
             else:
-                self._listed.setdefault(str.__str__(said["conversation"]), instant_in(said["created_at"]))
+                self._listed.setdefault(_checked(said["conversation"]), instant_in(said["created_at"]))
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as exc:
             self._forget()
             where = f"line {number} of file {self._path}"
@@ -174,6 +194,13 @@ class ConversationListFile:
         lines = ({"conversation": name, "created_at": made.isoformat()} for name, made in conversations.items())
         write_durably(self._path, _as_lines([first, *lines]), self._directory.file_mode, like)
         self._read_on()
+
+
+def _checked(conversation_id: str) -> str:
+    """:class:`InvalidEntryError` for what is the stored form of no id."""
+    if stored_name("conversation", original_name(conversation_id)) != conversation_id:
+        raise InvalidEntryError("conversation", "is not written as a store writes it")
+    return conversation_id
 
 
 def instant_in(text: str) -> datetime:

@@ -1,8 +1,8 @@
 """``FileStore``: one human-readable JSON file per namespace.
 
-A file is never changed in place: the new text is written beside it, flushed to disk and renamed over it, so that a
-crash, a full disk or a cancelled task leaves the old file or the new one. Writers of all threads and processes take
-a lock first; readers need none.
+A file of entries is never changed in place: the new text is written beside it, flushed to disk and renamed over it, so
+that a crash, a full disk or a cancelled task leaves the old file or the new one. Only the list of conversations grows.
+Writers of all threads and processes take a lock first; readers need none.
 """
 
 from __future__ import annotations
@@ -53,6 +53,9 @@ from firefly_memory.stores.view import RecordView
 T = TypeVar("T")
 
 FORMAT = "firefly-memory/1"
+
+LOCKS = ".locks"
+"""The directory of the locks, inside that of the store."""
 
 _LOCKS = 64  # lock files; namespaces share them by hash, so that they need not be deleted, which cannot be done safely
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-_.")  # no capitals: some file systems fold case
@@ -170,7 +173,7 @@ class _Files:
     def alone(self, namespace: str) -> Iterator[None]:
         """Inside the block nobody else writes what belongs to ``namespace``."""
         bucket = zlib.crc32(namespace.encode()) % _LOCKS
-        with exclusive_lock(self.directory / ".locks" / f"{bucket:02}.lock", self.timeout, self.modes):
+        with exclusive_lock(self.directory / LOCKS / f"{bucket:02}.lock", self.timeout, self.modes):
             yield
 
     def edit(self, namespace: str, change: Callable[[Shelf], T]) -> T:

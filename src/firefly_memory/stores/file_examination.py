@@ -15,7 +15,7 @@ from firefly_memory.colours import finish
 from firefly_memory.errors import DatabaseConnectionError, FireflyMemoryError
 from firefly_memory.names import CONVERSATIONS, original_name
 from firefly_memory.stores.conversation_list_file import NAME as LIST_FILE
-from firefly_memory.stores.file import FileStore
+from firefly_memory.stores.file import LOCKS, FileStore
 from firefly_memory.stores.findings import Finding, ok, problem, warning
 
 _MOUNTS = Path("/proc/self/mountinfo")
@@ -65,7 +65,7 @@ def _files(directory: Path) -> Iterator[Finding]:
         do = "mend it, or put a copy of it in its place: without it no conversation is listed"
         yield problem("file", f"the list of conversations cannot be read: {exc}", do)
     yield from by_others([*files, directory / LIST_FILE])
-    yield from by_others(sorted((directory / ".locks").glob("*")))  # whoever may read one may hold it
+    yield from by_others(sorted((directory / LOCKS).glob("*")))  # whoever may read one may hold it
     if sound:
         yield ok("files", f"each of {len(files):,} can be read; {live:,} live entries and turns")
     for path in sorted(directory.glob("*.tmp")):

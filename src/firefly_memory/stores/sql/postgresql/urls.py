@@ -48,10 +48,20 @@ _TAKES = {
 }
 
 # Where one is missing, libpq and asyncpg go on with less than was asked for, unless sslmode asks for more.
-_FILES = {"sslcert", "sslkey", "sslrootcert", "sslcrl"}
+_FILES = {"sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir"}
 
 # Harmless to leave out where the driver does not know them: they keep idle connections alive.
 _KEEPALIVES = {"keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"}
+
+# What libpq knows beside those. It refuses any other name, but says so only where it connects.
+_ONLY_LIBPQ_KNOWS = {
+    "hostaddr", "fallback_application_name", "replication", "gssencmode", "gssdelegation", "channel_binding",
+    "require_auth", "requirepeer", "requiressl", "load_balance_hosts", "servicefile", "sslcompression", "sslcertmode",
+    "sslcrldir", "sslsni", "sslkeylogfile", "min_protocol_version", "max_protocol_version", "scram_client_key",
+    "scram_server_key", "oauth_issuer", "oauth_client_id", "oauth_client_secret", "oauth_scope", "authtype", "tty",
+}  # fmt: skip
+
+_KNOWN = _ASYNCPG_READS | _KEEPALIVES | _ONLY_LIBPQ_KNOWS
 
 _DEFAULT_PORT = 5432
 
@@ -150,6 +160,7 @@ def postgresql_url(url: str | URL) -> PostgreSQLUrl:
     }
     parameters.update({name: value for name, value in parts.items() if value})
     _add_query(parameters, _query(found["query"] or ""))
+    _check_names(parameters)
     _check(parameters)
     read = PostgreSQLUrl(parameters, _SCHEMES[scheme])
     if read.driver == "asyncpg" and read.only_libpq_understands:
@@ -166,6 +177,11 @@ def _query(text: str) -> list[tuple[str, str]]:
         if all(is_option(name) for name, _ in query):
             return query
     raise ConfigurationError("the part of the PostgreSQL URL after '?' is not name=value&name=value")
+
+
+def _check_names(parameters: dict[str, str]) -> None:
+    for name in sorted(parameters.keys() - _KNOWN):
+        raise ConfigurationError(f"{name!r} in the PostgreSQL URL is no parameter that a driver knows; leave it out")
 
 
 def _check(parameters: dict[str, str]) -> None:
