@@ -7,10 +7,15 @@ from typing import Any
 
 import psycopg
 import pytest
+from sqlalchemy import MetaData, Table, make_url
+from sqlalchemy.schema import DropTable
 
-from firefly_memory import MemoryEntry, MemoryManager, PostgreSQLStore, SchemaMismatchError
+from firefly_memory import ConfigurationError, MemoryEntry, MemoryManager, PostgreSQLStore, SchemaMismatchError
 from firefly_memory.stores.sql.administration import grants
+from firefly_memory.stores.sql.migrate import checked_schema_name
+from firefly_memory.stores.sql.postgresql.identifiers import quoted
 from firefly_memory.testing import Check, Colour, checks
+from tests.backends import Place
 from tests.databases import empty_postgresql, execute
 
 ROLE = 'service of "the" 100% team'
@@ -46,6 +51,39 @@ def test_conformance(check: Check, driver: str, colour: Colour, service: str) ->
 @pytest.mark.parametrize("role", ["current_user", "session_user", "current_role", "user", "all", "PUBLIC", "100%"])
 def test_a_word_of_postgresql_is_granted_to_as_the_name_of_a_role(role: str) -> None:
     assert all(statement.endswith(f' TO "{role}";') for statement in grants(role, "firefly_memory"))
+
+
+@pytest.mark.parametrize("role", ["svc\n", 'a\\b"\r\u2028', "tab\t", "user\u00a0", "a$b", "Svc", "é"])
+def test_grants_reach_the_role_of_that_name_and_no_other(role: str, place: Place) -> None:
+    url = place.postgresql()
+    quoted = '"' + role.replace('"', '""') + '"'
+    execute(url, f"CREATE ROLE {quoted}")
+    try:
+        usage, *_ = statements = grants(role, "information_schema")
+        assert all(len(each.splitlines()) == 1 for each in statements)
+        with psycopg.connect(url) as connection:
+            connection.execute(usage.encode())
+            has = "SELECT rolname FROM pg_roles, pg_namespace, aclexplode(nspacl) WHERE grantee = pg_roles.oid"
+            rows = connection.execute(f"{has} AND nspname = 'information_schema'".encode()).fetchall()
+            assert (role,) in rows
+            connection.rollback()
+    finally:
+        execute(url, f"DROP ROLE {quoted}")
+
+
+def test_every_word_of_postgresql_is_quoted_or_refused(place: Place) -> None:
+    dialect = make_url("postgresql+psycopg://").get_dialect()()
+    with psycopg.connect(place.postgresql(), autocommit=True) as connection:
+        words = [word for (word,) in connection.execute("SELECT word FROM pg_get_keywords()")]
+        for word in words:
+            connection.execute(f"DROP TABLE IF EXISTS {quoted(word)}.nothing".encode())
+            try:
+                name = checked_schema_name(word)
+            except ConfigurationError:
+                assert quoted(word) == f'"{word}"'
+            else:
+                drop = DropTable(Table("nothing", MetaData(schema=name)), if_exists=True)
+                connection.execute(str(drop.compile(dialect=dialect)).encode())
 
 
 def test_the_role_can_create_nothing(service: str) -> None:

@@ -280,3 +280,17 @@ def test_doctor_names_who_owns_a_schema_of_the_search_path(
     assert f"REVOKE CREATE ON DATABASE {database} FROM {other};" in before
     assert f"{other} owns the schema {role} of the search path" in after
     assert f"ALTER SCHEMA {role} OWNER TO {role};" in after
+
+
+def test_a_name_of_a_role_makes_no_line_of_its_own(url: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    forged = f"{name}\nok       everything: all is well"
+    with PostgreSQLStore(url, schema_name=name):
+        execute(url, f'CREATE ROLE "{forged}"; GRANT CREATE ON SCHEMA {name} TO "{forged}"')
+        try:
+            main(["doctor", "--url", url, "--schema", name])
+            lines = capsys.readouterr().out.splitlines()
+            (revoke,) = [each.partition("do: ")[2] for each in lines if f"ON SCHEMA {name} FROM" in each]
+            execute(url, revoke)
+        finally:
+            execute(url, f'DROP ROLE "{forged}"')  # which has no rights any more
+    assert not [each for each in lines if "everything" in each and each.startswith("ok")]

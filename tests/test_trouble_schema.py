@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
@@ -13,6 +14,7 @@ from sqlalchemy import event
 
 from firefly_memory import DatabaseStoreError, MemoryEntry, PostgreSQLStore, SchemaMismatchError
 from firefly_memory.schema import HEAD
+from firefly_memory.stores.sql.errors import Place as DatabasePlace
 from firefly_memory.stores.sql.postgresql.database import PostgreSQLDatabase
 from firefly_memory.testing import Colour
 from tests.backends import Place
@@ -126,3 +128,11 @@ def test_a_start_with_a_current_schema_costs_one_query(url: str, name: str) -> N
     store.database.check_schema(pool, None)
     assert len(asked) == 1
     pool.dispose()
+
+
+@pytest.mark.parametrize("schema_name", ["a$b", "firefly_memory", "plain"])
+def test_the_command_that_an_error_names_means_its_schema_in_a_shell(schema_name: str) -> None:
+    shown = DatabasePlace("h/x", schema_name).command("upgrade")
+    arguments = subprocess.run(["sh", "-c", f"printf '%s\\n' {shown}"], capture_output=True, text=True, check=True)
+    expected = [] if schema_name == "firefly_memory" else ["--schema", schema_name]
+    assert arguments.stdout.splitlines() == ["firefly-memory", "db", "upgrade", *expected]

@@ -2,3 +2,6 @@
 
 POSTGRESQL_SCHEMA = "firefly_memory"
 """The PostgreSQL schema everything lives in unless ``schema_name`` says otherwise. SQLite has none."""
+
+WORDS_OF_POSTGRESQL = frozenset({"collation", "concurrently", "lateral", "system_user", "tablesample"})
+"""Reserved words that SQLAlchemy does not know: it puts no quotes around them."""

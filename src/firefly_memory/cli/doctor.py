@@ -84,8 +84,13 @@ def _settings(store: Target) -> Iterator[Finding]:
 
 def _in_words(findings: list[Finding]) -> Iterator[str]:
     for finding in findings:
-        yield f"{finding.level:<8} {finding.what}: {finding.found}"
-        yield from (f"         do: {line}" for line in finding.do.splitlines())
+        yield f"{finding.level:<8} {finding.what}: {_on_one_line(finding.found)}"
+        yield from (f"         do: {_on_one_line(line)}" for line in finding.do.splitlines())
+
+
+def _on_one_line(text: str) -> str:
+    """``text`` as a terminal cannot take it for something else: names in a database may have any character."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def _summary(counts: Counter[Level]) -> str:

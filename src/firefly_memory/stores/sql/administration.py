@@ -20,7 +20,7 @@ from firefly_memory.stores.sql import migrate
 from firefly_memory.stores.sql.catalogue import differences
 from firefly_memory.stores.sql.errors import Place
 from firefly_memory.stores.sql.estimates import estimated_rows
-from firefly_memory.stores.sql.search_path import ONLY_PG_CATALOG, looking
+from firefly_memory.stores.sql.search_path import ONLY_PG_CATALOG, pinned_for_reading
 
 BASE, HEAD = "base", "head"
 
@@ -119,13 +119,13 @@ class Administration:
     def status(self) -> Status:
         """Where the database is."""
         self._must_exist("current")
-        with self._looking("current") as connection:
+        with self._reading("current") as connection:
             return Status(migrate.revision_of(connection, self._place))
 
     def differences(self) -> tuple[Status, list[Difference]]:
         """What is not as this version needs it; nothing is compared unless the revision is this version's."""
         self._must_exist("check")
-        with self._looking("check") as connection:
+        with self._reading("check") as connection:
             status = Status(migrate.revision_of(connection, self._place))
             found = status.state is State.CURRENT
             return status, differences(connection, self._place.schema_name) if found else []
@@ -134,7 +134,7 @@ class Administration:
         """About how many rows each table has."""
         self._must_exist("estimate")
         names = [each.name for each in schema.metadata(self._place.schema_name).sorted_tables]
-        with self._looking("estimate") as connection:
+        with self._reading("estimate") as connection:
             return estimated_rows(connection, names, self._place.schema_name)
 
     def upgrade(self, target: str = HEAD) -> list[str]:
@@ -147,7 +147,7 @@ class Administration:
         """What :meth:`downgrade` would do now. Nothing is changed."""
         last = checked_revision(target)
         self._must_exist("downgrade")
-        with self._looking("downgrade") as connection:
+        with self._reading("downgrade") as connection:
             found = migrate.revision_of(connection, self._place)
             if Status(found).is_ahead:
                 raise migrate.is_ahead("downgrade", found)
@@ -215,8 +215,8 @@ class Administration:
             yield connection
 
     @contextmanager
-    def _looking(self, operation: str) -> Iterator[Connection]:
-        with self._connected(operation) as connection, looking(connection):
+    def _reading(self, operation: str) -> Iterator[Connection]:
+        with self._connected(operation) as connection, pinned_for_reading(connection):
             yield connection
 
     def _must_exist(self, operation: str) -> None:

@@ -17,7 +17,7 @@ from firefly_memory.stores.sql.administration import database_of, is_sqlite
 from firefly_memory.stores.sql.alembic_guard import keep_others_out
 from firefly_memory.stores.sql.fact_ids import compute_fact_ids
 from firefly_memory.stores.sql.migrate import checked_schema_name, connected, create_schema, migrating
-from firefly_memory.stores.sql.search_path import ONLY_PG_CATALOG, looking
+from firefly_memory.stores.sql.search_path import ONLY_PG_CATALOG, pinned_for_reading
 from firefly_memory.target import Given, target
 
 keep_others_out()  # every revision of ours imports this module, also where Alembic does not run env.py
@@ -110,7 +110,7 @@ def _run_on_url(context: Any, url: str, schema_name: str, file_mode: int) -> Non
         with (
             database_of(url, schema_name, PATIENCE, reading=True) as (engine, place),
             connected(engine, place, "alembic") as connection,
-            looking(connection),
+            pinned_for_reading(connection),
         ):
             _run(context, connection, place.schema_name, makes_schema=False)
         return

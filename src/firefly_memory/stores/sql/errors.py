@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,7 +85,8 @@ class Place(NamedTuple):
 
     def command(self, action: str) -> str:
         """The command for a shell."""
-        other = "" if self.schema_name in (None, POSTGRESQL_SCHEMA) else f" --schema {self.schema_name}"
+        named = None if self.schema_name == POSTGRESQL_SCHEMA else self.schema_name
+        other = "" if named is None else f" --schema {shlex.quote(named)}"
         return f"firefly-memory db {action}{other}"
 
     def is_missing(self, operation: str) -> SchemaMismatchError:

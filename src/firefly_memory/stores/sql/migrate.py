@@ -36,6 +36,7 @@ from firefly_memory.errors import (
     StoreTimeoutError,
 )
 from firefly_memory.forks import ForkSafeLock
+from firefly_memory.schema_names import WORDS_OF_POSTGRESQL
 from firefly_memory.stores.sql.errors import UNDEFINED_TABLE, Place, is_an_answer, sqlstate, translated
 from firefly_memory.stores.sql.fact_ids import compute_fact_ids
 from firefly_memory.stores.sql.migration_lock import begin_alone, online_lock
@@ -52,6 +53,8 @@ def checked_schema_name(name: str) -> str:
             f"schema_name {name!r} cannot be a schema: use up to 63 letters, digits and underscores, not starting "
             "with a digit or pg_"
         )
+    if name.lower() in WORDS_OF_POSTGRESQL:
+        raise ConfigurationError(f"schema_name {name!r} cannot be a schema: it is a reserved word of PostgreSQL")
     return name
 
 

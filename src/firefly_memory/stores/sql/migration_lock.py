@@ -20,7 +20,7 @@ from firefly_memory.stores.cancellation import stop_if_given_up
 from firefly_memory.stores.sql.errors import Place
 from firefly_memory.stores.sql.search_path import (
     ONLY_PG_CATALOG,
-    looking,
+    pinned_for_reading,
     rolled_back_on_error,
     session_settings,
 )
@@ -134,7 +134,7 @@ def _holders(connection: Connection, key: int) -> str:
         )
         .where(*this)
     )
-    with looking(connection):
+    with pinned_for_reading(connection):
         rows = connection.execute(statement).all()
     return "; ".join(_described(*row) for row in rows) or "nobody any more"
 

@@ -21,7 +21,7 @@ _KEPT = "firefly_memory.search_path"
 
 
 @contextmanager
-def looking(connection: Connection) -> Iterator[None]:
+def pinned_for_reading(connection: Connection) -> Iterator[None]:
     """A transaction on an autocommit ``connection`` that only reads."""
     if connection.dialect.name != "postgresql":
         yield

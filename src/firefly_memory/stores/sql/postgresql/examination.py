@@ -19,7 +19,7 @@ from firefly_memory.stores.sql.postgresql.creators import others_may_create
 from firefly_memory.stores.sql.postgresql.engines import blocking_engine
 from firefly_memory.stores.sql.postgresql.identifiers import quoted
 from firefly_memory.stores.sql.postgresql.urls import PostgreSQLUrl, postgresql_url
-from firefly_memory.stores.sql.search_path import looking
+from firefly_memory.stores.sql.search_path import pinned_for_reading
 
 _NEEDED = 100_000
 """The drivers know servers from PostgreSQL 10 on; the statements would do with 9.5."""
@@ -41,15 +41,15 @@ def examine(url: str, schema_name: str, *, timeout: float, pool_size: int, poole
     engine = blocking_engine(parsed, pool_size=2, timeout=timeout)
     try:
         with migrate.connected(engine, place, "doctor") as connection:
-            with looking(connection):
+            with pinned_for_reading(connection):
                 yield from _server(connection)
                 yield _clock(connection)
                 yield _connections(connection, pool_size)
             yield _pooler(engine, place, connection, pooler)
-            with looking(connection):
-                yield from _rights(connection, str(place.schema_name))
+            with pinned_for_reading(connection):
+                yield from _rights(connection, place)
             yield from _schema(connection, place)
-            with looking(connection):
+            with pinned_for_reading(connection):
                 yield from _invalid_indexes(connection, str(place.schema_name))
     finally:
         engine.dispose()
@@ -125,7 +125,7 @@ def _backends(connection: Connection, looks: int) -> set[int]:
 
 def _schema(connection: Connection, place: Place) -> Iterator[Finding]:
     try:
-        with looking(connection):
+        with pinned_for_reading(connection):
             yield from of_schema(connection, place)
     except exc.DBAPIError as error:
         if sqlstate(error) != _LACKS_A_RIGHT:
@@ -139,14 +139,16 @@ def _creating(url: PostgreSQLUrl, place: Place, timeout: float) -> Iterator[Find
         with migrate.connected(engine, place, "doctor") as connection:
             # That of the role's usual connections, whoever has set it, and where.
             search_path = str(connection.exec_driver_sql("SHOW search_path").scalar_one())
-            with looking(connection):
+            with pinned_for_reading(connection):
                 yield from others_may_create(connection, str(place.schema_name), search_path)
     finally:
         engine.dispose()
 
 
-def _rights(connection: Connection, schema_name: str) -> Iterator[Finding]:
+def _rights(connection: Connection, place: Place) -> Iterator[Finding]:
+    schema_name = str(place.schema_name)
     role = connection.execute(select(func.current_user())).scalar_one()
+    grants = place.command(f"grants {shlex.quote(role)}")
     spaces, classes = pg_catalog.pg_namespace, pg_catalog.pg_class
     of_ours = spaces.c.nspname == schema_name
     of_space = select(*(func.pg_catalog.has_schema_privilege(spaces.c.oid, right) for right in ("USAGE", "CREATE")))
@@ -156,12 +158,12 @@ def _rights(connection: Connection, schema_name: str) -> Iterator[Finding]:
             select(func.pg_catalog.has_database_privilege(func.pg_catalog.current_database(), "CREATE"))
         ).scalar_one()
         state = f"{role} may{'' if may else ' not'} create the schema {schema_name}, which is not there"
-        do = f"run as another role: firefly-memory db upgrade --schema {schema_name}"
+        do = f"run as another role: {place.command('upgrade')}"
         yield ok("rights", state) if may else problem("rights", state, do)
         return
     if not row[0]:
         grant = f"GRANT USAGE ON SCHEMA {quoted(schema_name)} TO {quoted(role)};"
-        do = f"{grant} {_grants(role, schema_name)} prints all that is needed"
+        do = f"{grant} {grants} prints all that is needed"
         yield problem("rights", f"{role} has no USAGE on schema {schema_name}", do)
         return
     creating = "" if row[1] else "; it cannot migrate, for it has no CREATE there"
@@ -174,14 +176,10 @@ def _rights(connection: Connection, schema_name: str) -> Iterator[Finding]:
         needed = _RIGHTS[:1] if name == schema.VERSION_TABLE else _RIGHTS
         lacking += [f"{right} on {name}" for right, may in zip(needed, has, strict=False) if not may]
     if lacking:
-        do = f"as the owner, run what this prints: {_grants(role, schema_name)}"
+        do = f"as the owner, run what this prints: {grants}"
         yield problem("rights", f"{role} lacks {', '.join(lacking)}{creating}", do)
     else:
         yield ok("rights", f"{role} may read and write every table that is there{creating}")
-
-
-def _grants(role: str, schema_name: str) -> str:
-    return f"firefly-memory db grants {shlex.quote(role)} --schema {schema_name}"
 
 
 def _invalid_indexes(connection: Connection, schema_name: str) -> Iterator[Finding]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlalchemy.dialects import postgresql
 
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.schema_names import WORDS_OF_POSTGRESQL
 
 _LONGEST = 63
 """Bytes. PostgreSQL cuts off the rest, and means another role then."""
+
+_NEEDS_NO_QUOTES = re.compile("[a-z_][a-z0-9_$]*")
 
 _NO_ROLES = {
     "public": "which PostgreSQL takes for all roles, also in quotes; name the role of the service",
@@ -16,9 +21,20 @@ _NO_ROLES = {
 
 
 def quoted(name: str) -> str:
-    """``name`` in quotes if it needs any."""
+    """``name`` in quotes if it needs any, on one line whatever characters it has."""
     dialect = postgresql.dialect(paramstyle="named")  # type: ignore[no-untyped-call] # with another, % is doubled
-    return str(dialect.identifier_preparer.quote(name))
+    preparer = dialect.identifier_preparer
+    if _NEEDS_NO_QUOTES.fullmatch(name) and name not in WORDS_OF_POSTGRESQL:
+        return str(preparer.quote(name))  # it knows the other reserved words
+    if not name.isprintable():
+        return f'U&"{"".join(map(_escaped, name))}"'
+    return str(preparer.quote_identifier(name))
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return character * 2
+    return character if character.isprintable() else f"\\+{ord(character):06x}"
 
 
 def quoted_role(name: str) -> str:
