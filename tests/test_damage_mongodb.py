@@ -241,7 +241,7 @@ async def test_a_message_with_an_id_that_is_no_text_is_missing(damaged: Damaged)
     last = damaged.take("memory_dialogue_entries", {"parent_id": {"$ne": None}})
     first = damaged.take("memory_dialogue_entries", {"_id": last["parent_id"]})
     damaged.put("memory_dialogue_entries", last, {**first, "_id": {"a": "b"}})
-    with pytest.raises(CorruptDataError, match="is damaged.* is missing"):
+    with pytest.raises(CorruptDataError, match=r"is damaged.* is missing"):
         await damaged.export()
 
 
