@@ -113,6 +113,13 @@ class Damaged:
     def set(self, collection: str, wanted: dict[str, Any], **fields: Any) -> None:
         assert self._database[collection].update_one(wanted, {"$set": fields}).modified_count == 1
 
+    def take(self, collection: str, wanted: dict[str, Any]) -> dict[str, Any]:
+        document: dict[str, Any] = self._database[collection].find_one_and_delete(wanted)
+        return document
+
+    def put(self, collection: str, *documents: dict[str, Any]) -> None:
+        self._database[collection].insert_many(documents)
+
     async def export(self) -> None:
         await async_export_jsonl(self.store, io.StringIO())
 
@@ -227,6 +234,15 @@ async def test_dialogues(damaged: Damaged) -> None:
     reads: list[Read] = [lambda: conversations.load("d"), conversations.read_records, damaged.export]
     await damaged.each("memory_dialogues", {"_id": "d"}, no_chain, *reads)
     await damaged.each("memory_dialogues", {"_id": "d"}, {"chain": DIALOGUE["chain"]}, write)
+
+
+async def test_a_message_with_an_id_that_is_no_text_is_missing(damaged: Damaged) -> None:
+    await damaged.conversations.save(Conversation(conversation_id="two", messages=messages(2)))
+    last = damaged.take("memory_dialogue_entries", {"parent_id": {"$ne": None}})
+    first = damaged.take("memory_dialogue_entries", {"_id": last["parent_id"]})
+    damaged.put("memory_dialogue_entries", last, {**first, "_id": {"a": "b"}})
+    with pytest.raises(CorruptDataError, match=r"is damaged.* is missing"):
+        await damaged.export()
 
 
 async def test_messages(damaged: Damaged) -> None:

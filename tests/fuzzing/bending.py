@@ -62,14 +62,14 @@ def bent(draw: Any, document: Any, odd: st.SearchStrategy[Any] = odd_values) -> 
     for _ in range(draw(st.integers(1, 2))):
         ways = list(places(document))
         if not ways:
-            return draw(odd)
+            return copy.deepcopy(draw(odd))
         *way, last = draw(st.sampled_from(ways))
         parent = document
         for step in way:
             parent = parent[step]
         match draw(st.sampled_from(["replace", "remove", "rename", "double", "swap"])):
             case "replace":
-                parent[last] = draw(odd)
+                parent[last] = copy.deepcopy(draw(odd))  # which is bent in turn, or decoded in place
             case "remove":
                 del parent[last]
             case "rename" if isinstance(parent, dict):

@@ -109,6 +109,11 @@ def entry_documents(
     return documents, chain
 
 
+def by_id(found: Sequence[Document]) -> dict[str, Document]:
+    """Those of the documents that an entry may name as the one before it."""
+    return {document["_id"]: document for document in found if isinstance(document["_id"], str)}
+
+
 def entry_of(document: Document) -> DialogueEntry:
     try:
         parent_id = text_or_none(document, "parent_id")

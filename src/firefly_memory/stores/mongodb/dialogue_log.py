@@ -69,7 +69,7 @@ class MongoDialogueLog:
             while (above := ascent.next) is not None:
                 wanted = documents.history(above, ascent.left, forks)
                 cursor = connection.dialogue_entries.aggregate(wanted, batchSize=IN_ONE_BATCH)
-                found = {document["_id"]: document for document in await connection.all_of(cursor)}
+                found = documents.by_id(await connection.all_of(cursor))
                 if above not in found:
                     await self._check_missing(connection, above)
                     break

@@ -243,11 +243,11 @@ def database_of(
         engine = sqlite_engine(path, pool_size=1, timeout=timeout, synchronous="FULL", file_mode=file_mode)
         place = Place(path)
     else:
-        from firefly_memory.stores.sql.postgresql.engines import blocking_engine
+        from firefly_memory.stores.sql.postgresql.engines import OF_A_MIGRATION, blocking_engine
         from firefly_memory.stores.sql.postgresql.urls import postgresql_url
 
         parsed = postgresql_url(url)
-        engine = blocking_engine(parsed, pool_size=1, timeout=timeout)
+        engine = blocking_engine(parsed, pool_size=1, timeout=timeout, patience=None if reading else OF_A_MIGRATION)
         place = Place(str(parsed), migrate.checked_schema_name(schema_name))
     try:
         yield engine, place

@@ -23,6 +23,7 @@ from firefly_memory.stores.sql.migrate import checked_schema_name, has_schema, u
 from firefly_memory.stores.sql.operation import Operation
 from firefly_memory.stores.sql.pool import Pool
 from firefly_memory.stores.sql.postgresql.engines import (
+    OF_A_MIGRATION,
     blocking_engine,
     connections_of,
     end_without_loop,
@@ -81,13 +82,26 @@ class PostgreSQLDatabase(Database):
 
     def _migrate_in_a_loop_of_its_own(self) -> None:
         async def migrate() -> None:
-            engine = suspending_engine(self._url, pool_size=1, timeout=self.timeout)
+            engine = self._engine_to_migrate(suspending_engine)
             try:
                 await greenlet_spawn(upgrade_schema, engine, self.place, self.timeout)
             finally:
                 await greenlet_spawn(engine.dispose)
 
         asyncio.run(migrate())
+
+    def check_schema(self, pool: Pool[Any], migrate: bool | None) -> None:
+        if not has_schema(pool.engine, self.place, migrate=self.migrates(migrate)):
+            pool.engine.dispose()  # one connection is enough, as below
+            engine = self._engine_to_migrate(blocking_engine)
+            try:
+                upgrade_schema(engine, self.place, self.timeout)
+            finally:
+                engine.dispose()
+        self.schema_is_current = True
+
+    def _engine_to_migrate(self, make_engine: Callable[..., Engine]) -> Engine:
+        return make_engine(self._url, pool_size=1, timeout=self.timeout, patience=OF_A_MIGRATION)
 
     def _pool_on(self, make_engine: Callable[..., Engine]) -> Pool[Any]:
         engine = make_engine(self._url, pool_size=self.pool_size, timeout=self.timeout, prepared=self._prepares)

@@ -31,6 +31,9 @@ APPLICATION_NAME = "firefly-memory"
 _SERVER_FIRST = 0.5
 """Seconds that a driver waits longer than the server: after the server's own time-out a connection is still good."""
 
+OF_A_MIGRATION = 86_400.0
+"""Seconds that a statement of a migration may take: a long table takes its time."""
+
 _USES_BEFORE_PREPARING = 5
 """psycopg's default."""
 
@@ -42,17 +45,24 @@ _NO_SETTINGS = re.compile("unsupported startup parameter|command-line options")
 
 
 def blocking_engine(
-    url: PostgreSQLUrl, *, pool_size: int, timeout: float, prepared: bool = False, settings: str = _OWN_SETTINGS
+    url: PostgreSQLUrl,
+    *,
+    pool_size: int,
+    timeout: float,
+    patience: float | None = None,
+    prepared: bool = False,
+    settings: str = _OWN_SETTINGS,
 ) -> Engine:
     """psycopg, whatever driver the URL names: asyncpg cannot block.
 
     Statements that are ``prepared`` once for each connection are fast, but get lost where a pooler hands connections
-    of the server from one transaction to the next. Without ``settings``, a connection has the search path that the
-    role's other software has.
+    of the server from one transaction to the next. One may take ``patience`` seconds, ``timeout`` if none are given.
+    Without ``settings``, a connection has the search path that the role's other software has.
     """
+    patience = timeout if patience is None else patience
     psycopg = _driver("psycopg", "calling a blocking method of a PostgreSQL store")
-    open_one = _psycopg_connect(psycopg, psycopg.Connection, url, timeout, prepared)
-    connect = _when_there_is_room(_with_settings(open_one, url, timeout, settings), timeout, sleep, lambda: engine)
+    open_one = _psycopg_connect(psycopg, psycopg.Connection, url, timeout, patience, prepared)
+    connect = _when_there_is_room(_with_settings(open_one, url, patience, settings), timeout, sleep, lambda: engine)
     engine = create_engine(
         "postgresql+psycopg://",
         creator=lambda: finish(connect()),
@@ -65,12 +75,15 @@ def blocking_engine(
     return engine
 
 
-def suspending_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float, prepared: bool = False) -> Engine:
+def suspending_engine(
+    url: PostgreSQLUrl, *, pool_size: int, timeout: float, patience: float | None = None, prepared: bool = False
+) -> Engine:
     """An engine for use inside ``greenlet_spawn``: asyncpg, or psycopg where the URL asks for what only it can do."""
+    patience = timeout if patience is None else patience
     if url.driver == "psycopg" or (url.driver is None and url.only_libpq_understands):
         psycopg = _driver("psycopg", "this PostgreSQL URL")
-        open_one = _psycopg_connect(psycopg, psycopg.AsyncConnection, url, timeout, prepared)
-        connect = _with_settings(open_one, url, timeout)
+        open_one = _psycopg_connect(psycopg, psycopg.AsyncConnection, url, timeout, patience, prepared)
+        connect = _with_settings(open_one, url, patience)
         return _suspending("psycopg_async", connect, {}, pool_size, timeout, use_native_hstore=False)
     asyncpg = _driver("asyncpg", "calling an asynchronous method of a PostgreSQL store")
     arguments = url.for_asyncpg()
@@ -82,13 +95,13 @@ def suspending_engine(url: PostgreSQLUrl, *, pool_size: int, timeout: float, pre
             **arguments,
             loop=ConnectingLoop(asyncio.get_running_loop()),
             timeout=url.connect_timeout or timeout,
-            command_timeout=timeout + _SERVER_FIRST,
+            command_timeout=patience + _SERVER_FIRST,
             server_settings=name | options,
             **unprepared,
         )
 
     adapter = {"prepared_statement_name_func": _new_name} if prepared else {"prepared_statement_cache_size": 0}
-    connect = _with_settings(connect_asyncpg, url, timeout)
+    connect = _with_settings(connect_asyncpg, url, patience)
     return _suspending("asyncpg", connect, adapter, pool_size, timeout)
 
 
@@ -99,16 +112,16 @@ def _new_name() -> str:
 
 
 def _with_settings(
-    connect: Callable[..., Any], url: PostgreSQLUrl, timeout: float, settings: str = _OWN_SETTINGS
+    connect: Callable[..., Any], url: PostgreSQLUrl, patience: float, settings: str = _OWN_SETTINGS
 ) -> Callable[[], Any]:
     """A coroutine function that connects, with the settings that this library wants of the server.
 
-    A statement ends there after ``timeout`` even if nobody is left to call it off, and numbers come exactly. The
+    A statement ends there after ``patience`` even if nobody is left to call it off, and numbers come exactly. The
     settings come along with the connection: sent after it, they would stay with a connection that PgBouncer shares
     among its clients. A pooler that refuses them is asked without.
     """
     asked = {"options": url.options} if url.options else {}
-    milliseconds = min(max(1, round(timeout * 1000)), 2**31 - 1)
+    milliseconds = min(max(1, round(patience * 1000)), 2**31 - 1)
     wanted = {"options": f"-c statement_timeout={milliseconds} {url.options} {settings}"}
 
     async def connected() -> Any:
@@ -192,11 +205,11 @@ def end_without_loop(connection: Any) -> None:
 
 
 def _psycopg_connect(
-    psycopg: ModuleType, kind: Any, url: PostgreSQLUrl, timeout: float, prepared: bool
+    psycopg: ModuleType, kind: Any, url: PostgreSQLUrl, timeout: float, patience: float, prepared: bool
 ) -> Callable[..., Any]:
     quiet_line = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
     defaults = {"connect_timeout": str(max(2, round(timeout))), "application_name": APPLICATION_NAME, **quiet_line}
-    connection_class = patient(psycopg, kind, timeout + _SERVER_FIRST)
+    connection_class = patient(psycopg, kind, patience + _SERVER_FIRST)
     connect = partial(connection_class.connect, **defaults | url.for_psycopg())
 
     async def connected(**options: str) -> Any:
