@@ -1,8 +1,8 @@
 """``FileStore``: one human-readable JSON file per namespace.
 
-A file is never changed in place: the new text is written beside it, flushed to disk and renamed over it, so that a
-crash, a full disk or a cancelled task leaves the old file or the new one. Writers of all threads and processes take
-a lock first; readers need none.
+A file of entries is never changed in place: the new text is written beside it, flushed to disk and renamed over it, so
+that a crash, a full disk or a cancelled task leaves the old file or the new one. Writers of all threads and processes
+take a lock first; readers need none.
 """
 
 from __future__ import annotations
