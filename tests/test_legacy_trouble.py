@@ -361,11 +361,21 @@ def test_files_that_are_no_lists_of_entries_are_refused(place: Place) -> None:
     assert reasons["latin"] == "the file is not UTF-8"
     assert reasons["dict"] == "the file is not a list of entries"
     assert "`firefly-memory export`" in reasons["ours"]
-    reserved = [("e", "conversation:x", json.dumps(entry("e")))]
-    fill_sqlite(place.directory / "reserved.db", reserved)
+
+
+def test_names_that_are_kept_for_the_library_make_way(place: Place) -> None:
+    rows = [("e", "conversation:x", json.dumps(entry("e"))), ("fact:f", "notes", json.dumps(entry("fact:f")))]
+    fill_sqlite(place.directory / "reserved.db", rows)
+    old = Old("sqlite:///reserved.db", dict)
+    nothing = dict.fromkeys(COUNTS, 0)
     for target in ("file:new", "sqlite:///new.db"):
-        result = imported(Old("sqlite:///reserved.db", dict), target, place.directory, code=5)
-        assert "begins with 'conversation:', which is kept for conversations" in result["reasons"][0]["reason"]
+        assert counts(imported(old, target, place.directory)) == nothing | {"taken": 2}
+        assert counts(imported(old, target, place.directory)) == nothing | {"there_already": 2}
+    with SQLiteStore(place.directory / "new.db") as store:
+        assert store.namespaces() == ["notes", "renamed:conv:x"]
+        (moved,) = store.load("notes")
+        assert moved.entry_id.startswith("renamed:")
+        assert moved.entry_id.endswith(":fact:f")
 
 
 def test_an_id_that_is_there_twice_loses_nothing_without_a_word(place: Place) -> None:

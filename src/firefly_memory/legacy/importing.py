@@ -10,10 +10,10 @@ from typing import Any
 from firefly_memory.codec import TEXT
 from firefly_memory.entries import MemoryEntry
 from firefly_memory.errors import ConflictError, InvalidEntryError
-from firefly_memory.facts import fact_id
+from firefly_memory.facts import fact_id, id_of_today
 from firefly_memory.legacy.entries import RefusedError, Row, entry_of
 from firefly_memory.legacy.sources import Source
-from firefly_memory.names import stored_namespace
+from firefly_memory.names import namespace_out_of_the_way, stored_namespace
 from firefly_memory.protocols import ABSENT
 from firefly_memory.scopes import NAMESPACE
 from firefly_memory.stores.base import EntryStore
@@ -128,7 +128,8 @@ class _Batches:
         for row in rows:
             try:
                 entry = entry_of(row, as_text=as_text)
-                record = self._record(row.namespace, entry)
+                entry.entry_id = id_of_today(row.namespace, entry.key, entry.entry_id)
+                record = self._record(namespace_out_of_the_way(row.namespace), entry)
             except RefusedError as refused:
                 self._counts.refuse(str(refused), row.namespace, row.entry_id)
                 continue
@@ -144,7 +145,7 @@ class _Batches:
             else:
                 self._counts.refuse(_TWICE, row.namespace, row.entry_id)
         if records:
-            self._take_valid(rows[0].namespace, records)
+            self._take_valid(namespace_out_of_the_way(rows[0].namespace), records)
 
     def _record(self, namespace: str, entry: MemoryEntry) -> Record:
         """The entry as a store would keep it, or :class:`InvalidEntryError`; also what entries are compared by."""
