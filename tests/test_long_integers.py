@@ -57,7 +57,7 @@ def test_postgresql_says_which_entry_has_one(place: Place) -> None:
                 connection.execute(statement, (damage, f"e{number}"))
             with pytest.raises(CorruptDataError, match=f"'e{number}'"):
                 store.load_by_key("ns", f"k{number}")
-        assert store.load_readable(["ns"]) == {"ns": []}
+        assert store.load_readable(["ns"])["ns"].entries == []
     with psycopg.connect(place.postgresql(), autocommit=True) as connection:
         connection.execute("DROP SCHEMA integers CASCADE")
 
@@ -69,7 +69,7 @@ def test_mongodb_says_which_entry_has_one(place: Place) -> None:
         client.integers.entries.update_one({"entry_id": "e"}, {"$set": {"content": HEXADECIMAL}})
         with pytest.raises(CorruptDataError, match="'e'"):
             store.load_by_key("ns", "k")
-        assert store.load_readable(["ns"]) == {"ns": []}
+        assert store.load_readable(["ns"])["ns"].entries == []
         client.drop_database("integers")
 
 

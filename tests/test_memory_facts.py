@@ -27,6 +27,7 @@ from firefly_memory.agents import FireflyAgent, Memory
 from firefly_memory.agents.run_state import ARE_DATA
 from firefly_memory.messages import summary_text
 from firefly_memory.summarization import as_text
+from firefly_memory.testing.clock import stopped
 from firefly_memory.testing.rules.working import LINE_ENDS
 from tests.scripted import TOLD, Scripted, hesitant, stored
 
@@ -282,23 +283,62 @@ async def test_a_fact_that_cannot_be_read_ends_no_run(
         assert "an entry was left out" in caplog.text
         assert "cannot be reached" in scripted.texts[-1][-1]
         assert stored(manager) == [("go", "done")]
-        assert [entry.key for entry in store.load_readable(["working:default"])["working:default"]] == ["good"]
+        assert [entry.key for entry in store.load_readable(["working:default"])["working:default"].entries] == ["good"]
+        assert store.load_readable(["working:default"])["working:default"].damaged == {"bad"}
 
 
-def make_longer(directory: Path) -> None:
-    (path,) = directory.glob("*.json")
+def make_longer(path: Path) -> None:
     path.write_text(path.read_text().replace(": 1", ": " + "1" * 5_000))
 
 
-async def test_a_file_that_cannot_be_read_ends_no_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_file_that_cannot_be_read_ends_no_run_and_uncovers_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     manager = MemoryManager(store=FileStore(tmp_path))
-    manager.set_fact("bad", 1)
-    make_longer(tmp_path)
-    manager.fork(conversation_id="c").set_fact("good", 1)
+    own = manager.fork(conversation_id="c")
+    own.set_fact("bad", 1)
+    make_longer(tmp_path / "working%3aconversation%3ac.json")
+    manager.set_fact("good", 1)
     with pytest.raises(CorruptDataError):
-        manager.get_fact("bad")
+        own.get_fact("bad")
     assert await told(manager) == f"{TOLD}- good: 1"
     assert "goes on without facts that cannot be read" in caplog.text
+    (tmp_path / "working%3aconversation%3ac.json").unlink()
+    make_longer(tmp_path / "working%3adefault.json")
+    own.set_fact("good", "2, which the damaged one hides")
+    assert await told(manager) == ""
+
+
+async def test_a_damaged_fact_of_the_application_hides_that_of_a_model(tmp_path: Path) -> None:
+    import sqlite3
+
+    with SQLiteStore(tmp_path / "memory.db") as store:
+        manager = MemoryManager(store=store)
+        for key in ("role", "a\0b", "city"):
+            manager.fork(conversation_id="c").set_fact(key, "admin")
+        for key in ("role", "a\0b"):
+            manager.set_fact(key, "guest")
+        connection = sqlite3.connect(tmp_path / "memory.db")
+        connection.execute("UPDATE memory_entries SET content = '{' WHERE namespace = 'working:default'")
+        connection.commit()
+        connection.close()
+        assert await told(manager) == f"{TOLD}- city: admin"
+        answers = await said_to(manager, {"key": "role", "value": "admin"}, {"key": "town", "value": "Lyon"})
+        assert "cannot be reached" in answers[-2]
+        assert answers[-1] == "remembered"
+        assert store.load_readable(["working:default"])["working:default"].damaged == {"role", "a\0b"}
+        manager.clear_working()
+        assert await told(manager) == f"{TOLD}- role: admin\n- a\0b: admin\n- city: admin\n- town: Lyon"
+
+
+async def test_a_fact_of_the_application_that_has_expired_hides_nothing() -> None:
+    manager = MemoryManager()
+    manager.fork(conversation_id="c").set_fact("role", "of a model")
+    with stopped() as clock:
+        manager.set_fact("role", "of the application", ttl=60)
+        assert await told(manager) == f"{TOLD}- role: of the application"
+        clock.advance(minutes=2)
+        assert await told(manager) == f"{TOLD}- role: of a model"
 
 
 async def test_what_cannot_be_sent_is_recalled_as_text() -> None:
@@ -319,7 +359,7 @@ async def test_readers_of_several_scopes_are_given_each(manager: MemoryManager) 
             await manager.fork(scope).async_set_fact(key, f"{scope} {key}")
     namespaces = [f"working:{scope}" for scope in (*scopes[1:], "unknown")]
     found = await manager.store.async_load_readable(namespaces)
-    assert {name: [entry.content for entry in entries] for name, entries in found.items()} == {
+    assert {name: [entry.content for entry in readable.entries] for name, readable in found.items()} == {
         "working:scope 1": ["scope 1 b", "scope 1 a"],
         "working:scope 2": ["scope 2 b", "scope 2 a"],
         "working:unknown": [],
