@@ -74,7 +74,8 @@ class Memory(AbstractCapability[Any]):
     working_scope: WorkingScope = "conversation"
     """Where ``remember`` writes to, whose facts a run has beside those of the manager: by default a scope of the
     conversation. A function of the run's context names another one, such as ``lambda ctx: f"user:{ctx.deps.user_id}"``;
-    with ``"manager"`` a model writes what all conversations of the manager are told."""
+    with ``"manager"`` a model writes what all conversations of the manager are told. Where the manager is a fork, it is
+    the fork's own scope, whatever stands here."""
     overwrite: bool = False
     """Whether ``remember`` may replace a fact that no model wrote."""
     fenced: bool = False
@@ -346,7 +347,7 @@ class Memory(AbstractCapability[Any]):
 
 def _scope_of_run(manager: MemoryManager, working_scope: WorkingScope, ctx: RunContext[Any]) -> WorkingMemory:
     """Where the model writes to."""
-    if working_scope == "manager":
+    if working_scope == "manager" or manager.is_fork:
         return manager.working
     if working_scope == "conversation":
         if not isinstance(ctx.conversation_id, str):
