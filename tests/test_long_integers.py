@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -11,8 +12,10 @@ import pymongo
 import pytest
 
 from firefly_memory import (
+    ConfigurationError,
     CorruptDataError,
     EntryStore,
+    FileStore,
     FireflyMemoryError,
     InMemoryStore,
     InvalidEntryError,
@@ -20,6 +23,8 @@ from firefly_memory import (
     MemoryManager,
     MongoDBStore,
     PostgreSQLStore,
+    SQLiteStore,
+    TokenEstimator,
 )
 from firefly_memory.archive import export_jsonl, import_jsonl
 from tests.backends import Place
@@ -45,6 +50,24 @@ def test_every_store_refuses_them_and_keeps_what_was_there(store: EntryStore) ->
             memory.add_turn("c", "p", "a", [{"role": "user", "n": 10**4300}])
     assert [entry.content for entry in store.load("ns")] == [1]
     assert memory.conversation.get_turns("c") == []
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda wrong: PostgreSQLStore("postgresql://h/d", pooler=wrong),
+        lambda wrong: PostgreSQLStore("postgresql://h/d", schema_name=wrong),
+        lambda wrong: SQLiteStore("memory.db", synchronous=wrong),
+        lambda wrong: FileStore("memory", file_mode=wrong),
+        FileStore,
+        lambda wrong: TokenEstimator(tokens_per_word=wrong),
+    ],
+    ids=["pooler", "schema_name", "synchronous", "file_mode", "base_dir", "tokens_per_word"],
+)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_no_constructor_fails_while_it_refuses_one(make: Callable[[Any], object], sign: int) -> None:
+    with pytest.raises(ConfigurationError, match=r"an int too long to show|0o1"):
+        make(sign * 10**4400)
 
 
 def test_postgresql_says_which_entry_has_one(place: Place) -> None:

@@ -24,6 +24,7 @@ from firefly_memory import (
     TokenEstimator,
 )
 from firefly_memory.agents import FireflyAgent, Memory
+from firefly_memory.agents.delegation import DelegationRouter
 from firefly_memory.agents.run_state import ARE_DATA
 from firefly_memory.messages import summary_text
 from firefly_memory.summarization import as_text
@@ -275,6 +276,19 @@ async def test_an_integer_that_python_does_not_print_is_no_fact(manager: MemoryM
         with pytest.raises(InvalidEntryError, match="too long to show"):
             manager.set_fact("n", 1, **arguments)
     assert str(LONGEST - 1) in await told(manager, max_fact_tokens=100_000)
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "on_conflict", "tools", "working_scope", "strategies", "max_facts"])
+def test_an_option_that_python_does_not_print_is_refused(name: str) -> None:
+    wrong: dict[str, Any] = {name: -LONGEST}
+    with pytest.raises(ConfigurationError, match=f"{name} must be.* an int too long to show"):
+        Memory(MemoryManager(), **wrong)
+
+
+def test_a_router_refuses_what_python_does_not_print() -> None:
+    wrong: Any = -LONGEST
+    with pytest.raises(ConfigurationError, match="an int too long to show has none"):
+        DelegationRouter([Agent("test")], wrong)
 
 
 DAMAGED = ['{"~int": "0x' + "f" * 4_000 + '"}', "1" * 5_000, "nonsense"]
