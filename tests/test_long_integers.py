@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -11,8 +12,10 @@ import pymongo
 import pytest
 
 from firefly_memory import (
+    ConfigurationError,
     CorruptDataError,
     EntryStore,
+    FileStore,
     FireflyMemoryError,
     InMemoryStore,
     InvalidEntryError,
@@ -20,6 +23,8 @@ from firefly_memory import (
     MemoryManager,
     MongoDBStore,
     PostgreSQLStore,
+    SQLiteStore,
+    TokenEstimator,
 )
 from firefly_memory.archive import export_jsonl, import_jsonl
 from tests.backends import Place
@@ -47,6 +52,24 @@ def test_every_store_refuses_them_and_keeps_what_was_there(store: EntryStore) ->
     assert memory.conversation.get_turns("c") == []
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda wrong: PostgreSQLStore("postgresql://h/d", pooler=wrong),
+        lambda wrong: PostgreSQLStore("postgresql://h/d", schema_name=wrong),
+        lambda wrong: SQLiteStore("memory.db", synchronous=wrong),
+        lambda wrong: FileStore("memory", file_mode=wrong),
+        FileStore,
+        lambda wrong: TokenEstimator(tokens_per_word=wrong),
+    ],
+    ids=["pooler", "schema_name", "synchronous", "file_mode", "base_dir", "tokens_per_word"],
+)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_no_constructor_fails_while_it_refuses_one(make: Callable[[Any], object], sign: int) -> None:
+    with pytest.raises(ConfigurationError, match=r"an int too long to show|0o1"):
+        make(sign * 10**4400)
+
+
 def test_postgresql_says_which_entry_has_one(place: Place) -> None:
     url = place.with_driver("psycopg")
     with PostgreSQLStore(url, schema_name="integers") as store:
@@ -57,7 +80,7 @@ def test_postgresql_says_which_entry_has_one(place: Place) -> None:
                 connection.execute(statement, (damage, f"e{number}"))
             with pytest.raises(CorruptDataError, match=f"'e{number}'"):
                 store.load_by_key("ns", f"k{number}")
-        assert store.load_readable(["ns"]) == {"ns": []}
+        assert store.load_readable(["ns"])["ns"].entries == []
     with psycopg.connect(place.postgresql(), autocommit=True) as connection:
         connection.execute("DROP SCHEMA integers CASCADE")
 
@@ -69,7 +92,7 @@ def test_mongodb_says_which_entry_has_one(place: Place) -> None:
         client.integers.entries.update_one({"entry_id": "e"}, {"$set": {"content": HEXADECIMAL}})
         with pytest.raises(CorruptDataError, match="'e'"):
             store.load_by_key("ns", "k")
-        assert store.load_readable(["ns"]) == {"ns": []}
+        assert store.load_readable(["ns"])["ns"].entries == []
         client.drop_database("integers")
 
 

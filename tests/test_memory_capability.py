@@ -57,7 +57,7 @@ async def test_the_window_is_what_fits_and_the_summary_is_in_the_instructions() 
     for number in range(6):
         await agent.run(f"prompt {number} " + "word " * 40, conversation_id="c")
     assert "Be brief." in scripted.instructions[-1]
-    assert "Summary of the conversation so far:\nthey said prompt" in scripted.instructions[-1]
+    assert "Summary of the conversation so far:\n  they said prompt" in scripted.instructions[-1]
     assert not any("they said" in text for text in scripted.texts[-1]), "once, not twice"
     assert len(scripted.texts[-1]) < 9
     tight = Agent(scripted.model, capabilities=[Memory(manager, max_tokens=1)])

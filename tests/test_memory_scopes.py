@@ -215,6 +215,45 @@ async def test_in_a_fork_the_model_writes_into_the_fork(store: EntryStore) -> No
     assert store.namespaces("working:") == [], "what a route's own fork had has ended with it"
 
 
+@pytest.mark.parametrize("door", ["Memory", "FireflyAgent", "remembering", "with Memory", "route"])
+@pytest.mark.parametrize("scope", ["default", "callable"])
+async def test_a_fork_is_written_to_by_whatever_door_it_comes_in(door: str, scope: str) -> None:
+    manager = MemoryManager()
+    fork = manager.fork("user:ada")
+    options: dict[str, Any] = {"tools": True}
+    if scope == "callable":
+        options["working_scope"] = lambda _: "user:mallory"
+    model = remembering("k", "v").model
+    ours: Any = FireflyAgent(name="a", model=model, memory=Memory(manager, **options))
+    run: dict[str, Any] = {"conversation_id": "c"}
+    match door:
+        case "Memory":
+            await Agent(model, capabilities=[Memory(fork, **options)]).run("go", **run)
+        case "FireflyAgent":
+            given: Any = Memory(fork, **options) if scope == "callable" else fork
+            tools: dict[str, Any] = {} if scope == "callable" else {"memory_tools": True}
+            await FireflyAgent(name="a", model=model, memory=given, **tools).run("go", **run)
+        case "remembering":
+            await ours.run("go", capabilities=[ours.remembering(fork)], **run)
+        case "with Memory":
+            await ours.run("go", capabilities=[Memory(fork, **options)], **run)
+        case _:
+            await DelegationRouter([ours]).route("go", memory=fork, **run)
+    assert manager.store.namespaces("working:") == ["working:user:ada"]
+
+
+def test_no_fork_has_the_scope_of_its_own_manager() -> None:
+    for manager, own in ((MemoryManager(), "default"), (MemoryManager(working_scope_id="bank"), "bank")):
+        child = manager.fork("research")
+        for forked, names in ((manager, [own]), (child, [own, "research"]), (manager.fork(conversation_id="c"), [own])):
+            for name in names:
+                with pytest.raises(ConfigurationError, match="the manager's own scope"):
+                    forked.fork(name)
+        assert child.fork().fork("more").working.scope_id == "more"
+        of_one = manager.fork(conversation_id="c")
+        assert of_one.fork(conversation_id="c").working.scope_id == of_one.working.scope_id
+
+
 async def test_a_route_or_step_with_a_manager_that_is_no_fork_writes_to_the_conversation(store: EntryStore) -> None:
     manager = MemoryManager(store=store, working_scope_id="main")
     agent = FireflyAgent(name="a", memory_tools=True)

@@ -119,7 +119,7 @@ async def reading(store: EntryStore) -> None:
     await store.async_save_many("lists", [MemoryEntry(key="k", content=number) for number in range(7)])
     assert len(await store.async_load("lists")) == 7
     assert await store.async_load_by_key("lists", "k")
-    assert len((await store.async_load_readable(["lists", "others"]))["lists"]) == 7
+    assert len((await store.async_load_readable(["lists", "others"]))["lists"].entries) == 7
     assert await store.async_count("lists") == 7
     assert "lists" in await store.async_namespaces(prefix="li")
 

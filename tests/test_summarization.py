@@ -168,7 +168,7 @@ async def test_it_summarizes_for_tasks() -> None:
         await memory.async_add_turn("c", "p", "a")
     assert await memory.async_get_summary("c") == "the summary"
     window = await memory.async_get_window("c")
-    assert window.messages[0].parts[0].content == "Summary of the conversation so far:\nthe summary"
+    assert window.messages[0].parts[0].content == "Summary of the conversation so far:\n  the summary"
     assert window.messages[0].parts[0].metadata == {"firefly_memory": "summary"}
     assert window.turns == (2,)
 

@@ -52,6 +52,7 @@ class MemoryManager(Openable):
             store=self._store,
         )
         self._working = WorkingMemory(store=self._store, scope_id=working_scope_id)
+        self._scopes = frozenset({self._working.scope_id})
 
     @classmethod
     def from_config(cls, **options: Any) -> Self:
@@ -90,7 +91,7 @@ class MemoryManager(Openable):
 
     @property
     def is_fork(self) -> bool:
-        """Whether :meth:`fork` made it. What an agent of a delegation or pipeline remembers goes into a fork itself."""
+        """Whether :meth:`fork` made it. What a model remembers goes into a fork itself, however an agent gets it."""
         return self._is_fork
 
     def fork(self, working_scope_id: str | None = None, *, conversation_id: str | None = None) -> Self:
@@ -98,12 +99,20 @@ class MemoryManager(Openable):
 
         That is the scope ``working_scope_id``, or the facts of the conversation ``conversation_id``. Without either,
         nobody else has its scope. Closing a fork closes nothing.
+
+        A model writes into a fork, so the scope of this manager, or of one that it is a fork of, is refused.
         """
+        if working_scope_id is not None and working_scope_id in self._scopes:
+            raise ConfigurationError(
+                f"{working_scope_id!r} is the manager's own scope, and a model writes into a fork: name another, or "
+                "use the manager itself"
+            )
         if working_scope_id is None:
             working_scope_id = new_entry_id() if conversation_id is None else "default"
         working = WorkingMemory(store=self._store, scope_id=working_scope_id, conversation_id=conversation_id)
         child = copy(self)
-        vars(child).update(_owns_store=False, _is_fork=True, _working=working)
+        scopes = self._scopes | {working.scope_id}
+        vars(child).update(_owns_store=False, _is_fork=True, _working=working, _scopes=scopes)
         return child
 
     def new_conversation(self, conversation_id: str | None = None) -> str:

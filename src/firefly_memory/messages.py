@@ -99,8 +99,7 @@ def _has_pydantic_ai() -> bool:
 
 def summary_text(summary: str) -> str:
     """The instruction that tells a model of ``summary``, no line of which looks like a heading of this library."""
-    text = indented(summary)
-    return f"Summary of the conversation so far:\n{'  ' if _HEADING.match(text) else ''}{text}"
+    return f"Summary of the conversation so far:\n  {indented(summary)}"
 
 
 def sendable(text: str) -> str:
@@ -110,7 +109,6 @@ def sendable(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-_HEADING = re.compile(r"\W*(working memory|summary of)", re.IGNORECASE)
 _HALF = re.compile("[\ud800-\udfff]")
 
 

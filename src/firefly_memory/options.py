@@ -45,7 +45,7 @@ def modes(file_mode: Any, directory_mode: Any) -> Modes:
 
 def _mode(name: str, value: Any, needed: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most or value & needed != needed:
-        given = f"0o{value:o}" if isinstance(value, int) and value >= 0 else repr(value)
+        given = f"0o{value:o}" if isinstance(value, int) and value >= 0 else shown(value)
         rights = "read and write" if needed == ONLY_MINE.file else "read, write and search"
         such = f"0o{needed:o}, with at least {rights} for the owner"
         raise ConfigurationError(f"{name} must be a mode such as {such}, not {given}")

@@ -9,6 +9,8 @@ from typing import Any
 
 _LINE_END = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")  # what str.splitlines() splits at
 
+_COLON = re.compile(r":(\s|$)")
+
 
 def indented(text: str) -> str:
     """``text`` with all its lines but the first two spaces to the right."""
@@ -21,8 +23,9 @@ def shown(value: Any) -> str:
 
 
 def fact_line(key: str, value: Any) -> str:
-    """The line of a fact."""
-    return f"- {shown(key)}: {shown(value)}"
+    """The line of a fact. A key in which it looks as if the value began is written as JSON."""
+    said = json.dumps(key, ensure_ascii=False) if _COLON.search(key) else key
+    return f"- {shown(said)}: {shown(value)}"
 
 
 def facts_text(facts: Mapping[str, Any]) -> str:

@@ -94,7 +94,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload, runtime_checkable
 
 from firefly_memory.entries import MemoryEntry
 
@@ -168,6 +168,14 @@ class AsyncMemoryStore(Protocol):
     async def async_clear(self, namespace: str) -> None: ...
 
 
+class Readable(NamedTuple):
+    """What could be read of a namespace."""
+
+    entries: list[MemoryEntry]
+    damaged: set[str]
+    """The keys of entries that could not be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Page(Sequence[MemoryEntry]):
     """Some entries of a namespace, and in ``next`` where to go on: ``load_page(…, after=page.next)``."""
@@ -238,7 +246,7 @@ class StoreView(Protocol):
     async def load(self, namespace: str) -> list[MemoryEntry]:
         """All live entries of ``namespace``, oldest first. An unknown namespace is empty."""
 
-    async def load_readable(self, namespaces: Sequence[str]) -> dict[str, list[MemoryEntry]]:
+    async def load_readable(self, namespaces: Sequence[str]) -> dict[str, Readable]:
         """All live entries of several namespaces, each oldest first, but for damaged ones: the log says which.
 
         It is one query where the store has queries.

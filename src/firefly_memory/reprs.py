@@ -28,4 +28,5 @@ def shown(value: Any) -> str:
     try:
         return repr(value)
     except ValueError:
-        return f"a {type(value).__name__} too long to show"
+        name = type(value).__name__
+        return f"{'an' if name[0] in 'aeiou' else 'a'} {name} too long to show"

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from sys import float_info
 from typing import Any
 
 from firefly_memory.errors import ConfigurationError, MissingDependencyError
 from firefly_memory.file_tokens import IMAGE_IN_LOW_DETAIL, Count, bytes_tokens, file_tokens
 from firefly_memory.options import is_installed
+from firefly_memory.reprs import shown
 from firefly_memory.vocabularies import (
     EstimatedTokensWarning,
     counted,
@@ -62,13 +63,13 @@ class TokenEstimator:
 
     def __post_init__(self) -> None:
         rate: Any = self.tokens_per_word
-        if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not isfinite(rate) or rate <= 0:
-            raise ConfigurationError(f"tokens_per_word must be a number above 0, not {rate!r}")
+        if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 < rate <= float_info.max:
+            raise ConfigurationError(f"tokens_per_word must be a number above 0, not {shown(rate)}")
         for name, value in (("encoding_name", self.encoding_name), ("model", self.model)):
             if value is not None and not (isinstance(value, str) and value):
-                raise ConfigurationError(f"{name} must be a name or None, not {value!r}")
+                raise ConfigurationError(f"{name} must be a name or None, not {shown(value)}")
         if not isinstance(self.download, bool):
-            raise ConfigurationError(f"download must be True or False, not {self.download!r}")
+            raise ConfigurationError(f"download must be True or False, not {shown(self.download)}")
         if self.encoding_name is not None:
             if not is_installed("tiktoken"):
                 raise MissingDependencyError(

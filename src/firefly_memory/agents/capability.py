@@ -36,6 +36,7 @@ from firefly_memory.agents.window import Loaded, load_window
 from firefly_memory.by_url import connect
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError, InvalidEntryError
 from firefly_memory.manager import MemoryManager
+from firefly_memory.reprs import shown
 from firefly_memory.working import WorkingMemory
 
 T = TypeVar("T")
@@ -74,7 +75,8 @@ class Memory(AbstractCapability[Any]):
     working_scope: WorkingScope = "conversation"
     """Where ``remember`` writes to, whose facts a run has beside those of the manager: by default a scope of the
     conversation. A function of the run's context names another one, such as ``lambda ctx: f"user:{ctx.deps.user_id}"``;
-    with ``"manager"`` a model writes what all conversations of the manager are told."""
+    with ``"manager"`` a model writes what all conversations of the manager are told. Where the manager is a fork, it is
+    the fork's own scope, whatever stands here."""
     overwrite: bool = False
     """Whether ``remember`` may replace a fact that no model wrote."""
     fenced: bool = False
@@ -101,20 +103,24 @@ class Memory(AbstractCapability[Any]):
             kind = type(self.manager).__name__
             raise ConfigurationError(f"Memory needs a MemoryManager, not {kind}: MemoryManager(store=…) makes one")
         if self.on_conflict not in ("append", "reject", "branch"):
-            raise ConfigurationError(f"on_conflict must be 'append', 'reject' or 'branch', not {self.on_conflict!r}")
+            raise ConfigurationError(
+                f"on_conflict must be 'append', 'reject' or 'branch', not {shown(self.on_conflict)}"
+            )
         for name in ("context", "tools", "overwrite", "fenced"):
             if not isinstance(getattr(self, name), bool):
-                raise ConfigurationError(f"{name} must be true or false, not {getattr(self, name)!r}")
+                raise ConfigurationError(f"{name} must be true or false, not {shown(getattr(self, name))}")
         self._limits()  # says what is wrong with them
         tokens = self.max_tokens
         if tokens is not None and (isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1):
-            raise ConfigurationError(f"max_tokens must be a whole number from 1 up, not {tokens!r}")
+            raise ConfigurationError(f"max_tokens must be a whole number from 1 up, not {shown(tokens)}")
         if not isinstance(self.strategies, Sequence) or not all(map(callable, self.strategies)):
-            raise ConfigurationError(f"strategies must be a list of functions of messages, not {self.strategies!r}")
+            raise ConfigurationError(
+                f"strategies must be a list of functions of messages, not {shown(self.strategies)}"
+            )
         if not (self.working_scope in ("conversation", "manager") or callable(self.working_scope)):
             raise ConfigurationError(
                 "working_scope must be 'conversation', 'manager' or a function of the run's context, "
-                f"not {self.working_scope!r}"
+                f"not {shown(self.working_scope)}"
             )
 
     @classmethod
@@ -264,7 +270,7 @@ class Memory(AbstractCapability[Any]):
             made = strategy(list(request_context.messages))
             messages = await made if inspect.isawaitable(made) else made
             if not isinstance(messages, Sequence):
-                raise ConfigurationError(f"the strategy {strategy!r} must return messages, not {messages!r}")
+                raise ConfigurationError(f"the strategy {shown(strategy)} must return messages, not {shown(messages)}")
             request_context.messages = list(messages)
         return request_context
 
@@ -346,7 +352,7 @@ class Memory(AbstractCapability[Any]):
 
 def _scope_of_run(manager: MemoryManager, working_scope: WorkingScope, ctx: RunContext[Any]) -> WorkingMemory:
     """Where the model writes to."""
-    if working_scope == "manager":
+    if working_scope == "manager" or manager.is_fork:
         return manager.working
     if working_scope == "conversation":
         if not isinstance(ctx.conversation_id, str):
@@ -354,7 +360,7 @@ def _scope_of_run(manager: MemoryManager, working_scope: WorkingScope, ctx: RunC
         return WorkingMemory(store=manager.store, conversation_id=ctx.conversation_id)
     scope = working_scope(ctx)
     if not isinstance(scope, str) or not scope:
-        raise ConfigurationError(f"working_scope returned {scope!r}: it must return the name of a scope")
+        raise ConfigurationError(f"working_scope returned {shown(scope)}: it must return the name of a scope")
     if scope == manager.working.scope_id:  # it may have come from anywhere
         raise ConfigurationError(
             f"working_scope returned {scope!r}, the manager's own scope: put something before each name, such as "

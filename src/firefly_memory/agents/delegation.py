@@ -22,6 +22,7 @@ from firefly_memory.agents.strategies import (
 )
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.manager import MemoryManager
+from firefly_memory.reprs import shown
 
 __all__ = [
     "AnyAgent",
@@ -49,7 +50,7 @@ class DelegationRouter:
         if not agents:
             raise ConfigurationError("a DelegationRouter needs at least one agent")
         if not callable(getattr(strategy, "select", None)) and strategy is not None:
-            raise ConfigurationError(f"a strategy has a method select(agents, request); {strategy!r} has none")
+            raise ConfigurationError(f"a strategy has a method select(agents, request); {shown(strategy)} has none")
         self.agents = tuple(agents)
         self.strategy: Strategy = RoundRobinStrategy() if strategy is None else strategy
         self.memory = memory
@@ -95,7 +96,7 @@ class DelegationRouter:
     ) -> AsyncIterator[tuple[AnyAgent, MemoryManager | None]]:
         """The agent that is chosen, and its memory, for as long as the route is under way."""
         if isinstance(tags, str):
-            raise ConfigurationError(f"tags must be several texts, not {tags!r}")
+            raise ConfigurationError(f"tags must be several texts, not {shown(tags)}")
         index = await self._chosen(RouteRequest(prompt, frozenset(tags), conversation_id, tuple(self._in_flight)))
         self._in_flight[index] += 1
         try:
@@ -110,4 +111,4 @@ class DelegationRouter:
         for index, each in enumerate(self.agents):
             if each is agent:
                 return index
-        raise ConfigurationError(f"{type(self.strategy).__name__} chose {agent!r}, which is none of the agents")
+        raise ConfigurationError(f"{type(self.strategy).__name__} chose {shown(agent)}, which is none of the agents")

@@ -16,7 +16,7 @@ from firefly_memory.errors import ConfigurationError, ConflictError, CorruptData
 from firefly_memory.messages import sendable
 from firefly_memory.names import stored_name
 from firefly_memory.prompt_text import FACTS, fact_line, fenced, in_a_fence
-from firefly_memory.protocols import ABSENT, SAME_METADATA
+from firefly_memory.protocols import ABSENT, SAME_METADATA, Readable
 from firefly_memory.reprs import shown
 from firefly_memory.scopes import BY_A_MODEL
 from firefly_memory.tokens import TokenEstimator
@@ -137,23 +137,28 @@ class RunFacts:
         raise ConflictError(f"{key!r} was changed by others {_ATTEMPTS} times while it was to be remembered")
 
     async def _load(self) -> list[MemoryEntry]:
-        """Those that can be read, each key once."""
+        """Those that can be read, each key once. What is damaged hides the same key all the same."""
         try:
             found = await self._view.load_readable(self._namespaces)
         except CorruptDataError:
-            found = {namespace: await self._load_if_whole(namespace) for namespace in self._namespaces}
-        facts: dict[str, MemoryEntry] = {}
-        for namespace in self._namespaces:
-            of_scope = {entry.key: entry for entry in found[namespace] if entry.key is not None}
-            facts |= {key: entry for key, entry in of_scope.items() if key not in facts}
-        return list(facts.values())
+            found = await self._load_those_before_damage()
+        facts: list[MemoryEntry] = []
+        hidden: set[str | None] = {None}
+        for readable in found.values():
+            of_scope = {entry.key: entry for entry in readable.entries}
+            facts += [entry for key, entry in of_scope.items() if key not in hidden]
+            hidden |= of_scope.keys() | readable.damaged
+        return facts
 
-    async def _load_if_whole(self, namespace: str) -> list[MemoryEntry]:
+    async def _load_those_before_damage(self) -> dict[str, Readable]:
+        """Nobody knows which keys of the scopes after it one hides that cannot be read at all."""
+        found: dict[str, Readable] = {}
         try:
-            return (await self._view.load_readable([namespace]))[namespace]
+            for namespace in self._namespaces:
+                found |= await self._view.load_readable([namespace])
         except CorruptDataError as exc:
-            logger.warning("a run goes on without facts that cannot be read: %s", exc)
-            return []
+            logger.warning("a run goes on without facts that cannot be read, and those that they may hide: %s", exc)
+        return found
 
     def _told(self, entry: MemoryEntry) -> _Told | None:
         """A fact, unless it is one that cannot be written as text."""

@@ -32,12 +32,6 @@ def capabilities_of(agent: AbstractAgent[Any, Any]) -> list[AbstractCapability[A
     return found
 
 
-def elsewhere(own: Memory, manager: MemoryManager) -> Memory:
-    """``own`` with another manager. In a fork of one, the model writes into the fork's own scope."""
-    working_scope = "manager" if manager.is_fork else own.working_scope
-    return replace(own, manager=manager, working_scope=working_scope)
-
-
 class FireflyAgent(WrapperAgent[AgentDepsT, OutputDataT]):
     """``FireflyAgent(name="assistant", model="openai:gpt-5.2", memory=manager)``.
 
@@ -92,4 +86,4 @@ class FireflyAgent(WrapperAgent[AgentDepsT, OutputDataT]):
     def remembering(self, memory: MemoryManager) -> Memory:
         """``memory`` as this agent uses one; for one run only: ``run(…, capabilities=[agent.remembering(memory)])``."""
         own = memory_of(self)
-        return elsewhere(Memory(memory, **self._memory_options) if own is None else own, memory)
+        return Memory(memory, **self._memory_options) if own is None else replace(own, manager=memory)

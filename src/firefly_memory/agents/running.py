@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from pydantic_ai.capabilities import AbstractCapability, DynamicCapability
 
 from firefly_memory.agents.capability import Memory
-from firefly_memory.agents.firefly_agent import FireflyAgent, capabilities_of, elsewhere, memory_of
+from firefly_memory.agents.firefly_agent import FireflyAgent, capabilities_of, memory_of
 from firefly_memory.agents.shielding import finished
 from firefly_memory.agents.strategies import AnyAgent
 from firefly_memory.errors import FireflyMemoryError
@@ -39,7 +40,7 @@ def memory_capability(agent: AnyAgent, manager: MemoryManager) -> Memory:
     if isinstance(agent, FireflyAgent):
         return agent.remembering(manager)
     own = memory_of(agent)
-    return elsewhere(Memory(manager) if own is None else own, manager)
+    return Memory(manager) if own is None else replace(own, manager=manager)
 
 
 def has_dynamic_capabilities(agent: AnyAgent) -> bool:

@@ -9,7 +9,7 @@ from warnings import warn
 
 from firefly_memory.colours import finish
 from firefly_memory.entries import MemoryEntry
-from firefly_memory.protocols import Capability, Page, StoreView
+from firefly_memory.protocols import Capability, Page, Readable, StoreView
 from firefly_memory.twins import Openable
 
 
@@ -76,10 +76,10 @@ class EntryStore(Openable):
     async def async_load(self, namespace: str) -> list[MemoryEntry]:
         return await self.suspending.load(namespace)
 
-    def load_readable(self, namespaces: Sequence[str]) -> dict[str, list[MemoryEntry]]:
+    def load_readable(self, namespaces: Sequence[str]) -> dict[str, Readable]:
         return finish(self.blocking.load_readable(namespaces))
 
-    async def async_load_readable(self, namespaces: Sequence[str]) -> dict[str, list[MemoryEntry]]:
+    async def async_load_readable(self, namespaces: Sequence[str]) -> dict[str, Readable]:
         return await self.suspending.load_readable(namespaces)
 
     def load_page(self, namespace: str, limit: int = 100, after: str | None = None) -> Page:

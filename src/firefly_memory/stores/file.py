@@ -32,7 +32,7 @@ from firefly_memory.facts import id_of_today, id_out_of_the_way, mark_of
 from firefly_memory.names import CONVERSATIONS, original_name, original_or_none, stored_text
 from firefly_memory.options import ONLY_MINE, Modes, modes, seconds
 from firefly_memory.protocols import Capability
-from firefly_memory.reprs import even_half_built
+from firefly_memory.reprs import even_half_built, shown
 from firefly_memory.scopes import FACTS_OF_CONVERSATIONS
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.cancellation import stop_if_given_up
@@ -83,7 +83,9 @@ class FileStore(EntryStore):
     ) -> None:
         given = os.fspath(base_dir) if isinstance(base_dir, (str, os.PathLike)) else None
         if not isinstance(given, str) or not given or "\0" in given:
-            raise ConfigurationError(f"base_dir must name a directory, not {base_dir!r}; use '.' for the current one")
+            raise ConfigurationError(
+                f"base_dir must name a directory, not {shown(base_dir)}; use '.' for the current one"
+            )
         self._shown = given
         self.path = Path(given).absolute()
         files = _Files(self.path, seconds("timeout", timeout), modes(file_mode, directory_mode))

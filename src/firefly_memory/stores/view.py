@@ -18,7 +18,7 @@ from firefly_memory.names import (
     stored_namespace,
     stored_text,
 )
-from firefly_memory.protocols import Absence, Capability, Page, Sameness
+from firefly_memory.protocols import Absence, Capability, Page, Readable, Sameness
 from firefly_memory.reprs import shown
 from firefly_memory.stores.backend import Backend
 from firefly_memory.stores.cancellation import stop_if_given_up
@@ -88,13 +88,15 @@ class RecordView:
         rows = await self._backend.scan(stored_namespace(namespace), None, None, clock.now())
         return self._entries("load", rows)
 
-    async def load_readable(self, namespaces: Sequence[str]) -> dict[str, list[MemoryEntry]]:
+    async def load_readable(self, namespaces: Sequence[str]) -> dict[str, Readable]:
         stored = {stored_namespace(namespace): namespace for namespace in namespaces}
-        found: dict[str, list[MemoryEntry]] = {namespace: [] for namespace in namespaces}
+        found = {namespace: Readable([], set()) for namespace in namespaces}
         for row in await self._backend.scan_several(list(stored), clock.now()):
+            entries, damaged = found[stored[row[1]]]
             try:
-                found[stored[row[1]]] += self._entries("load", (row,))
+                entries += self._entries("load", (row,))
             except DatabaseStoreError as exc:
+                damaged.add(original_name(row[3] or ""))
                 logger.warning("an entry was left out: %s", exc)
         return found
 

@@ -36,6 +36,7 @@ from firefly_memory.errors import (
     StoreTimeoutError,
 )
 from firefly_memory.forks import ForkSafeLock
+from firefly_memory.reprs import shown
 from firefly_memory.schema_names import WORDS_OF_POSTGRESQL
 from firefly_memory.stores.sql.errors import UNDEFINED_TABLE, Place, is_an_answer, sqlstate, translated
 from firefly_memory.stores.sql.fact_ids import compute_fact_ids
@@ -50,7 +51,7 @@ def checked_schema_name(name: str) -> str:
     """``name`` if PostgreSQL takes it as an identifier without surprises."""
     if not isinstance(name, str) or not _SCHEMA_NAME.fullmatch(name) or name.lower().startswith("pg_"):
         raise ConfigurationError(
-            f"schema_name {name!r} cannot be a schema: use up to 63 letters, digits and underscores, not starting "
+            f"schema_name {shown(name)} cannot be a schema: use up to 63 letters, digits and underscores, not starting "
             "with a digit or pg_"
         )
     if name.lower() in WORDS_OF_POSTGRESQL:

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 
 from firefly_memory.errors import ConfigurationError, MissingDependencyError
 from firefly_memory.options import Pooler, exactly_one, is_installed
-from firefly_memory.reprs import even_half_built
+from firefly_memory.reprs import even_half_built, shown
 from firefly_memory.schema_names import POSTGRESQL_SCHEMA
 from firefly_memory.stores.sql.borrowed import BorrowedDatabase
 from firefly_memory.stores.sql.migrate import checked_schema_name
@@ -53,7 +53,7 @@ class PostgreSQLStore(SQLStore):
         exactly_one("PostgreSQLStore", url=url, engine=engine)
         self._schema_name = checked_schema_name(schema_name)
         if pooler not in (None, *get_args(Pooler)):
-            raise ConfigurationError(f"pooler must be 'transaction', 'session' or None, not {pooler!r}")
+            raise ConfigurationError(f"pooler must be 'transaction', 'session' or None, not {shown(pooler)}")
         if engine is not None and pooler is not None:
             raise ConfigurationError("pooler goes with url; an engine of yours is told by its own connect_args")
         if engine is not None:

@@ -13,7 +13,7 @@ from sqlalchemy.pool import SingletonThreadPool
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.options import ONLY_MINE, exactly_one, modes
 from firefly_memory.protocols import Capability
-from firefly_memory.reprs import even_half_built
+from firefly_memory.reprs import even_half_built, shown
 from firefly_memory.stores.sql.borrowed import BorrowedDatabase
 from firefly_memory.stores.sql.sqlite.database import IN_MEMORY, SQLiteDatabase
 from firefly_memory.stores.sql.sqlite.statements import SQLiteStatements
@@ -67,7 +67,7 @@ class SQLiteStore(SQLStore):
         if _URL.match(name):  # which may hold a password
             raise ConfigurationError("SQLiteStore takes a path; for a URL use firefly_memory.connect()")
         if not isinstance(synchronous, str) or synchronous.upper() not in {"FULL", "NORMAL", "EXTRA"}:
-            raise ConfigurationError(f"synchronous must be 'FULL', 'NORMAL' or 'EXTRA', not {synchronous!r}")
+            raise ConfigurationError(f"synchronous must be 'FULL', 'NORMAL' or 'EXTRA', not {shown(synchronous)}")
         if name == IN_MEMORY:
             self._capabilities = self._capabilities - {Capability.DURABLE, Capability.SHARED}
         else:
