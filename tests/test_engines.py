@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
@@ -149,3 +150,23 @@ async def test_tasks_that_start_together_look_at_the_schema_once(driver: str, pl
         store = store_on(engine)
         await asyncio.gather(*[store.async_count(NAMESPACE) for _ in range(20)])
         assert len(seen) == 1
+
+
+async def test_many_characters_go_in_several_statements_in_the_order_of_their_ids(place: Place) -> None:
+    sent: list[list[str]] = []
+
+    def note(*arguments: Any) -> None:
+        if "unnest" in arguments[2]:
+            sent.append([each for each in arguments[3] if isinstance(each, str)])
+
+    async with suspending_engine("asyncpg", place) as engine:
+        store = store_on(engine)
+        await store.async_clear(NAMESPACE)
+        event.listen(engine.sync_engine, "before_cursor_execute", note)
+        ids = [f"many-{n}" for n in (3, 1, 2)]
+        entries = [MemoryEntry(entry_id=each, content="x" * 2_100_000) for each in ids]
+        await store.async_save_many(NAMESPACE, entries)
+        assert await store.async_count(NAMESPACE) == 3
+        await store.async_clear(NAMESPACE)
+    assert [len(re.findall(r"many-\d", str(statement))) for statement in sent] == [1, 1, 1]
+    assert re.findall(r"many-\d", str(sent)) == sorted(ids)

@@ -19,6 +19,7 @@ def forget_documents(error: BaseException) -> None:
             each.args = tuple(_without_values(argument) for argument in each.args)
             _forget_quotes(getattr(each, "details", None))
             kept = {name: _without_values(value) for name, value in vars(each).items() if name != "_document"}
+            # `_document` stays, as None: the error's property `document` reads it.
             vars(each).update(dict.fromkeys(vars(each)) | kept)
 
 

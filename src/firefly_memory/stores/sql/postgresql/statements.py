@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, ClassVar
@@ -41,6 +41,8 @@ GROUP_PATIENCE = "100ms"
 """How long a group of saves waits for a row that somebody has locked, before each save tries for itself."""
 
 _ROWS_PER_STATEMENT = 5_000
+_CHARACTERS_PER_STATEMENT = 4_000_000
+"""Unless a single row has more: an array goes as one text, which has a limit of 1 GB, escapes among them."""
 
 _FIRST, _LAST = "0001-01-01 00:00:00+00", "9999-12-31 23:59:59.999999+00"
 
@@ -151,12 +153,11 @@ class PostgreSQLStatements(Statements):
     def write_all(self, session: Session[Any], records: Sequence[Record], now: datetime) -> list[Record]:
         if self._dialect.driver == "psycopg":
             # It writes arrays slowly, but sends many rows in one go, and counts them.
-            rows = [{**self.values(record), "now": self.instant(now)} for record in sorted(records)]
+            rows = [{**self.values(record), "now": self.instant(now)} for record in _in_order(records)]
             if session.execute_many(self.upsert, rows) == len(rows):
                 return []
         refused: list[Record] = []
-        for start in range(0, len(records), _ROWS_PER_STATEMENT):
-            part = records[start : start + _ROWS_PER_STATEMENT]
+        for part in _parts(records):
             refused += self._refused(part, session.fetch(self.upsert_many, self._arrays(part, now)))
         return refused
 
@@ -178,8 +179,7 @@ class PostgreSQLStatements(Statements):
             return [Appended(*row) for row in session.fetch(self.append_group, values)]
 
     def _arrays(self, records: Sequence[Record], now: datetime) -> dict[str, Any]:
-        # By id, so that two processes that write the same rows lock them in the same order.
-        rows = [self.values(record) for record in sorted(records)]
+        rows = [self.values(record) for record in _in_order(records)]
         return {name: array_text(row[name] for row in rows) for name in Record._fields} | {"now": self.instant(now)}
 
     def _refused(self, records: Sequence[Record], written: Sequence[Sequence[Any]]) -> list[Record]:
@@ -187,3 +187,23 @@ class PostgreSQLStatements(Statements):
             return []
         ids = {row[0] for row in written}
         return [record for record in records if record.entry_id not in ids]
+
+
+def _in_order(records: Iterable[Record]) -> list[Record]:
+    """By id, so that two processes that write the same rows lock them in the same order."""
+    return sorted(records)
+
+
+def _parts(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """What one statement can take each."""
+    part: list[Record] = []
+    size = 0
+    for record in _in_order(records):
+        characters = len(record.content) + len(record.metadata)
+        if part and (len(part) == _ROWS_PER_STATEMENT or size + characters > _CHARACTERS_PER_STATEMENT):
+            yield part
+            part, size = [], 0
+        part.append(record)
+        size += characters
+    if part:
+        yield part

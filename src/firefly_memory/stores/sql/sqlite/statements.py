@@ -91,12 +91,12 @@ class SQLiteStatements(Statements):
         if not rows:
             return None
         appended = Appended(*rows[0])
-        if not isinstance(appended.tokens, int):  # SQLite goes on with a float where 64 bits are not enough
+        if not all(isinstance(each, int) and each >= 0 for each in appended):
+            # SQLite counts with anything, and goes on with a float where 64 bits are not enough.
             where = f"conversation {original_name(draft[0])!r}"
-            raise CorruptDataError("append_turn", where, "the sum of its tokens is beyond 64 bits")
-        if not all(isinstance(each, int) and each >= 0 for each in appended):  # SQLite counts with anything
-            where = f"conversation {original_name(draft[0])!r}"
-            raise CorruptDataError("append_turn", where, "a count is no whole number of 64 bits")
+            raise CorruptDataError(
+                "append_turn", where, "a count or the sum of its tokens is no whole number of 64 bits"
+            )
         place = {"turn_id": appended.turns - 1, "tokens_before": appended.tokens - values["tokens"]}
         session.execute(self.conversations.insert_turn, {**values, **place})
         return appended
