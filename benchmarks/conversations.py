@@ -26,10 +26,10 @@ from pymongo import ASCENDING
 
 from benchmarks.stores import BARE, Places
 from firefly_memory import TokenEstimator
-from firefly_memory.messages import PYDANTIC_AI
-from firefly_memory.schema import POSTGRESQL_SCHEMA
-from firefly_memory.stores.conversations import StoredTurn
-from firefly_memory.stores.mongodb import conversation_documents as documents
+from firefly_memory.conversations.log import StoredTurn
+from firefly_memory.conversations.mongodb import documents
+from firefly_memory.databases.sql.schema.metadata import POSTGRESQL_SCHEMA
+from firefly_memory.messages.storage import PYDANTIC_AI
 
 BUDGET = 4_000
 """Tokens of a window."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
-from firefly_memory.stores.sql.alembic_env import target_schema
+from firefly_memory.databases.sql.schema.alembic_env import target_schema
 ${imports if imports else ""}
 revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}

@@ -15,8 +15,9 @@ from itertools import count
 
 from pydantic_ai import Agent
 
-from firefly_memory import MemoryManager, connect, vocabularies
+from firefly_memory import MemoryManager, connect
 from firefly_memory.agents import Memory
+from firefly_memory.tokens import tiktoken_loader
 from tests.interrupting import interrupted
 from tests.scripted import Scripted
 from tests.vocabularies import PATIENT
@@ -40,7 +41,7 @@ async def run(url: str, conversation_id: str, killed_at: int) -> None:
 
 def main() -> None:
     url, conversation_id = sys.argv[1:]
-    vocabularies.PATIENCE = PATIENT
+    tiktoken_loader.PATIENCE = PATIENT
     for warm in ("memory:", "sqlite://"):  # what is imported here is there in every child
         asyncio.run(run(warm, conversation_id, killed_at=0))
     importlib.import_module("pymongo" if url.startswith("mongodb") else "asyncpg")

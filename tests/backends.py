@@ -21,7 +21,7 @@ from firefly_memory import (
     SQLiteStore,
     adapt,
 )
-from firefly_memory.stores.loops import PerLoop
+from firefly_memory.concurrency.per_event_loop import PerLoop
 from firefly_memory.testing import Colour
 from tests.five_methods import FolderStore
 

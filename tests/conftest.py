@@ -26,10 +26,10 @@ from firefly_memory import (
     PostgreSQLStore,
     SQLiteStore,
     TokenEstimator,
-    dialogue_archive,
-    vocabularies,
 )
 from firefly_memory.testing import Colour
+from firefly_memory.tokens import tiktoken_loader
+from firefly_memory.transfer import agent_history
 from tests import servers
 from tests.backends import Place
 from tests.databases import empty_postgresql
@@ -99,7 +99,7 @@ def directory_of_vocabularies(tmp_path_factory: pytest.TempPathFactory) -> Itera
     directory = fill_cache(tmp_path_factory.mktemp("vocabularies"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIKTOKEN_CACHE_DIR", str(directory))
-        patch.setattr(vocabularies, "PATIENCE", PATIENT)
+        patch.setattr(tiktoken_loader, "PATIENCE", PATIENT)
         assert TokenEstimator().prepare(PATIENT)  # so that coroutines count, too
         yield directory
 
@@ -169,7 +169,7 @@ def manager(store: EntryStore) -> MemoryManager:
 @pytest.fixture
 def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few messages of a dialogue are many."""
-    monkeypatch.setattr(dialogue_archive, "_PAGE", 4)
+    monkeypatch.setattr(agent_history, "_PAGE", 4)
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 from firefly_memory import ConversationTurn
-from firefly_memory.names import new_entry_id
-from firefly_memory.stores.conversations import StoredTurn
+from firefly_memory.conversations.log import StoredTurn
+from firefly_memory.identifiers import new_entry_id
 
 NOW = datetime(2024, 5, 6, 7, 8, 9, 123_456, UTC)
 

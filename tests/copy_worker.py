@@ -8,10 +8,10 @@ import subprocess
 import sys
 from typing import Any
 
-from firefly_memory.archive_items import Counts
 from firefly_memory.cli import copy as command
 from firefly_memory.cli import main
 from firefly_memory.copying import copy_store
+from firefly_memory.transfer.items import Counts
 from tests.worker import ROOT
 
 

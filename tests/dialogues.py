@@ -19,9 +19,9 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from firefly_memory import MongoDBStore, PostgreSQLStore, SQLiteStore
 from firefly_memory.agents import MongoConversationStore, SQLConversationStore
-from firefly_memory.names import stored_text
-from firefly_memory.stores.sql.operation import reads
-from firefly_memory.stores.sql.operations import SQLSession
+from firefly_memory.databases.sql.operation import reads
+from firefly_memory.entries.sql.operations import SQLSession
+from firefly_memory.identifiers import stored_text
 from tests.backends import Place
 
 KINDS = ["sqlite", "sqlite-aiosqlite", "postgresql-asyncpg", "postgresql-psycopg", "mongodb", "mongodb-motor"]

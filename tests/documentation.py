@@ -27,7 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from firefly_memory import TokenEstimator, vocabularies
+from firefly_memory import TokenEstimator
+from firefly_memory.tokens import tiktoken_loader
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -152,7 +153,7 @@ def main() -> None:
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for name in ("alembic.ini", "migrations"):
         Path(name).symlink_to(ROOT / name)
-    vocabularies.PATIENCE = 60.0
+    tiktoken_loader.PATIENCE = 60.0
     TokenEstimator().prepare(60.0)  # so that coroutines count, too
     ignored: list[Any] = []
     sys.unraisablehook = ignored.append

@@ -17,7 +17,7 @@ from firefly_memory import (
     StoreTimeoutError,
     WorkingMemory,
 )
-from firefly_memory.colours import finish
+from firefly_memory.concurrency.sync_bridge import finish
 from firefly_memory.testing import Colour
 from firefly_memory.testing.checks import Memory
 

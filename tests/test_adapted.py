@@ -24,10 +24,10 @@ from firefly_memory import (
     StoreTimeoutError,
     adapt,
 )
-from firefly_memory.colours import finish
-from firefly_memory.stores import editing
-from firefly_memory.stores.conversation_entries import EntryConversationLog
-from firefly_memory.stores.shelf import Shelf
+from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.conversations.over_entries import EntryConversationLog
+from firefly_memory.entries import namespace_lock
+from firefly_memory.entries.ordered_records import Shelf
 from tests.five_methods import FolderStore
 
 
@@ -285,7 +285,7 @@ async def test_a_cancelled_edit_lets_the_next_one_in() -> None:
 
 
 def test_nobody_waits_for_ever_for_a_backend_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(editing, "PATIENCE", 0.2)
+    monkeypatch.setattr(namespace_lock, "PATIENCE", 0.2)
     backend = Awaited()
     store = adapt(backend)
 

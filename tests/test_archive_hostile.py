@@ -26,10 +26,10 @@ from firefly_memory import (
     adapt,
 )
 from firefly_memory.archive import FORMAT, async_import_jsonl, export_jsonl, import_jsonl
-from firefly_memory.archive_items import Counts
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
-from firefly_memory.scopes import BY_A_MODEL
+from firefly_memory.entries.scopes import BY_A_MODEL
+from firefly_memory.transfer.items import Counts
 from tests.five_methods import FolderStore
 
 HEADER = {"format": FORMAT, "created_at": "2026-01-01T00:00:00+00:00", "raw_messages": True}

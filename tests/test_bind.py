@@ -26,7 +26,7 @@ from firefly_memory import (
     SQLiteStore,
     StoreClosedError,
 )
-from firefly_memory.stores.sql.store import SQLStore
+from firefly_memory.stores.sql import SQLStore
 from tests.backends import Place
 
 NAMESPACE = "bound"

@@ -27,8 +27,8 @@ from firefly_memory import (
     SQLiteStore,
     adapt,
 )
-from firefly_memory.stores.mongodb import conversation_deletion
-from firefly_memory.stores.sql.session import DriverSession
+from firefly_memory.conversations.mongodb import deletion
+from firefly_memory.databases.sql.session import DriverSession
 from tests.backends import Place
 from tests.five_methods import FolderStore
 
@@ -241,8 +241,8 @@ async def mongodb(place: Place) -> AsyncIterator[MongoDBStore]:
 async def test_many_conversations_go_in_steps(
     has_transactions: bool, mongodb: MongoDBStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conversation_deletion, "MOST_AT_ONCE", 5)
-    monkeypatch.setattr(conversation_deletion, "_TURNS_AT_ONCE", 3)
+    monkeypatch.setattr(deletion, "MOST_AT_ONCE", 5)
+    monkeypatch.setattr(deletion, "_TURNS_AT_ONCE", 3)
     mongodb.database.has_transactions = has_transactions
     await forgets(mongodb)
     memory = ConversationMemory(store=mongodb)

@@ -20,8 +20,8 @@ from firefly_memory import (
     SQLiteStore,
     connect,
 )
-from firefly_memory.store_urls import without_password
-from firefly_memory.stores.sql.postgresql.urls import postgresql_url
+from firefly_memory.databases.sql.postgresql.url import postgresql_url
+from firefly_memory.urls import without_password
 from tests.backends import Place
 from tests.error_chains import shown_by
 

@@ -9,8 +9,8 @@ import pytest
 from firefly_memory import ConversationMemory, MemoryEntry, connect
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
-from firefly_memory.schema import REVISIONS, metadata
-from firefly_memory.stores.sql.postgresql.urls import postgresql_url
+from firefly_memory.databases.sql.postgresql.url import postgresql_url
+from firefly_memory.databases.sql.schema.metadata import REVISIONS, metadata
 from tests.commands import answered_on_a_terminal
 from tests.databases import execute
 

@@ -23,11 +23,11 @@ from firefly_memory import (
     SQLiteStore,
     UnknownConversationError,
 )
-from firefly_memory.colours import finish
-from firefly_memory.stores.mongodb import conversation_documents
-from firefly_memory.stores.mongodb.conversations import MongoConversationLog
-from firefly_memory.stores.sql import conversation_operations
-from firefly_memory.stores.sql.operation import REPEAT, operation, reads
+from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.conversations.mongodb import documents as conversation_documents
+from firefly_memory.conversations.mongodb.log import MongoConversationLog
+from firefly_memory.conversations.sql import operations as conversation_operations
+from firefly_memory.databases.sql.operation import REPEAT, operation, reads
 from tests.backends import Place
 from tests.conversing import NOW, a_turn, is_gap_free, new_id
 from tests.five_methods import FolderStore

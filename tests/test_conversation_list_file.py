@@ -24,7 +24,7 @@ from firefly_memory import (
 )
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
-from firefly_memory.stores.conversation_list_file import FORMAT, NAME, ConversationListFile
+from firefly_memory.conversations.listing_file import FORMAT, NAME, ConversationListFile
 
 
 def ids(directory: Path) -> list[str]:

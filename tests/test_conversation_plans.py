@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import create_engine
 
 from firefly_memory import ConversationMemory, PostgreSQLStore, SQLiteStore
-from firefly_memory.stores.sql.postgresql.statements import PostgreSQLStatements
-from firefly_memory.stores.sql.sqlite.statements import SQLiteStatements
+from firefly_memory.databases.sql.postgresql.dialect import PostgreSQLStatements
+from firefly_memory.databases.sql.sqlite.dialect import SQLiteStatements
 
 TURNS = 20_000
 NOW = "2024-06-01T00:00:00.000000+00:00"

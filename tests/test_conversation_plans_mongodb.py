@@ -8,8 +8,8 @@ from typing import Any
 import pymongo
 
 from firefly_memory import MongoDBStore
-from firefly_memory.colours import finish
-from firefly_memory.stores.mongodb import conversation_documents
+from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.conversations.mongodb import documents as conversation_documents
 from tests.backends import Place
 from tests.conversing import a_turn
 

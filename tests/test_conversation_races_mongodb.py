@@ -22,8 +22,8 @@ from firefly_memory import (
     MongoDBStore,
     StoreClosedError,
 )
-from firefly_memory.colours import finish
-from firefly_memory.stores.conversations import Appended
+from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.conversations.log import Appended
 from tests.backends import Place
 from tests.conversing import NOW, a_turn, is_gap_free, new_id
 from tests.servers import EmbeddedMongoDB

@@ -16,12 +16,12 @@ from pydantic_ai.conversation_store import ConversationEntry, ConversationRecord
 from pymongo import MongoClient
 
 from firefly_memory import CorruptDataError, InvalidEntryError, SQLiteStore
+from firefly_memory.agent_history.log import CircleDetector
 from firefly_memory.agents import SQLConversationStore
 from firefly_memory.archive import FORMAT, async_export_jsonl, async_import_jsonl
 from firefly_memory.copying import async_copy_store
-from firefly_memory.stores.dialogues import CircleDetector
-from firefly_memory.stores.sql.operation import reads
-from firefly_memory.stores.sql.operations import SQLSession
+from firefly_memory.databases.sql.operation import reads
+from firefly_memory.entries.sql.operations import SQLSession
 from tests.backends import Place
 from tests.dialogues import KINDS, SHARED, kept, message, messages, opened, somewhere
 

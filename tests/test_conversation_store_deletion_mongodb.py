@@ -16,9 +16,9 @@ from pydantic_ai.conversation_store import ConversationConflict, ConversationRec
 from pymongo import AsyncMongoClient, MongoClient, monitoring
 
 from firefly_memory import MongoDBStore, OutcomeUnknownError
+from firefly_memory.agent_history.mongodb import deletion as dialogue_deletion
+from firefly_memory.agent_history.mongodb.deletion import MOST_AT_ONCE, DialogueDeletion
 from firefly_memory.agents import MongoConversationStore
-from firefly_memory.stores.mongodb import dialogue_deletion
-from firefly_memory.stores.mongodb.dialogue_deletion import MOST_AT_ONCE, DialogueDeletion
 from tests.backends import Place
 from tests.dialogue_worker import start
 from tests.dialogues import Stored, kept, messages, opened, somewhere, texts

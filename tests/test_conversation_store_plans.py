@@ -18,9 +18,9 @@ from sqlalchemy import create_engine
 
 from firefly_memory import MongoDBStore
 from firefly_memory.agents import MongoConversationStore
-from firefly_memory.stores.sql.postgresql.statements import PostgreSQLStatements
-from firefly_memory.stores.sql.sqlite.statements import SQLiteStatements
-from firefly_memory.stores.sql.statements import Statements
+from firefly_memory.databases.sql.postgresql.dialect import PostgreSQLStatements
+from firefly_memory.databases.sql.sqlite.dialect import SQLiteStatements
+from firefly_memory.entries.sql.statements import Statements
 from tests.backends import Place
 from tests.dialogues import SHARED, Stored, kept, message, opened, somewhere, texts
 

@@ -14,8 +14,8 @@ from pymongo import MongoClient
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from firefly_memory import PostgreSQLStore
+from firefly_memory.agent_history.mongodb import deletion
 from firefly_memory.agents import SQLConversationStore
-from firefly_memory.stores.mongodb import dialogue_deletion
 from tests.backends import Place
 from tests.databases import execute
 from tests.dialogue_worker import start
@@ -40,8 +40,8 @@ def where(kind: str, place: Place) -> Iterator[str]:
 @pytest.fixture(autouse=True)
 def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few messages are many for one step of a deletion in MongoDB, so that others meet it half-way."""
-    monkeypatch.setattr(dialogue_deletion, "MOST_AT_ONCE", 3)
-    monkeypatch.setattr(dialogue_deletion, "_FIRST_AT_ONCE", 1)
+    monkeypatch.setattr(deletion, "MOST_AT_ONCE", 3)
+    monkeypatch.setattr(deletion, "_FIRST_AT_ONCE", 1)
 
 
 @asynccontextmanager

@@ -37,10 +37,10 @@ from firefly_memory import (
     SQLiteStore,
     StoreClosedError,
 )
+from firefly_memory.agent_history.sql.operations import write_unless_written
 from firefly_memory.agents import MongoConversationStore, SQLConversationStore
 from firefly_memory.agents.conversation_stores import _dialogue, _stored_entry
-from firefly_memory.stores.sql.dialogue_operations import write_unless_written
-from firefly_memory.stores.sql.operation import REPEAT, operation
+from firefly_memory.databases.sql.operation import REPEAT, operation
 from tests.backends import Place
 from tests.databases import execute
 from tests.dialogues import KINDS, Stored, kept, message, messages, opened, somewhere

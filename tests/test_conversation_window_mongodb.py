@@ -11,8 +11,8 @@ import pymongo
 import pytest
 
 from firefly_memory import MongoDBStore
-from firefly_memory.colours import finish
-from firefly_memory.stores.conversation_in_memory import KeptConversation
+from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.conversations.in_memory import KeptConversation
 from tests.backends import Place
 from tests.conversing import NOW, a_turn, new_id
 

@@ -22,9 +22,9 @@ from firefly_memory import (
     MongoDBStore,
     SchemaMismatchError,
 )
-from firefly_memory.colours import finish
-from firefly_memory.stores.conversations import Appended, Head
-from firefly_memory.stores.mongodb import conversation_documents
+from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.conversations.log import Appended, Head
+from firefly_memory.conversations.mongodb import documents
 from firefly_memory.testing import Colour
 from tests.backends import Place
 from tests.conversing import NOW, a_turn, new_id
@@ -185,7 +185,7 @@ def test_conversations_are_listed_newest_first(colour: Colour, opened: Callable[
     log("append", "e", a_turn(tokens=3, at=NOW + timedelta(seconds=1)), None)
     log("claim", "e", "claim", 0, NOW, NOW)
     log("evict", "e", "claim", "long", 1, 3)
-    half_made = conversation_documents.new_conversation("half made", NOW)
+    half_made = documents.new_conversation("half made", NOW)
     client.listed.memory_conversations.insert_one(half_made)
     heads = log("page", 10, None)
     assert [head.conversation_id for head in heads] == ["e", "a", "c", "b", "d"]

@@ -32,10 +32,10 @@ from firefly_memory import (
     TurnConflictError,
     adapt,
 )
-from firefly_memory.archive_items import Counts
 from firefly_memory.copying import async_copy_store, copy_store
 from firefly_memory.testing.clock import stopped
 from firefly_memory.testing.rules.values import VALUES
+from firefly_memory.transfer.items import Counts
 from tests.copy_worker import killed_copy
 from tests.five_methods import FolderStore
 from tests.peaks import Work, assert_more_takes_no_more_memory

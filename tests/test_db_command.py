@@ -17,7 +17,7 @@ import pytest
 from firefly_memory import MemoryEntry, connect
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
-from firefly_memory.schema import HEAD, REVISIONS
+from firefly_memory.databases.sql.schema.metadata import HEAD, REVISIONS
 from tests.backends import Place
 from tests.databases import empty_postgresql, execute
 from tests.servers import EmbeddedPostgreSQL
@@ -450,7 +450,7 @@ def test_a_migration_that_is_blocked_gives_up_and_changes_nothing(postgresql: st
 _CROWD = """
 import multiprocessing, sys, io, contextlib
 from firefly_memory.cli import main
-import firefly_memory.stores.sql.administration, alembic.command, psycopg
+import firefly_memory.databases.sql.schema.commands, alembic.command, psycopg
 
 def one(_):
     said = io.StringIO()

@@ -14,15 +14,12 @@ import pytest
 from pydantic_ai.conversation import Conversation
 from pymongo import MongoClient
 
-from firefly_memory import (
-    MongoDBStore,
-    SQLiteStore,
-    dialogue_archive,
-)
+from firefly_memory import MongoDBStore, SQLiteStore
 from firefly_memory.agents import MongoConversationStore, SQLConversationStore
 from firefly_memory.archive import async_export_jsonl, async_import_jsonl, export_jsonl, import_jsonl
-from firefly_memory.archive_items import Counts
 from firefly_memory.copying import async_copy_store, copy_store
+from firefly_memory.transfer import agent_history
+from firefly_memory.transfer.items import Counts
 from tests.backends import Place
 from tests.carried import (
     Stop,
@@ -190,7 +187,7 @@ async def test_a_standalone_server_gives_and_takes_them(place: Place) -> None:
 
 @contextmanager
 def exporting_and_copying(messages: int, directory: Path) -> Iterator[Sequence[Work]]:
-    dialogue_archive._PAGE = 100  # in a process of its own
+    agent_history._PAGE = 100  # in a process of its own
     with (
         SQLiteStore(directory / "from.db") as store,
         SQLiteStore(directory / "to.db") as target,

@@ -20,12 +20,12 @@ from firefly_memory import (
     MemoryEntry,
     NotSupportedError,
     SQLiteStore,
-    dialogue_archive,
 )
 from firefly_memory.agents import SQLConversationStore
 from firefly_memory.archive import export_jsonl, import_jsonl
-from firefly_memory.archive_items import Counts
 from firefly_memory.copying import async_copy_store, copy_store
+from firefly_memory.transfer import agent_history
+from firefly_memory.transfer.items import Counts
 from tests.backends import Place
 from tests.carried import (
     assert_equal,
@@ -220,11 +220,11 @@ async def test_what_changes_while_it_is_read_or_written_is_a_conflict(place: Pla
     async with both(("sqlite", "sqlite"), place) as (source, target):
         await source.save(Conversation(conversation_id="c", messages=messages(3)))
         view = source.store.suspending
-        async for _, item in dialogue_archive.dialogues_of(view.dialogues):
+        async for _, item in agent_history.dialogues_of(view.dialogues):
             await source.delete("c")
             with pytest.raises(ConflictError, match="'c' was changed while it was read; start again"):
-                _ = [each async for each in dialogue_archive.messages_of(view.dialogues, item, set(), set())]
-            writer = dialogue_archive.DialogueWriter(target.store.suspending.dialogues)
+                _ = [each async for each in agent_history.messages_of(view.dialogues, item, set(), set())]
+            writer = agent_history.DialogueWriter(target.store.suspending.dialogues)
             await writer.begin({**item, "head_id": None})
             await target.save(Conversation(conversation_id="c", messages=messages(1)))
             with pytest.raises(ConflictError, match="'c' was changed in the target meanwhile; start again"):

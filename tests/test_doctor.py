@@ -21,11 +21,11 @@ import pytest
 from firefly_memory import ConversationMemory, FileStore, MemoryEntry, MongoDBStore, PostgreSQLStore, SQLiteStore
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
-from firefly_memory.schema import REVISIONS
-from firefly_memory.store_urls import without_password
-from firefly_memory.stores.file_examination import by_others, file_system, free_space
-from firefly_memory.stores.findings import Level, clock_skew
+from firefly_memory.databases.diagnostics import Level, clock_skew
+from firefly_memory.databases.files.diagnosis import by_others, file_system, free_space
+from firefly_memory.databases.sql.schema.metadata import REVISIONS
 from firefly_memory.testing.clock import stopped
+from firefly_memory.urls import without_password
 from tests.backends import Place
 from tests.pgbouncer import PgBouncer
 from tests.servers import EmbeddedMongoDB

@@ -15,8 +15,8 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import StaticPool
 
 from firefly_memory import ConfigurationError, EntryOwnershipError, MemoryEntry, PostgreSQLStore, SQLiteStore
-from firefly_memory.schema import VERSION_TABLE
-from firefly_memory.stores.sql.store import SQLStore
+from firefly_memory.databases.sql.schema.metadata import VERSION_TABLE
+from firefly_memory.stores.sql import SQLStore
 from tests.backends import Place
 
 NAMESPACE = "engines"

@@ -15,12 +15,12 @@ import pytest
 
 from firefly_memory import ConfigurationError, FileStore, MemoryEntry, StoreTimeoutError
 from firefly_memory.codec import DOCUMENT
-from firefly_memory.colours import finish
-from firefly_memory.stores.conversation_entries import EntryConversationLog
-from firefly_memory.stores.file_system import exclusive_lock
-from firefly_memory.stores.records import Record, to_record
-from firefly_memory.stores.shelf import Shelf
-from firefly_memory.stores.threads import threaded
+from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.conversations.over_entries import EntryConversationLog
+from firefly_memory.databases.files.file_system import exclusive_lock
+from firefly_memory.entries.ordered_records import Shelf
+from firefly_memory.entries.record import Record, to_record
+from firefly_memory.entries.threaded_view import threaded
 from tests.test_processes import in_child
 
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from firefly_memory.forks import ForkAware, ForkBarrier, ForkSafeLock
+from firefly_memory.concurrency.process_fork import ForkAware, ForkBarrier, ForkSafeLock
 
 pytestmark = [
     pytest.mark.timeout(60),

@@ -14,8 +14,8 @@ import pytest
 import firefly_memory
 from firefly_memory import ConversationMemory, MemoryEntry, SchemaMismatchError, connect
 from firefly_memory.alembic import LeaveOut, include_object
-from firefly_memory.schema import HEAD, REVISIONS, metadata
-from firefly_memory.stores.sql.administration import Administration, State
+from firefly_memory.databases.sql.schema.commands import Administration, State
+from firefly_memory.databases.sql.schema.metadata import HEAD, REVISIONS, metadata
 from tests.backends import Place
 from tests.databases import empty_postgresql, execute
 from tests.documentation import ROOT, blocks

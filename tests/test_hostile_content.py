@@ -25,7 +25,7 @@ from firefly_memory import (
     WorkingMemory,
 )
 from firefly_memory.archive import export_jsonl, import_jsonl
-from firefly_memory.stores.mongodb import conversations as mongodb_conversations
+from firefly_memory.conversations.mongodb import log as mongodb_conversations
 from firefly_memory.tokens import TokenEstimator
 from tests.backends import Place
 from tests.durations import quickest

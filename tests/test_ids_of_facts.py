@@ -25,15 +25,15 @@ from firefly_memory import (
     SchemaMismatchError,
     SQLiteStore,
     WorkingMemory,
-    schema,
 )
 from firefly_memory.archive import export_jsonl, import_jsonl
 from firefly_memory.cli import main
 from firefly_memory.copying import copy_store
-from firefly_memory.facts import fact_id
-from firefly_memory.names import original_name, stored_name
-from firefly_memory.stores.mongodb.documents import place as _id_of
-from firefly_memory.stores.records import Position
+from firefly_memory.databases.sql.schema import metadata as schema
+from firefly_memory.entries.fact_ids import fact_id
+from firefly_memory.entries.mongodb.documents import place as _id_of
+from firefly_memory.entries.record import Position
+from firefly_memory.identifiers import original_name, stored_name
 from tests.backends import Place
 from tests.servers import EmbeddedMongoDB
 

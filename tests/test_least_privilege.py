@@ -11,9 +11,9 @@ from sqlalchemy import MetaData, Table, make_url
 from sqlalchemy.schema import DropTable
 
 from firefly_memory import ConfigurationError, MemoryEntry, MemoryManager, PostgreSQLStore, SchemaMismatchError
-from firefly_memory.stores.sql.administration import grants
-from firefly_memory.stores.sql.migrate import checked_schema_name
-from firefly_memory.stores.sql.postgresql.identifiers import quoted
+from firefly_memory.databases.sql.postgresql.identifiers import quoted
+from firefly_memory.databases.sql.schema.commands import grants
+from firefly_memory.databases.sql.schema.migrate import checked_schema_name
 from firefly_memory.testing import Check, Colour, checks
 from tests.backends import Place
 from tests.databases import empty_postgresql, execute

@@ -16,8 +16,8 @@ import psycopg
 import pytest
 
 from firefly_memory import MemoryEntry, MongoDBStore, SQLiteStore, WorkingMemory, connect
-from firefly_memory.legacy.importing import import_rows
-from firefly_memory.legacy.sources import Where, legacy_source
+from firefly_memory.transfer.importers.firefly_legacy.importing import import_rows
+from firefly_memory.transfer.importers.firefly_legacy.sources import Where, legacy_source
 from tests.backends import Place
 from tests.commands import shown_on_a_terminal
 from tests.legacy_places import (

@@ -18,8 +18,8 @@ from pymongo import MongoClient
 from pymongo.network_layer import PyMongoProtocol
 
 from firefly_memory import EntryStore, MemoryEntry, MongoDBStore, PostgreSQLStore, StoreClosedError, adapt
-from firefly_memory.colours import finish
-from firefly_memory.stores.mongodb.ended_loops import cut_client
+from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.databases.mongodb.pymongo_cleanup import cut_client
 from tests.backends import BY_NAME, OWN, Backend, Place
 
 # A Motor client belongs to one event loop, and so does a store made with it.

@@ -29,9 +29,11 @@ from firefly_memory import (
     WorkingMemory,
     adapt,
 )
-from firefly_memory.colours import finish
-from firefly_memory.stores.sql import conversation_operations, dialogue_operations, operations
-from firefly_memory.stores.sql.operation import Operation, operation
+from firefly_memory.agent_history.sql import operations as dialogue_operations
+from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.conversations.sql import operations as conversation_operations
+from firefly_memory.databases.sql.operation import Operation, operation
+from firefly_memory.entries.sql import operations
 from firefly_memory.testing import Colour, checks
 from firefly_memory.testing.checks import Check
 from tests.backends import BY_NAME, Place

@@ -26,7 +26,7 @@ from firefly_memory import (
 from firefly_memory.agents import FireflyAgent, Memory
 from firefly_memory.agents.delegation import DelegationRouter
 from firefly_memory.agents.run_state import ARE_DATA
-from firefly_memory.messages import summary_text
+from firefly_memory.messages.storage import summary_text
 from firefly_memory.summarization import as_text
 from firefly_memory.testing.clock import stopped
 from firefly_memory.testing.rules.working import LINE_ENDS

@@ -14,7 +14,7 @@ from pydantic_ai import Agent
 
 from firefly_memory import ConversationMemory, EntryStore, MemoryManager, SQLiteStore
 from firefly_memory.agents import Memory
-from firefly_memory.agents.recording import OnConflict
+from firefly_memory.agents.turn_recorder import OnConflict
 from tests.scripted import Scripted, stored
 
 

@@ -80,7 +80,7 @@ def test_processes_that_summarize_at_once_summarize_each_turn_once(backend: Back
 
 @SHARED
 def test_a_summarizer_whose_process_was_killed_holds_nobody_up_for_ever(backend: Backend, place: Place) -> None:
-    from firefly_memory.conversation_flows import LEASE
+    from firefly_memory.conversations.flows import LEASE
     from firefly_memory.testing import stopped
 
     conversation = f"abandoned:{uuid4().hex}"
@@ -88,7 +88,7 @@ def test_a_summarizer_whose_process_was_killed_holds_nobody_up_for_ever(backend:
         store=backend.open(place), summarize_threshold=1, summarizer=lambda turns: f"{len(turns)} turns"
     )
     with stopped() as clock:
-        from firefly_memory.colours import finish
+        from firefly_memory.concurrency.sync_bridge import finish
 
         log = memory.store.blocking.conversations
         memory.add_turn(conversation, "p", "a")

@@ -10,7 +10,7 @@ from pymongo import AsyncMongoClient, monitoring
 
 from firefly_memory import MemoryManager, MemoryStore, MongoDBStore, connect
 from firefly_memory.agents import Memory
-from firefly_memory.stores.sql.session import DriverSession
+from firefly_memory.databases.sql.session import DriverSession
 from tests.backends import Place
 from tests.conversing import new_id
 from tests.scripted import Scripted

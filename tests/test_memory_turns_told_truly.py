@@ -21,8 +21,8 @@ from firefly_memory import (
     StaleConversationError,
 )
 from firefly_memory.agents import Memory
+from firefly_memory.concurrency.cancellation import to_its_end
 from firefly_memory.reasoning import ReActPattern
-from firefly_memory.stores.cancellation import to_its_end
 from tests.scripted import TOLD, Scripted, hesitant, stored
 
 

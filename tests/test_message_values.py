@@ -42,7 +42,7 @@ from pydantic_ai.messages import (
 )
 
 from firefly_memory import InvalidEntryError
-from firefly_memory.messages import decoded, encoded
+from firefly_memory.messages.storage import decoded, encoded
 from tests.values import any_text, integers
 
 # Values

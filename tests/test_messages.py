@@ -30,7 +30,7 @@ from pydantic_ai.messages import (
 )
 
 from firefly_memory import ConversationMemory, CorruptDataError, InvalidEntryError, SQLiteStore
-from firefly_memory.messages import decoded, encoded, first_whole
+from firefly_memory.messages.storage import decoded, encoded, first_whole
 from firefly_memory.testing import Colour
 from tests.backends import BACKENDS, Backend, Place
 

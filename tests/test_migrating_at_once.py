@@ -17,9 +17,10 @@ import psycopg
 import pytest
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from firefly_memory import EntryStore, MemoryEntry, PostgreSQLStore, SQLiteStore, StoreTimeoutError, schema
-from firefly_memory.stores.sql import migration_lock
-from firefly_memory.stores.sql.migration_lock import lock_key
+from firefly_memory import EntryStore, MemoryEntry, PostgreSQLStore, SQLiteStore, StoreTimeoutError
+from firefly_memory.databases.sql.schema import metadata as schema
+from firefly_memory.databases.sql.schema import migration_lock
+from firefly_memory.databases.sql.schema.migration_lock import lock_key
 from tests.backends import Place
 
 DRIVERS = pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from firefly_memory.errors import InvalidEntryError
-from firefly_memory.names import MAX_LENGTH, new_entry_id, original_name, stored_name, stored_text
+from firefly_memory.identifiers import MAX_LENGTH, new_entry_id, original_name, stored_name, stored_text
 from tests.values import names
 
 

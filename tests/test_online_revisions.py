@@ -10,17 +10,18 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from firefly_memory import MemoryEntry, connect, schema
+from firefly_memory import MemoryEntry, connect
 from firefly_memory.cli import main
-from firefly_memory.stores.sql import migrate
-from firefly_memory.stores.sql.administration import Administration, script
+from firefly_memory.databases.sql.schema import metadata as schema
+from firefly_memory.databases.sql.schema import migrate
+from firefly_memory.databases.sql.schema.commands import Administration, script
 from tests.backends import Place
 from tests.databases import empty_postgresql, execute
 
 LAST = schema.REVISIONS[-1]
 NEXT = f"""
 from alembic import op
-from firefly_memory.stores.sql.alembic_env import create_index_online, target_schema
+from firefly_memory.databases.sql.schema.alembic_env import create_index_online, target_schema
 
 revision = "9000"
 down_revision = "{LAST}"

@@ -13,11 +13,11 @@ import pytest
 from sqlalchemy import create_engine
 
 from firefly_memory import MemoryEntry, MongoDBStore, PostgreSQLStore, SQLiteStore
-from firefly_memory.stores.mongodb import documents
-from firefly_memory.stores.records import Position
-from firefly_memory.stores.sql.postgresql.statements import PostgreSQLStatements
-from firefly_memory.stores.sql.sqlite.statements import SQLiteStatements
-from firefly_memory.stores.sql.statements import Statements
+from firefly_memory.databases.sql.postgresql.dialect import PostgreSQLStatements
+from firefly_memory.databases.sql.sqlite.dialect import SQLiteStatements
+from firefly_memory.entries.mongodb import documents
+from firefly_memory.entries.record import Position
+from firefly_memory.entries.sql.statements import Statements
 from tests.backends import Place
 
 ENTRIES = 20_000

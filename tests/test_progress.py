@@ -14,9 +14,9 @@ import pytest
 from firefly_memory import ConversationMemory, MemoryEntry, connect
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
-from firefly_memory.estimates import estimated_items
 from firefly_memory.settings import MemorySettings
 from firefly_memory.target import Given, Target, target
+from firefly_memory.transfer.estimates import estimated_items
 from tests.backends import Place
 from tests.commands import shown_on_a_terminal
 from tests.databases import empty_postgresql, execute

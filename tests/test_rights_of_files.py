@@ -27,7 +27,7 @@ from firefly_memory import (
 )
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
-from firefly_memory.stores.file_system import exclusive_lock, keep_rights, new_file
+from firefly_memory.databases.files.file_system import exclusive_lock, keep_rights, new_file
 
 PREFIX = "FIREFLY_AGENTIC_MEMORY_"
 SOMEBODY_ELSE = 12345

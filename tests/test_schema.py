@@ -21,8 +21,8 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 from firefly_memory import MemoryEntry, PostgreSQLStore, SQLiteStore, StoreTimeoutError
-from firefly_memory.schema import HEAD, REVISIONS
-from firefly_memory.stores.sql.migrate import script_location
+from firefly_memory.databases.sql.schema.metadata import HEAD, REVISIONS
+from firefly_memory.databases.sql.schema.migrate import script_location
 from tests.backends import Place
 
 ROOT = Path(__file__).parents[1]
@@ -352,7 +352,7 @@ async def test_stores_that_start_at_once_in_one_process_do_not_mix_up_their_migr
 
 
 def test_a_migrator_that_never_ends_is_not_waited_for_for_ever(postgresql: str) -> None:
-    from firefly_memory.stores.sql.migration_lock import lock_key
+    from firefly_memory.databases.sql.schema.migration_lock import lock_key
 
     with psycopg.connect(postgresql, autocommit=True) as other:
         other.execute("SELECT pg_advisory_lock(%s)", (lock_key("firefly_memory"),))

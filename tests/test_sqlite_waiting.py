@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from firefly_memory import MemoryEntry, SQLiteStore, StoreTimeoutError
-from firefly_memory.stores.sql.operation import reads
-from firefly_memory.stores.sql.session import Session
-from firefly_memory.stores.sql.sqlite.database import SQLiteDatabase
+from firefly_memory.databases.sql.operation import reads
+from firefly_memory.databases.sql.session import Session
+from firefly_memory.databases.sql.sqlite.database import SQLiteDatabase
 from tests.durations import quickest
 
 

@@ -17,7 +17,7 @@ from firefly_memory import (
     SQLiteStore,
     TokenEstimator,
 )
-from firefly_memory.stores.conversations import MOST_TOKENS
+from firefly_memory.conversations.log import MOST_TOKENS
 from tests.databases import execute
 
 

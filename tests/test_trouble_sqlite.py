@@ -169,7 +169,7 @@ def test_a_sqlite_file_is_durable_by_default_and_the_knob_works(tmp_path: Path) 
 
 
 def pragma(store: SQLiteStore, name: str) -> object:
-    from firefly_memory.stores.sql.sqlite.database import SQLiteDatabase
+    from firefly_memory.databases.sql.sqlite.database import SQLiteDatabase
 
     assert isinstance(store.database, SQLiteDatabase)
     assert store.database._pool is not None

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from firefly_memory import ConversationMemory, EntryStore, PostgreSQLStore, SQLiteStore
-from firefly_memory.stores import group_commit
-from firefly_memory.stores.sql import conversation_operations
-from firefly_memory.stores.sql.operation import operation
+from firefly_memory.concurrency import group_commit
+from firefly_memory.conversations.sql import operations as conversation_operations
+from firefly_memory.databases.sql.operation import operation
 from tests.backends import Place
 from tests.conversing import a_turn, is_gap_free, new_id
 

@@ -12,7 +12,7 @@ import pytest
 
 from firefly_memory import ConfigurationError, MongoDBStore, connect
 from firefly_memory.cli import main
-from firefly_memory.legacy.sources import Where, legacy_source
+from firefly_memory.transfer.importers.firefly_legacy.sources import Where, legacy_source
 
 PASSWORD = "s3cr" + "3t"  # in two parts: a traceback shows lines of this file
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from firefly_memory import vocabulary_files
+from firefly_memory.tokens import tiktoken_files
 from tests.vocabularies import cached_as, fill_cache
 from tests.vocabulary_process import Ended, Process, assert_short, connections, proxy
 
@@ -233,4 +233,4 @@ def test_the_files_of_encodings_are_those_that_tiktoken_reads(monkeypatch: pytes
             constructor()
         found[name] = reads
     assert set(found) >= {"gpt2", "cl100k_base", "o200k_base"}
-    assert {name: vocabulary_files.FILES[name] for name in found} == found
+    assert {name: tiktoken_files.FILES[name] for name in found} == found

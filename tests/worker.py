@@ -9,7 +9,8 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from firefly_memory import EntryStore, MemoryEntry, adapt, vocabularies
+from firefly_memory import EntryStore, MemoryEntry, adapt
+from firefly_memory.tokens import tiktoken_loader
 from tests import memory_worker
 from tests.backends import BY_NAME, Backend, Place
 from tests.vocabularies import PATIENT
@@ -90,7 +91,7 @@ def load(store: EntryStore, namespace: str) -> None:
 
 
 def main() -> None:
-    vocabularies.PATIENCE = PATIENT
+    tiktoken_loader.PATIENCE = PATIENT
     name, wheres, work, *arguments = sys.argv[1:]
     where = json.loads(wheres)
     with ExitStack() as later:

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 
-from firefly_memory.stores.sql.alembic_env import target_schema
+from firefly_memory.databases.sql.schema.alembic_env import target_schema
 
 revision = "0002"
 down_revision = "0001"

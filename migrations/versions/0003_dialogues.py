@@ -14,7 +14,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from firefly_memory.stores.sql.alembic_env import target_schema
+from firefly_memory.databases.sql.schema.alembic_env import target_schema
 
 revision = "0003"
 down_revision = "0002"

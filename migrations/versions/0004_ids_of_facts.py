@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from alembic import op
 
-from firefly_memory.stores.sql.alembic_env import computes_fact_ids, target_schema
+from firefly_memory.databases.sql.schema.alembic_env import computes_fact_ids, target_schema
 
 revision = "0004"
 down_revision = "0003"

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from firefly_memory.lazy import lazily
+from firefly_memory.lazy_names import lazily
 
 if TYPE_CHECKING:
     from firefly_memory.by_url import connect
-    from firefly_memory.conversation import ConversationMemory
-    from firefly_memory.entries import MemoryEntry, MemoryScope
+    from firefly_memory.conversations.memory import ConversationMemory
+    from firefly_memory.conversations.types import ConversationInfo, ConversationPage, ConversationTurn, Window
+    from firefly_memory.entries.entry import MemoryEntry, MemoryScope
     from firefly_memory.errors import (
         ConfigurationError,
         ConflictError,
@@ -38,16 +39,15 @@ if TYPE_CHECKING:
     from firefly_memory.manager import MemoryManager
     from firefly_memory.protocols import ABSENT, AsyncMemoryStore, Capability, MemoryStore, Page, StoreView
     from firefly_memory.settings import MemorySettings
+    from firefly_memory.stores.adapter import adapt
     from firefly_memory.stores.base import EntryStore
-    from firefly_memory.stores.custom import adapt
     from firefly_memory.stores.file import FileStore
     from firefly_memory.stores.memory import InMemoryStore
-    from firefly_memory.stores.mongodb.store import MongoDBStore
-    from firefly_memory.stores.sql.postgresql.store import PostgreSQLStore
-    from firefly_memory.stores.sql.sqlite.store import SQLiteStore
+    from firefly_memory.stores.mongodb import MongoDBStore
+    from firefly_memory.stores.postgresql import PostgreSQLStore
+    from firefly_memory.stores.sqlite import SQLiteStore
     from firefly_memory.summarization import create_llm_summarizer
-    from firefly_memory.tokens import TokenEstimator
-    from firefly_memory.turns import ConversationInfo, ConversationPage, ConversationTurn, Window
+    from firefly_memory.tokens.estimator import TokenEstimator
     from firefly_memory.working import WorkingMemory
 
 __version__ = "0.1.0"
@@ -108,10 +108,10 @@ _WHERE = {
     "Capability": _PROTOCOLS,
     "ConfigurationError": _ERRORS,
     "ConflictError": _ERRORS,
-    "ConversationInfo": "firefly_memory.turns",
-    "ConversationMemory": "firefly_memory.conversation",
-    "ConversationPage": "firefly_memory.turns",
-    "ConversationTurn": "firefly_memory.turns",
+    "ConversationInfo": "firefly_memory.conversations.types",
+    "ConversationMemory": "firefly_memory.conversations.memory",
+    "ConversationPage": "firefly_memory.conversations.types",
+    "ConversationTurn": "firefly_memory.conversations.types",
     "CorruptDataError": _ERRORS,
     "DatabaseConnectionError": _ERRORS,
     "DatabaseStoreError": _ERRORS,
@@ -121,31 +121,31 @@ _WHERE = {
     "FireflyMemoryError": _ERRORS,
     "InMemoryStore": "firefly_memory.stores.memory",
     "InvalidEntryError": _ERRORS,
-    "MemoryEntry": "firefly_memory.entries",
+    "MemoryEntry": "firefly_memory.entries.entry",
     "MemoryManager": "firefly_memory.manager",
-    "MemoryScope": "firefly_memory.entries",
+    "MemoryScope": "firefly_memory.entries.entry",
     "MemorySettings": "firefly_memory.settings",
     "MemoryStore": _PROTOCOLS,
     "MissingDependencyError": _ERRORS,
-    "MongoDBStore": "firefly_memory.stores.mongodb.store",
+    "MongoDBStore": "firefly_memory.stores.mongodb",
     "NotSupportedError": _ERRORS,
     "OutcomeUnknownError": _ERRORS,
     "Page": _PROTOCOLS,
-    "PostgreSQLStore": "firefly_memory.stores.sql.postgresql.store",
-    "SQLiteStore": "firefly_memory.stores.sql.sqlite.store",
+    "PostgreSQLStore": "firefly_memory.stores.postgresql",
+    "SQLiteStore": "firefly_memory.stores.sqlite",
     "SchemaMismatchError": _ERRORS,
     "StaleConversationError": _ERRORS,
     "StepError": _ERRORS,
     "StoreClosedError": _ERRORS,
     "StoreTimeoutError": _ERRORS,
     "StoreView": _PROTOCOLS,
-    "TokenEstimator": "firefly_memory.tokens",
+    "TokenEstimator": "firefly_memory.tokens.estimator",
     "TurnConflictError": _ERRORS,
     "TurnsDroppedError": _ERRORS,
     "UnknownConversationError": _ERRORS,
-    "Window": "firefly_memory.turns",
+    "Window": "firefly_memory.conversations.types",
     "WorkingMemory": "firefly_memory.working",
-    "adapt": "firefly_memory.stores.custom",
+    "adapt": "firefly_memory.stores.adapter",
     "connect": "firefly_memory.by_url",
     "create_llm_summarizer": "firefly_memory.summarization",
 }

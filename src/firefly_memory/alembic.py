@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from firefly_memory.schema import POSTGRESQL_SCHEMA, VERSION_TABLE, metadata
+from firefly_memory.databases.sql.schema.metadata import POSTGRESQL_SCHEMA, VERSION_TABLE, metadata
 
 __all__ = ["VERSION_LOCATION", "LeaveOut", "include_name", "include_object"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.store_urls import EXAMPLES, Kind, database_in, directory_in, kind_of
 from firefly_memory.stores.base import EntryStore
+from firefly_memory.urls import EXAMPLES, Kind, database_in, directory_in, kind_of
 
 
 def connect(url: str, **options: Any) -> EntryStore:
@@ -26,16 +26,16 @@ def connect(url: str, **options: Any) -> EntryStore:
     # Each store is imported when it is wanted: the others' drivers may not be installed.
     match kind_of(text):
         case Kind.SQLITE:
-            from firefly_memory.stores.sql.sqlite.database import sqlite_path
-            from firefly_memory.stores.sql.sqlite.store import SQLiteStore
+            from firefly_memory.databases.sql.sqlite.database import sqlite_path
+            from firefly_memory.stores.sqlite import SQLiteStore
 
             return SQLiteStore(sqlite_path(text), **options)
         case Kind.POSTGRES:
-            from firefly_memory.stores.sql.postgresql.store import PostgreSQLStore
+            from firefly_memory.stores.postgresql import PostgreSQLStore
 
             return PostgreSQLStore(text, **options)
         case Kind.MONGODB:
-            from firefly_memory.stores.mongodb.store import MongoDBStore
+            from firefly_memory.stores.mongodb import MongoDBStore
 
             named = database_in(text)
             return MongoDBStore(text, **({} if named is None else {"database": named}) | options)

@@ -10,9 +10,9 @@ from typing import Any
 from firefly_memory.by_url import connect
 from firefly_memory.errors import DatabaseConnectionError
 from firefly_memory.settings import MemorySettings, naming
-from firefly_memory.store_urls import Kind
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.target import Target, target
+from firefly_memory.urls import Kind
 
 
 def configured_store(settings: MemorySettings) -> EntryStore:
@@ -32,8 +32,8 @@ def store_of(found: Target, **options: Any) -> EntryStore:
 def reading(found: Target, *, timeout: float = 30.0) -> Iterator[EntryStore]:
     """The store, opened to be read only: nothing is made, migrated or changed. It has to be there, and be current."""
     if found.kind is Kind.SQLITE:
-        from firefly_memory.stores.sql.sqlite.database import IN_MEMORY, sqlite_path
-        from firefly_memory.stores.sql.sqlite.reading import read_only_store
+        from firefly_memory.databases.sql.sqlite.database import IN_MEMORY, sqlite_path
+        from firefly_memory.databases.sql.sqlite.read_only import read_only_store
 
         with naming(found.variable):
             path = sqlite_path(found.url)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from firefly_memory.errors import DatabaseConnectionError, DatabaseStoreError
-from firefly_memory.lazy import lazily
+from firefly_memory.lazy_names import lazily
 
 if TYPE_CHECKING:
-    from firefly_memory.stores.mongodb.store import MongoDBStore
-    from firefly_memory.stores.sql.postgresql.store import PostgreSQLStore
+    from firefly_memory.stores.mongodb import MongoDBStore
+    from firefly_memory.stores.postgresql import PostgreSQLStore
 
 __all__ = ["DatabaseConnectionError", "DatabaseStoreError", "MongoDBStore", "PostgreSQLStore"]
 
 _WHERE = {
-    "MongoDBStore": "firefly_memory.stores.mongodb.store",
-    "PostgreSQLStore": "firefly_memory.stores.sql.postgresql.store",
+    "MongoDBStore": "firefly_memory.stores.mongodb",
+    "PostgreSQLStore": "firefly_memory.stores.postgresql",
 }
 
 

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any, Self
 
-from firefly_memory.conversation import ConversationMemory, Summarizer
+from firefly_memory.concurrency.async_pairs import Openable, documented
+from firefly_memory.conversations.memory import ConversationMemory, Summarizer
+from firefly_memory.conversations.types import ConversationTurn
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.names import new_entry_id
+from firefly_memory.identifiers import new_entry_id
 from firefly_memory.protocols import MemoryStore
 from firefly_memory.reprs import even_half_built
+from firefly_memory.stores.adapter import adapt
 from firefly_memory.stores.base import EntryStore
-from firefly_memory.stores.custom import adapt
 from firefly_memory.stores.memory import InMemoryStore
-from firefly_memory.tokens import TokenEstimator
-from firefly_memory.turns import ConversationTurn
-from firefly_memory.twins import Openable, documented
+from firefly_memory.tokens.estimator import TokenEstimator
 from firefly_memory.working import WorkingMemory
 
 _REALISTIC_THRESHOLD = 3000

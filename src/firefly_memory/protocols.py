@@ -96,11 +96,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload, runtime_checkable
 
-from firefly_memory.entries import MemoryEntry
+from firefly_memory.entries.entry import MemoryEntry
 
 if TYPE_CHECKING:
-    from firefly_memory.stores.conversations import ConversationLog
-    from firefly_memory.stores.dialogues import DialogueLog
+    from firefly_memory.agent_history.log import DialogueLog
+    from firefly_memory.conversations.log import ConversationLog
 
 
 class Capability(Enum):
@@ -204,7 +204,7 @@ class StoreView(Protocol):
     """Every operation of a store, as coroutines: what code above the stores is written against.
 
     ``store.suspending`` awaits; the methods of ``store.blocking`` finish without ever suspending, so that
-    :func:`firefly_memory.colours.finish` can run a coroutine made of them without an event loop.
+    :func:`firefly_memory.concurrency.sync_bridge.finish` can run a coroutine made of them without an event loop.
     """
 
     @property

@@ -16,10 +16,10 @@ from pydantic import BeforeValidator, Field, PrivateAttr, SecretStr, ValidationE
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from pydantic_settings.sources import DotEnvSettingsSource, EnvSettingsSource
 
+from firefly_memory.databases.sql.schema.names import POSTGRESQL_SCHEMA
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.options import Pooler
-from firefly_memory.schema_names import POSTGRESQL_SCHEMA
-from firefly_memory.store_urls import DIRECTORY
+from firefly_memory.urls import DIRECTORY
+from firefly_memory.validation import Pooler
 
 PREFIX = "FIREFLY_AGENTIC_MEMORY_"
 EARLIER_PREFIX = "FIREFLY_GENAI_MEMORY_"

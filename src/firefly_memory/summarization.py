@@ -7,13 +7,13 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from firefly_memory.colours import in_a_loop
+from firefly_memory.concurrency.sync_bridge import in_a_loop
+from firefly_memory.conversations.types import ConversationTurn
 from firefly_memory.errors import ConfigurationError, MissingDependencyError
-from firefly_memory.options import at_least
-from firefly_memory.prompt_text import indented
+from firefly_memory.messages.quoted_text import indented
 from firefly_memory.reprs import even_half_built
-from firefly_memory.tokens import TokenEstimator, texts_of
-from firefly_memory.turns import ConversationTurn
+from firefly_memory.tokens.estimator import TokenEstimator, texts_of
+from firefly_memory.validation import at_least
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model

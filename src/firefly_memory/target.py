@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote
 
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.settings import PREFIX, MemorySettings, naming, warn_the_caller
-from firefly_memory.store_urls import Kind, database_in, directory_in, kind_of
+from firefly_memory.urls import Kind, database_in, directory_in, kind_of
 
 _NAMES = {
     Kind.FILE: "file_dir",

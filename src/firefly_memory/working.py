@@ -9,20 +9,20 @@ from typing import Any
 from pydantic import ValidationError
 
 from firefly_memory import clock
-from firefly_memory.colours import finish
-from firefly_memory.entries import MemoryEntry, MemoryScope
+from firefly_memory.concurrency.async_pairs import documented
+from firefly_memory.concurrency.process_fork import ForkAware
+from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.entries.entry import MemoryEntry, MemoryScope
+from firefly_memory.entries.fact_ids import fact_id
+from firefly_memory.entries.scopes import NAMESPACE, checked_scope, scope_of
 from firefly_memory.errors import ConfigurationError, ConflictError, InvalidEntryError
-from firefly_memory.facts import fact_id
-from firefly_memory.forks import ForkAware
-from firefly_memory.names import stored_text
-from firefly_memory.prompt_text import facts_text
+from firefly_memory.identifiers import stored_text
+from firefly_memory.messages.quoted_text import facts_text
 from firefly_memory.protocols import ABSENT, MemoryStore, StoreView
 from firefly_memory.reprs import even_half_built, shown
-from firefly_memory.scopes import NAMESPACE, checked_scope, scope_of
+from firefly_memory.stores.adapter import adapt
 from firefly_memory.stores.base import EntryStore
-from firefly_memory.stores.custom import adapt
 from firefly_memory.stores.memory import InMemoryStore
-from firefly_memory.twins import documented
 
 _ATTEMPTS = 1000  # each that fails is another writer's success
 

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from psycopg import sql
 
 from firefly_memory import EntryStore, FileStore, MongoDBStore, PostgreSQLStore, SQLiteStore
-from firefly_memory.stores import file_examination
-from firefly_memory.stores.findings import Finding
-from firefly_memory.stores.sql.postgresql import examination as of_postgresql
-from firefly_memory.stores.sql.sqlite import examination as of_sqlite
+from firefly_memory.databases.diagnostics import Finding
+from firefly_memory.databases.files import diagnosis
+from firefly_memory.databases.sql.postgresql import diagnosis as of_postgresql
+from firefly_memory.databases.sql.sqlite import diagnosis as of_sqlite
 from tests.backends import Place
 from tests.fuzzing.bending import bent, bent_bytes, odd_texts, odd_values
 
@@ -60,7 +60,7 @@ class BehindFiles(Behind):
         return FileStore(self._directory)
 
     def examined(self) -> list[Finding]:
-        return list(file_examination.examine(self._directory))
+        return list(diagnosis.examine(self._directory))
 
     def state(self) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in sorted(self._directory.iterdir()) if path.is_file()}
@@ -283,9 +283,9 @@ class BehindMongoDB(Behind):
         return MongoDBStore(self._url, database=self._name, pool_size=2)
 
     def examined(self) -> list[Finding]:
-        from firefly_memory.stores.mongodb import examination
+        from firefly_memory.databases.mongodb import diagnosis
 
-        return list(examination.examine(self._url, self._name, "entries", timeout=5))
+        return list(diagnosis.examine(self._url, self._name, "entries", timeout=5))
 
     def _collections(self) -> list[str]:
         return ["entries", "memory_conversations", "memory_dialogues", "memory_dialogue_entries"]

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from firefly_memory import ConversationMemory, EntryStore, MemoryEntry, WorkingMemory
-from firefly_memory.colours import finish
-from firefly_memory.stores.dialogues import Dialogue, DialogueEntry
+from firefly_memory.agent_history.log import Dialogue, DialogueEntry
+from firefly_memory.concurrency.sync_bridge import finish
 from firefly_memory.testing import stopped
 from firefly_memory.testing.checks import Words
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from hypothesis import strategies as st
 
-from firefly_memory.colours import finish
+from firefly_memory.concurrency.sync_bridge import finish
 from firefly_memory.testing import Colour
 from tests.backends import Place
 from tests.fuzzing.behind import Behind, behind

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from firefly_memory import connect
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError
 from firefly_memory.settings import read_settings
-from firefly_memory.store_urls import without_password
 from firefly_memory.target import Given, target
+from firefly_memory.urls import without_password
 from tests.backends import Place
 from tests.fuzzing.bending import odd_texts
 from tests.fuzzing.limits import bounded

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from firefly_memory.agents.versions import NEEDED, wrong_version
 from firefly_memory.errors import MissingDependencyError
-from firefly_memory.lazy import lazily
+from firefly_memory.lazy_names import lazily
 
 try:
     import pydantic_ai  # noqa: F401

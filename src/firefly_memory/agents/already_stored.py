@@ -13,7 +13,7 @@ from typing import Any
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolReturnPart
 
 from firefly_memory.agents.refusals import FINAL, NOT_EXECUTED, NOT_USED
-from firefly_memory.turns import ConversationTurn
+from firefly_memory.conversations.types import ConversationTurn
 
 
 def turns_of_run(turns: Sequence[ConversationTurn], run_id: str | None, prompt: str) -> Sequence[ConversationTurn]:

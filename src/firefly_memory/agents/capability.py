@@ -21,10 +21,8 @@ from pydantic_ai.tools import ToolDefinition
 
 from firefly_memory.agents.already_stored import beyond
 from firefly_memory.agents.facts import Limits, RunFacts
-from firefly_memory.agents.recording import OnConflict, Recorder, Said, TurnOfSteps
-from firefly_memory.agents.run_state import RunState
-from firefly_memory.agents.shielding import finished
-from firefly_memory.agents.turn_of_run import (
+from firefly_memory.agents.load_history import Loaded, load_window
+from firefly_memory.agents.run_messages import (
     asked,
     in_conversation,
     last_text,
@@ -32,7 +30,9 @@ from firefly_memory.agents.turn_of_run import (
     prompts_text,
     response_text,
 )
-from firefly_memory.agents.window import Loaded, load_window
+from firefly_memory.agents.run_state import RunState
+from firefly_memory.agents.shielding import finished
+from firefly_memory.agents.turn_recorder import OnConflict, Recorder, Said, TurnOfSteps
 from firefly_memory.by_url import connect
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError, InvalidEntryError
 from firefly_memory.manager import MemoryManager

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import TypeAdapter
 from pydantic_ai.usage import RunUsage
 
+from firefly_memory.agent_history.log import Dialogue, DialogueEntry, DialogueLog, in_a_circle, in_line
 from firefly_memory.agents import deferred_requests
 from firefly_memory.agents.versions import NEEDED_FOR_CONVERSATION_STORES, wrong_version
 from firefly_memory.errors import ConfigurationError, CorruptDataError, DatabaseStoreError, InvalidEntryError
-from firefly_memory.message_values import UnwritableError
-from firefly_memory.model_messages import from_json, to_json
-from firefly_memory.names import original_name, original_or_none, stored_name, stored_or_none, stored_text
+from firefly_memory.identifiers import original_name, original_or_none, stored_name, stored_or_none, stored_text
+from firefly_memory.messages.pydantic_ai import from_json, to_json
+from firefly_memory.messages.pydantic_ai_values import UnwritableError
 from firefly_memory.stores.base import EntryStore
-from firefly_memory.stores.dialogues import Dialogue, DialogueEntry, DialogueLog, in_a_circle, in_line
 
 try:
     from pydantic_ai.conversation_store import (
@@ -30,8 +30,8 @@ except ImportError as exc:
     raise wrong_version("firefly_memory.agents.conversation_stores", NEEDED_FOR_CONVERSATION_STORES) from exc
 
 if TYPE_CHECKING:
-    from firefly_memory.stores.mongodb.store import MongoDBStore
-    from firefly_memory.stores.sql.store import SQLStore
+    from firefly_memory.stores.mongodb import MongoDBStore
+    from firefly_memory.stores.sql import SQLStore
 
 T = TypeVar("T")
 
@@ -120,7 +120,7 @@ class SQLConversationStore(_StoredConversations):
     """
 
     store: SQLStore
-    _kind = "firefly_memory.stores.sql.store", "SQLStore"
+    _kind = "firefly_memory.stores.sql", "SQLStore"
     _works = "a SQLiteStore or PostgreSQLStore"
 
 
@@ -136,7 +136,7 @@ class MongoConversationStore(_StoredConversations):
     """
 
     store: MongoDBStore
-    _kind = "firefly_memory.stores.mongodb.store", "MongoDBStore"
+    _kind = "firefly_memory.stores.mongodb", "MongoDBStore"
     _works = "a MongoDBStore"
 
 

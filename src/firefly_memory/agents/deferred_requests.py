@@ -9,8 +9,8 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.tools import DeferredToolRequests
 
-from firefly_memory.message_values import writable
-from firefly_memory.model_messages import NOTES, compact, restore
+from firefly_memory.messages.pydantic_ai import NOTES, compact, restore
+from firefly_memory.messages.pydantic_ai_values import writable
 
 # As pydantic-ai's own adapter of messages has it. A dataclass alone takes no configuration from here.
 _BYTES = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")

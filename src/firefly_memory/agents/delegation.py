@@ -10,8 +10,7 @@ from typing import Any
 from pydantic_ai import AgentRunResult
 from pydantic_ai.result import StreamedRunResult
 
-from firefly_memory.agents.running import own_scope, with_memory
-from firefly_memory.agents.strategies import (
+from firefly_memory.agents.routing import (
     AnyAgent,
     CapabilityStrategy,
     LeastBusyStrategy,
@@ -20,6 +19,7 @@ from firefly_memory.agents.strategies import (
     RouteRequest,
     Strategy,
 )
+from firefly_memory.agents.run_options import own_scope, with_memory
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.manager import MemoryManager
 from firefly_memory.reprs import shown

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 
 from pydantic_ai import ModelRetry
 
-from firefly_memory.entries import MemoryEntry
+from firefly_memory.entries.entry import MemoryEntry
+from firefly_memory.entries.scopes import BY_A_MODEL
 from firefly_memory.errors import ConfigurationError, ConflictError, CorruptDataError
-from firefly_memory.messages import sendable
-from firefly_memory.names import stored_name
-from firefly_memory.prompt_text import FACTS, fact_line, fenced, in_a_fence
+from firefly_memory.identifiers import stored_name
+from firefly_memory.messages.quoted_text import FACTS, fact_line, fenced, in_a_fence
+from firefly_memory.messages.storage import sendable
 from firefly_memory.protocols import ABSENT, SAME_METADATA, Readable
 from firefly_memory.reprs import shown
-from firefly_memory.scopes import BY_A_MODEL
-from firefly_memory.tokens import TokenEstimator
+from firefly_memory.tokens.estimator import TokenEstimator
 from firefly_memory.working import WorkingMemory, fact_entry
 
 logger = logging.getLogger("firefly_memory")

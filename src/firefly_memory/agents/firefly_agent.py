@@ -14,7 +14,7 @@ from pydantic_ai.output import OutputDataT, OutputSpec
 from pydantic_ai.tools import AgentDepsT
 
 from firefly_memory.agents.capability import Memory
-from firefly_memory.agents.recording import OnConflict
+from firefly_memory.agents.turn_recorder import OnConflict
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.manager import MemoryManager
 from firefly_memory.reprs import even_half_built

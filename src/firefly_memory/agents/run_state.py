@@ -26,11 +26,11 @@ from pydantic_ai.models import Model, ModelRequestContext
 
 from firefly_memory.agents.facts import RunFacts
 from firefly_memory.agents.refusals import FINAL, NOT_EXECUTED, NOT_USED, keep_refusals
-from firefly_memory.agents.turn_of_run import own_messages
+from firefly_memory.agents.run_messages import own_messages
+from firefly_memory.conversations.types import Window
 from firefly_memory.errors import FireflyMemoryError
-from firefly_memory.messages import sendable, summary_text
-from firefly_memory.tokens import TokenEstimator
-from firefly_memory.turns import Window
+from firefly_memory.messages.storage import sendable, summary_text
+from firefly_memory.tokens.estimator import TokenEstimator
 
 logger = logging.getLogger("firefly_memory")
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from anyio import CancelScope
 
-from firefly_memory.stores.cancellation import to_its_end
+from firefly_memory.concurrency.cancellation import to_its_end
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ Revision ID: firefly_0002
 Revises: firefly_0001
 """
 
-from firefly_memory.stores.sql.alembic_branch import steps_of
+from firefly_memory.databases.sql.schema.host_branch import steps_of
 
 revision = "firefly_0002"
 down_revision = "firefly_0001"

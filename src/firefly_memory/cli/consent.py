@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from firefly_memory.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from firefly_memory.stores.sql.administration import Downgrade, Loss
+    from firefly_memory.databases.sql.schema.commands import Downgrade, Loss
 
 
 def in_words(plan: Downgrade) -> Iterator[str]:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from firefly_memory import schema
 from firefly_memory.cli import legacy
 from firefly_memory.cli.consent import ask_for_consent, in_words
 from firefly_memory.cli.exits import Exit
@@ -15,13 +14,14 @@ from firefly_memory.cli.output import show
 from firefly_memory.cli.target import add_target, advised, settings_of, target_if_any, target_of
 from firefly_memory.cli.values import a_time_out
 from firefly_memory.configured import store_of
+from firefly_memory.databases.diagnostics import MISSING, Difference
+from firefly_memory.databases.sql.schema import metadata as schema
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.store_urls import Kind
-from firefly_memory.stores.findings import MISSING, Difference
 from firefly_memory.target import Target
+from firefly_memory.urls import Kind
 
 if TYPE_CHECKING:
-    from firefly_memory.stores.sql.administration import Administration, Status
+    from firefly_memory.databases.sql.schema.commands import Administration, Status
 
 _CODES = f"""
 exit codes:
@@ -112,7 +112,7 @@ def _administration(arguments: argparse.Namespace, *, reading: bool = False) -> 
         )
     if _has_no_schema(found):
         raise ConfigurationError(_no_schema(found))
-    from firefly_memory.stores.sql.administration import Administration
+    from firefly_memory.databases.sql.schema.commands import Administration
 
     with Administration.of(
         found.url,
@@ -179,7 +179,7 @@ def _current(arguments: argparse.Namespace) -> int:
 
 
 def _history(arguments: argparse.Namespace) -> int:
-    from firefly_memory.stores.sql.administration import history
+    from firefly_memory.databases.sql.schema.commands import history
 
     revisions = history()
     lines = [f"{each.revision}  {each.title}{'  (head)' if each.revision == schema.HEAD else ''}" for each in revisions]
@@ -209,7 +209,7 @@ def _nothing_to_compare(arguments: argparse.Namespace) -> int:
 
 
 def _sql(arguments: argparse.Namespace) -> int:
-    from firefly_memory.stores.sql.administration import script
+    from firefly_memory.databases.sql.schema.commands import script
 
     start, colon, end = arguments.range.partition(":")
     if not colon:
@@ -221,7 +221,7 @@ def _sql(arguments: argparse.Namespace) -> int:
 
 
 def _grants(arguments: argparse.Namespace) -> int:
-    from firefly_memory.stores.sql.administration import grants
+    from firefly_memory.databases.sql.schema.commands import grants
 
     dialect, schema_name = _written_for(arguments)
     if dialect != "postgresql":
@@ -281,8 +281,8 @@ def _current_indexes(arguments: argparse.Namespace) -> int:
 
 def _index_differences(arguments: argparse.Namespace) -> list[Difference]:
     store = store_of(target_of(arguments), timeout=arguments.timeout, migrate=False)  # or its driver is not installed
-    from firefly_memory.stores.mongodb.examination import index_differences
-    from firefly_memory.stores.mongodb.store import MongoDBStore
+    from firefly_memory.databases.mongodb.diagnosis import index_differences
+    from firefly_memory.stores.mongodb import MongoDBStore
 
     assert isinstance(store, MongoDBStore)
     try:

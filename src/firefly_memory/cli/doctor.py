@@ -13,11 +13,11 @@ from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import show
 from firefly_memory.cli.target import add_target, advised, target_of
 from firefly_memory.cli.values import a_time_out
+from firefly_memory.databases.diagnostics import Finding, Level, ok, warning
+from firefly_memory.databases.mongodb import require_driver
 from firefly_memory.settings import PREFIX
-from firefly_memory.store_urls import Kind, directory_in
-from firefly_memory.stores.findings import Finding, Level, ok, warning
-from firefly_memory.stores.mongodb import require_driver
 from firefly_memory.target import Target
+from firefly_memory.urls import Kind, directory_in
 
 
 def add_to(commands: Any) -> None:
@@ -50,11 +50,11 @@ def _examined(store: Target, timeout: float) -> Iterator[Finding]:
     options = store.options
     match store.kind:
         case Kind.SQLITE:
-            from firefly_memory.stores.sql.sqlite import examination as of_sqlite
+            from firefly_memory.databases.sql.sqlite import diagnosis as of_sqlite
 
             return of_sqlite.examine(store.url, timeout=timeout)
         case Kind.POSTGRES:
-            from firefly_memory.stores.sql.postgresql import examination as of_postgresql
+            from firefly_memory.databases.sql.postgresql import diagnosis as of_postgresql
 
             pool_size, pooler = options["pool_size"], options["pooler"]
             return of_postgresql.examine(
@@ -62,13 +62,13 @@ def _examined(store: Target, timeout: float) -> Iterator[Finding]:
             )
         case Kind.MONGODB:
             require_driver()
-            from firefly_memory.stores.mongodb import examination as of_mongodb
+            from firefly_memory.databases.mongodb import diagnosis as of_mongodb
 
             return of_mongodb.examine(store.url, options["database"], options["collection"], timeout=timeout)
         case Kind.FILE:
-            from firefly_memory.stores import file_examination
+            from firefly_memory.databases.files import diagnosis
 
-            return file_examination.examine(Path(directory_in(store.url)).absolute())
+            return diagnosis.examine(Path(directory_in(store.url)).absolute())
         case Kind.IN_MEMORY:
             return iter([warning("store", "it is in memory and ends with the process", "use another one to keep it")])
 

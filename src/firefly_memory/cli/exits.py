@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from firefly_memory.databases.sql.schema.metadata import REVISIONS
 from firefly_memory.errors import (
     ConfigurationError,
     DatabaseConnectionError,
@@ -12,7 +13,6 @@ from firefly_memory.errors import (
     SchemaMismatchError,
     StoreTimeoutError,
 )
-from firefly_memory.schema import REVISIONS
 
 
 class Exit(IntEnum):

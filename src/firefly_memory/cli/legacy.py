@@ -13,14 +13,14 @@ from firefly_memory.cli.progress import progress_bar
 from firefly_memory.cli.target import SEEN_BY_ALL, add_target, target_of
 from firefly_memory.cli.values import a_file, a_name, a_time_out
 from firefly_memory.configured import reading, store_of
-from firefly_memory.legacy.importing import Counts, import_rows
-from firefly_memory.legacy.sources import Where, legacy_source
-from firefly_memory.schema_names import POSTGRESQL_SCHEMA
+from firefly_memory.databases.sql.schema.names import POSTGRESQL_SCHEMA
 from firefly_memory.settings import read_url_file
-from firefly_memory.store_urls import Kind
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.memory import InMemoryStore
 from firefly_memory.target import Target
+from firefly_memory.transfer.importers.firefly_legacy.importing import Counts, import_rows
+from firefly_memory.transfer.importers.firefly_legacy.sources import Where, legacy_source
+from firefly_memory.urls import Kind
 
 _EPILOG = f"""
 exit codes:
@@ -108,11 +108,11 @@ def _was_here(new: Target, timeout: float) -> bool:
     """Whether this library was there before; an error if something else is in its place."""
     match new.kind:
         case Kind.MONGODB:
-            from firefly_memory.legacy.documents import check_collection
+            from firefly_memory.transfer.importers.firefly_legacy.documents import check_collection
 
             return check_collection(new.url, new.options["database"], new.options["collection"], timeout=timeout)
         case Kind.SQLITE | Kind.POSTGRES:
-            from firefly_memory.legacy.tables import check_schema
+            from firefly_memory.transfer.importers.firefly_legacy.tables import check_schema
 
             return check_schema(new.url, new.options.get("schema_name", POSTGRESQL_SCHEMA), timeout=timeout)
         case _:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from firefly_memory.archive_items import Counts
+from firefly_memory.transfer.items import Counts
 
 
 def show(arguments: argparse.Namespace, result: dict[str, Any], lines: Iterable[str]) -> None:

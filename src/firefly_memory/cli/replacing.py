@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from firefly_memory.conversations.listing_file import NAME as LIST_FILE
+from firefly_memory.databases.files.file_system import flush_directory, is_trusted, keep_rights, new_file
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError
-from firefly_memory.options import ONLY_MINE
 from firefly_memory.settings import naming
-from firefly_memory.store_urls import Kind, directory_in
-from firefly_memory.stores.conversation_list_file import NAME as LIST_FILE
 from firefly_memory.stores.file import LOCKS
-from firefly_memory.stores.file_system import flush_directory, is_trusted, keep_rights, new_file
 from firefly_memory.target import Target
+from firefly_memory.urls import Kind, directory_in
+from firefly_memory.validation import ONLY_MINE
 
 _SQLITE = b"SQLite format 3\0"
 _BESIDE = ("", "-wal", "-shm", "-journal")
@@ -117,7 +117,7 @@ def _is_a_store(path: Path, exported: Target) -> str | None:
 
 
 def _files_of(exported: Target) -> list[Path]:
-    from firefly_memory.stores.sql.sqlite.database import IN_MEMORY, sqlite_path
+    from firefly_memory.databases.sql.sqlite.database import IN_MEMORY, sqlite_path
 
     with naming(exported.variable):
         name = sqlite_path(exported.url)

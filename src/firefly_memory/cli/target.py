@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from firefly_memory.cli.values import a_file, a_name
+from firefly_memory.databases.sql.schema.names import POSTGRESQL_SCHEMA
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.schema_names import POSTGRESQL_SCHEMA
 from firefly_memory.settings import ENV_FILE, PREFIX, MemorySettings, read_settings_of_command, read_url_file
-from firefly_memory.store_urls import without_password
 from firefly_memory.target import NOTHING, Given, Target, target
+from firefly_memory.urls import without_password
 
 _COMMAND = re.compile(r"(firefly-memory db (?:upgrade|check|grants|stamp \w+))\b( --schema [\w$]+)?")
 

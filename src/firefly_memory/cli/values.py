@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.options import at_least, seconds
+from firefly_memory.validation import at_least, seconds
 
 
 def a_name(value: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from pydantic_graph import Graph, GraphBuilder
 
-from firefly_memory.agents.running import own_scope
+from firefly_memory.agents.run_options import own_scope
 from firefly_memory.errors import StepError
 from firefly_memory.pipeline.context import PipelineContext
 from firefly_memory.pipeline.steps import AnyStep, Parallel, PipelineStep, as_steps

@@ -11,9 +11,9 @@ from pydantic_ai import DeferredToolRequests
 from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.messages import is_multi_modal_content
 
-from firefly_memory.agents.running import with_memory
-from firefly_memory.agents.strategies import AnyAgent
-from firefly_memory.agents.turn_of_run import response_text
+from firefly_memory.agents.routing import AnyAgent
+from firefly_memory.agents.run_messages import response_text
+from firefly_memory.agents.run_options import with_memory
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.manager import MemoryManager
 from firefly_memory.pipeline.context import PipelineContext

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from firefly_memory.errors import ConfigurationError, StepError
-from firefly_memory.prompt_text import indented
+from firefly_memory.messages.quoted_text import indented
 from firefly_memory.reasoning.pattern import ReasoningPattern
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, NoReturn
 from warnings import warn
 
-from firefly_memory.colours import finish
-from firefly_memory.entries import MemoryEntry
+from firefly_memory.concurrency.async_pairs import Openable
+from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.entries.entry import MemoryEntry
 from firefly_memory.protocols import Capability, Page, Readable, StoreView
-from firefly_memory.twins import Openable
 
 
 def _documented(store: type[EntryStore]) -> type[EntryStore]:

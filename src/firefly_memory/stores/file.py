@@ -21,6 +21,22 @@ from urllib.parse import unquote
 from pydantic_core import from_json, to_json
 
 from firefly_memory.codec import DOCUMENT, Form
+from firefly_memory.concurrency.cancellation import stop_if_given_up
+from firefly_memory.conversations.listing_file import ConversationListFile, instant_in
+from firefly_memory.conversations.over_entries import EntryConversationLog
+from firefly_memory.databases.files.file_system import (
+    exclusive_lock,
+    make_directory,
+    remove_durably,
+    translated,
+    write_durably,
+)
+from firefly_memory.entries.fact_ids import id_of_today, id_out_of_the_way, mark_of
+from firefly_memory.entries.ordered_records import Shelf
+from firefly_memory.entries.record import Position, Purged, Record, as_it_is
+from firefly_memory.entries.scopes import FACTS_OF_CONVERSATIONS
+from firefly_memory.entries.store_operations import RecordView
+from firefly_memory.entries.threaded_view import threaded
 from firefly_memory.errors import (
     ConfigurationError,
     CorruptDataError,
@@ -28,27 +44,11 @@ from firefly_memory.errors import (
     SchemaMismatchError,
     StoreClosedError,
 )
-from firefly_memory.facts import id_of_today, id_out_of_the_way, mark_of
-from firefly_memory.names import CONVERSATIONS, original_name, original_or_none, stored_text
-from firefly_memory.options import ONLY_MINE, Modes, modes, seconds
+from firefly_memory.identifiers import CONVERSATIONS, original_name, original_or_none, stored_text
 from firefly_memory.protocols import Capability
 from firefly_memory.reprs import even_half_built, shown
-from firefly_memory.scopes import FACTS_OF_CONVERSATIONS
 from firefly_memory.stores.base import EntryStore
-from firefly_memory.stores.cancellation import stop_if_given_up
-from firefly_memory.stores.conversation_entries import EntryConversationLog
-from firefly_memory.stores.conversation_list_file import ConversationListFile, instant_in
-from firefly_memory.stores.file_system import (
-    exclusive_lock,
-    make_directory,
-    remove_durably,
-    translated,
-    write_durably,
-)
-from firefly_memory.stores.records import Position, Purged, Record, as_it_is
-from firefly_memory.stores.shelf import Shelf
-from firefly_memory.stores.threads import threaded
-from firefly_memory.stores.view import RecordView
+from firefly_memory.validation import ONLY_MINE, Modes, modes, seconds
 
 T = TypeVar("T")
 

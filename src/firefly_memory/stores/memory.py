@@ -8,17 +8,17 @@ from datetime import datetime
 from typing import Any
 
 from firefly_memory.codec import TEXT, Form
+from firefly_memory.concurrency.process_fork import ForkSafeLock
+from firefly_memory.conversations.in_memory import MemoryConversationLog
+from firefly_memory.entries.ordered_records import Shelf, is_as_expected, is_live
+from firefly_memory.entries.record import Position, Purged, Record, as_it_is
+from firefly_memory.entries.store_operations import RecordView
 from firefly_memory.errors import EntryOwnershipError, StoreClosedError
-from firefly_memory.forks import ForkSafeLock
-from firefly_memory.names import original_name
-from firefly_memory.options import at_least
+from firefly_memory.identifiers import original_name
 from firefly_memory.protocols import ABSENT, Capability
 from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
-from firefly_memory.stores.conversation_in_memory import MemoryConversationLog
-from firefly_memory.stores.records import Position, Purged, Record, as_it_is
-from firefly_memory.stores.shelf import Shelf, is_as_expected, is_live
-from firefly_memory.stores.view import RecordView
+from firefly_memory.validation import at_least
 
 
 class InMemoryStore(EntryStore):

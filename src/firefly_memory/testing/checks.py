@@ -11,15 +11,15 @@ from enum import StrEnum
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from firefly_memory.colours import finish
-from firefly_memory.conversation import ConversationMemory
-from firefly_memory.entries import MemoryEntry
+from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.conversations.memory import ConversationMemory
+from firefly_memory.entries.entry import MemoryEntry
 from firefly_memory.errors import NotSupportedError
-from firefly_memory.names import stored_text
+from firefly_memory.identifiers import stored_text
 from firefly_memory.protocols import Capability, MemoryStore, StoreView
+from firefly_memory.stores.adapter import adapt
 from firefly_memory.stores.base import EntryStore
-from firefly_memory.stores.custom import adapt
-from firefly_memory.tokens import TokenEstimator
+from firefly_memory.tokens.estimator import TokenEstimator
 
 E = TypeVar("E", bound=Exception)
 

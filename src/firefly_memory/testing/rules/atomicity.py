@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from firefly_memory.entries import MemoryEntry
+from firefly_memory.entries.entry import MemoryEntry
 from firefly_memory.errors import InvalidEntryError
 from firefly_memory.protocols import Capability
 from firefly_memory.testing.checks import Colour, Subject, check

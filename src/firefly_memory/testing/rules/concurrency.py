@@ -7,8 +7,8 @@ from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from firefly_memory.colours import finish
-from firefly_memory.entries import MemoryEntry
+from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.entries.entry import MemoryEntry
 from firefly_memory.testing.checks import Colour, Subject, check
 
 

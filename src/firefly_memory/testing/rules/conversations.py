@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from firefly_memory.conversation import ConversationMemory
+from firefly_memory.conversations.memory import ConversationMemory
+from firefly_memory.conversations.types import ConversationTurn
 from firefly_memory.errors import InvalidEntryError, StaleConversationError, TurnConflictError
 from firefly_memory.testing.checks import Memory, Subject, check
 from firefly_memory.testing.clock import stopped
 from firefly_memory.testing.rules.concurrency import at_once
 from firefly_memory.testing.rules.values import VALUES, same
-from firefly_memory.turns import ConversationTurn
 
 
 def ids(turns: list[ConversationTurn]) -> list[int]:

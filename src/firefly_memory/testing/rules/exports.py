@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from firefly_memory.conversation import ConversationMemory
+from firefly_memory.conversations.memory import ConversationMemory
 from firefly_memory.errors import InvalidEntryError, TurnConflictError
 from firefly_memory.testing.checks import Subject, check
 from firefly_memory.testing.clock import stopped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from firefly_memory.entries import MemoryEntry
+from firefly_memory.entries.entry import MemoryEntry
 from firefly_memory.errors import InvalidEntryError
 from firefly_memory.protocols import Capability
 from firefly_memory.testing.checks import Subject, check

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 
-from firefly_memory.entries import MemoryEntry
+from firefly_memory.entries.entry import MemoryEntry
 from firefly_memory.testing.checks import Subject, check
 from firefly_memory.testing.clock import stopped
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from firefly_memory.conversation import ConversationMemory
-from firefly_memory.entries import MemoryEntry, MemoryScope
+from firefly_memory.conversations.memory import ConversationMemory
+from firefly_memory.entries.entry import MemoryEntry, MemoryScope
+from firefly_memory.entries.fact_ids import fact_id
 from firefly_memory.errors import InvalidEntryError
-from firefly_memory.facts import fact_id
 from firefly_memory.protocols import ABSENT, Capability
 from firefly_memory.testing.checks import Memory, Subject, check
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from firefly_memory.entries import MemoryEntry, MemoryScope
+from firefly_memory.entries.entry import MemoryEntry, MemoryScope
 from firefly_memory.errors import EntryOwnershipError
 from firefly_memory.protocols import Capability
 from firefly_memory.testing.checks import Subject, check

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from firefly_memory.entries import MemoryEntry, MemoryScope
+from firefly_memory.entries.entry import MemoryEntry, MemoryScope
 from firefly_memory.errors import InvalidEntryError
 from firefly_memory.testing.checks import Subject, check
 

@@ -7,13 +7,13 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from firefly_memory.conversation import ConversationMemory
+from firefly_memory.conversations.memory import ConversationMemory
+from firefly_memory.conversations.types import ConversationTurn
 from firefly_memory.errors import UnknownConversationError
 from firefly_memory.testing.checks import Subject, check
 from firefly_memory.testing.clock import stopped
 from firefly_memory.testing.rules.concurrency import at_once
 from firefly_memory.testing.rules.conversations import filled, ids
-from firefly_memory.turns import ConversationTurn
 
 CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "call 1", "function": {"name": "f"}}]}
 RESULT = {"role": "tool", "tool_call_id": "call 1", "content": "42"}

@@ -1,0 +1,1 @@
+"""Conversations of pydantic-ai's ``ConversationStore``."""

@@ -1,0 +1,129 @@
+"""The deletion of a dialogue: it goes at once, and what only it held goes after it, some entries at a time.
+
+Every transaction leaves counts of holders that are right. An entry that nobody holds waits to be deleted; whatever is
+before it is there, so that a history is whole or its end is missing, and a fork that gets hold of such an entry keeps
+it. Of a deletion that broke off such entries are left: the next deletions, and ``cleanup_expired``, go on with them.
+
+A damaged entry, whose id is no text or whose ``holders`` is no count, stays as it is. So every transaction that finds
+entries to delete deletes them, and a loop over transactions ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any, NamedTuple
+
+from pymongo import UpdateOne
+from pymongo.errors import PyMongoError
+
+from firefly_memory.agent_history.log import released
+from firefly_memory.agent_history.mongodb import documents
+from firefly_memory.databases.mongodb.clients import Connection
+from firefly_memory.databases.mongodb.transactions import InTransaction
+from firefly_memory.entries.mongodb.documents import Document
+
+logger = logging.getLogger("firefly_memory")
+
+MOST_AT_ONCE = 2_000
+"""Entries that one transaction looks at, and deletes."""
+
+_FIRST_AT_ONCE = 50
+_QUICK, _SLOW = 0.05, 0.5  # seconds for a transaction: then the next one takes more, or less
+_MOST_ENDS = 50  # of histories that one transaction goes up from
+_BATCHES_FOR_OTHERS = 10  # that a deletion does of what others have left
+
+_SHAPE = {"parent_id": 1, "holders": 1}
+
+
+class _Batch(NamedTuple):
+    looked: bool
+    """Whether there were entries that nobody held."""
+    above: list[str]
+    """Entries that lost holders: perhaps the last."""
+
+
+class DialogueDeletion:
+    """Deletions on one connection, to a server that has transactions."""
+
+    def __init__(self, connection: Connection, in_transaction: InTransaction) -> None:
+        self._connection = connection
+        self._in_transaction = in_transaction
+        self._at_once = _FIRST_AT_ONCE
+
+    async def begin(self, conversation_id: str, expected: str) -> list[str] | None:
+        """Delete the dialogue of that revision. The entries that it held, or ``None`` if there is no such dialogue."""
+        return await self._in_transaction(
+            self._connection, lambda session: self._let_go(session, conversation_id, expected)
+        )
+
+    async def finish(self, ends: list[str]) -> None:
+        """Delete those of these entries that nobody holds any more, and what only they held."""
+        await self._release(ends)
+        try:
+            for _ in range(_BATCHES_FOR_OTHERS):
+                if not await self.go_on():
+                    break
+        except Exception as exc:  # what others have left fails nobody's deletion
+            left = "entries that earlier deletions left could not be deleted now; cleanup_expired() goes on with them"
+            logger.warning("%s (%s)", left, type(exc).__name__, exc_info=exc)
+
+    async def go_on(self) -> bool:
+        """Delete some entries that nobody holds; whether there may be more. Nothing is done if others are at it."""
+        try:
+            return (await self._batch({}, once=True)).looked
+        except PyMongoError as exc:
+            if exc.has_error_label("TransientTransactionError"):
+                return False
+            raise
+
+    async def _let_go(self, session: Any, conversation_id: str, expected: str) -> list[str] | None:
+        connection = self._connection
+        this = {"_id": conversation_id, "revision": expected}
+        there = await connection.settle(connection.dialogues.find_one_and_delete(this, session=session))
+        if there is None:
+            return None
+        ends = sorted(documents.dialogue_of(there).ends)
+        fewer = {"$inc": {"holders": -1}}
+        await connection.settle(connection.dialogue_entries.update_many({"_id": {"$in": ends}}, fewer, session=session))
+        return ends
+
+    async def _release(self, ends: list[str]) -> None:
+        """Delete those of these entries that nobody holds, and those before them that only they held."""
+        while ends:
+            these, ends = ends[: self._ends_at_once], ends[self._ends_at_once :]
+            ends += (await self._batch({"_id": {"$in": these}})).above
+
+    @property
+    def _ends_at_once(self) -> int:
+        return min(_MOST_ENDS, self._at_once)
+
+    async def _batch(self, wanted: Document, *, once: bool = False) -> _Batch:
+        begun = time.monotonic()
+        batch = await self._in_transaction(self._connection, lambda session: self._delete(session, wanted), once=once)
+        took = time.monotonic() - begun
+        if took < _QUICK:
+            self._at_once = min(self._at_once * 4, MOST_AT_ONCE)
+        elif took > _SLOW:
+            self._at_once = max(self._at_once // 4, 1)
+        return batch
+
+    async def _delete(self, session: Any, wanted: Document) -> _Batch:
+        connection, entries = self._connection, self._connection.dialogue_entries
+        undamaged = {"holders": 0, **documents.IS_SOUND}
+        unheld = entries.find({**wanted, **undamaged}, {"chain": 1, "place": 1}, session=session)
+        ends = await connection.all_of(unheld.limit(self._ends_at_once))
+        if not ends:
+            return _Batch(looked=False, above=[])
+        ranges = [documents.up_from(end, self._at_once // len(ends)) for end in ends]
+        sound = {"$or": ranges, **documents.IS_SOUND}
+        before = await connection.all_of(entries.find(sound, _SHAPE, session=session))
+        gone, lost = released({each["_id"]: (documents.parent_of(each), each["holders"]) for each in before})
+        await connection.settle(entries.delete_many({"_id": {"$in": gone}}, session=session))
+        if lost:
+            fewer = [
+                UpdateOne({"_id": each, **documents.IS_SOUND}, {"$inc": {"holders": -holders}})
+                for each, holders in lost.items()
+            ]
+            await connection.settle(entries.bulk_write(fewer, session=session))
+        return _Batch(looked=True, above=list(lost))

@@ -1,0 +1,181 @@
+"""Dialogues in MongoDB: in transactions, where the server has them.
+
+On a standalone server the steps are taken in an order that leaves nothing wrong when it breaks off: what a dialogue
+holds is there, and held, before the dialogue says so. Entries are never deleted there, for nobody could tell them from
+those that a fork is about to use; what a write left that broke off or came too late stays as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from pymongo.errors import BulkWriteError, DuplicateKeyError
+
+from firefly_memory.agent_history.log import Ascent, Dialogue, DialogueEntry, holders_gained
+from firefly_memory.agent_history.mongodb import documents
+from firefly_memory.agent_history.mongodb.deletion import DialogueDeletion
+from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection, MongoDatabase
+from firefly_memory.databases.mongodb.errors import DUPLICATE, translated, written
+from firefly_memory.databases.mongodb.transactions import InTransaction
+from firefly_memory.entries.mongodb.documents import Document
+
+_MOST_RECORDS = 2**31 - 1
+_FEW_FORKS, _MOST_FORKS = 4, 64  # that one query of a history goes up: each takes time, found or not
+
+
+class _ConflictError(Exception):
+    """Takes back what a write has done so far."""
+
+
+class MongoDialogueLog:
+    """A :class:`~firefly_memory.agent_history.log.DialogueLog` on clients of one colour."""
+
+    def __init__(
+        self,
+        database: MongoDatabase,
+        connected: Callable[[str], Awaitable[Connection]],
+        in_transaction: InTransaction,
+    ) -> None:
+        self._database = database
+        self._connected = connected
+        self._in_transaction = in_transaction
+
+    async def record(self, conversation_id: str) -> Dialogue | None:
+        with translated("read_record", self._database.place):
+            connection = await self._connected("read_record")
+            there = await connection.settle(connection.dialogues.find_one({"_id": conversation_id}))
+            return None if there is None else documents.dialogue_of(there)
+
+    async def records(self, scope: str | None, limit: int | None) -> Sequence[Dialogue]:
+        with translated("read_records", self._database.place):
+            connection = await self._connected("read_records")
+            cursor = connection.dialogues.find({} if scope is None else {"scope": scope}).sort(documents.NEWEST_FIRST)
+            found = await connection.all_of(cursor if limit is None else cursor.limit(min(limit, _MOST_RECORDS)))
+            return [documents.dialogue_of(document) for document in found]
+
+    async def page(self, limit: int, after: str) -> Sequence[Dialogue]:
+        with translated("read_records", self._database.place):
+            connection = await self._connected("read_records")
+            found = connection.dialogues.find({"_id": {"$gt": after}}).sort("_id").limit(limit)
+            return [documents.dialogue_of(document) for document in await connection.all_of(found)]
+
+    async def history(self, head_id: str, limit: int | None) -> Sequence[DialogueEntry]:
+        with translated("read_history", self._database.place):
+            connection = await self._connected("read_history")
+            ascent = Ascent(head_id, limit)
+            forks = _FEW_FORKS
+            while (above := ascent.next) is not None:
+                wanted = documents.history(above, ascent.left, forks)
+                cursor = connection.dialogue_entries.aggregate(wanted, batchSize=IN_ONE_BATCH)
+                found = documents.by_id(await connection.all_of(cursor))
+                if above not in found:
+                    await self._check_missing(connection, above)
+                    break
+                # By their links: on a standalone server a write that broke off may have left others at these places.
+                ascent.go_on(found, documents.entry_of)
+                forks = min(forks * 4, _MOST_FORKS)
+            return ascent.entries
+
+    async def _check_missing(self, connection: Connection, entry_id: str) -> None:
+        """``CorruptDataError`` if the entry is there after all, but its chain does not lead to it."""
+        there = await connection.settle(connection.dialogue_entries.find_one({"_id": entry_id}, {"message": 0}))
+        if there is not None:
+            raise documents.not_in_its_chain(there)
+
+    async def entries(self, entry_ids: Sequence[str]) -> Sequence[DialogueEntry]:
+        return [documents.entry_of(each) for each in await self._these({"_id": {"$in": list(entry_ids)}})]
+
+    async def shared(self, entry_ids: Sequence[str]) -> Sequence[str]:
+        several = {"_id": {"$in": list(entry_ids)}, "holders": {"$gt": 1}}
+        return [each["_id"] for each in await self._these(several, {"_id": 1})]
+
+    async def _these(self, wanted: Document, shape: Document | None = None) -> Sequence[Document]:
+        with translated("read_history", self._database.place):
+            connection = await self._connected("read_history")
+            return await connection.all_of(connection.dialogue_entries.find(wanted, shape))
+
+    async def write(self, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None) -> bool:
+        with written("write_record", self._database.place, "message", retryable=False), suppress(_ConflictError):
+            connection = await self._connected("write_record")
+
+            async def write(session: Any) -> None:
+                await self._write(connection, session, dialogue, entries, expected)
+
+            await (self._in_transaction(connection, write) if self._database.has_transactions else write(None))
+            return True
+        return False
+
+    async def delete(self, conversation_id: str, expected: str) -> bool:
+        with written("delete_record", self._database.place, retryable=False):
+            connection = await self._connected("delete_record")
+            if not self._database.has_transactions:
+                this = {"_id": conversation_id, "revision": expected}
+                return bool((await connection.settle(connection.dialogues.delete_one(this))).deleted_count)
+            deletion = DialogueDeletion(connection, self._in_transaction)
+            ends = await deletion.begin(conversation_id, expected)
+        if ends is None:
+            return False
+        with written("delete_record", self._database.place, retryable=False, has_begun=True):
+            await deletion.finish(ends)
+            return True
+
+    async def go_on_deleting(self) -> bool:
+        """Delete some of the entries that are left of a deletion that broke off; whether there may be more."""
+        with written("cleanup_expired", self._database.place):
+            connection = await self._connected("cleanup_expired")
+            if not self._database.has_transactions:
+                return False
+            return await DialogueDeletion(connection, self._in_transaction).go_on()
+
+    async def _write(
+        self,
+        connection: Connection,
+        session: Any,
+        dialogue: Dialogue,
+        entries: Sequence[DialogueEntry],
+        expected: str | None,
+    ) -> None:
+        this = {"_id": dialogue.conversation_id}
+        before = await connection.settle(connection.dialogues.find_one(this, session=session))
+        if (None if before is None else before["revision"]) != expected:
+            raise _ConflictError
+        held = frozenset[str]() if before is None else documents.dialogue_of(before).ends
+        gained = holders_gained(held, dialogue.ends, entries)
+        own = {entry.entry_id: gained.pop(entry.entry_id, 0) for entry in entries}
+        for entry_id, more in sorted(gained.items()):
+            changes = more > 0 or (more < 0 and session is not None)
+            if changes and not await _hold(connection, session, entry_id, more) and entry_id == dialogue.head_id:
+                raise _ConflictError
+        new, chain = documents.entry_documents(entries, documents.chain_of(before), own)
+        if new:
+            try:
+                await connection.settle(connection.dialogue_entries.insert_many(new, session=session))
+            except BulkWriteError as exc:
+                if (exc.details.get("writeErrors") or [{}])[0].get("code") == DUPLICATE:
+                    raise _ConflictError from exc  # an entry that is there is never replaced
+                raise
+        document = documents.dialogue_document(dialogue, chain)
+        if not await self._put(connection, session, this, document, expected):
+            raise _ConflictError
+
+    async def _put(
+        self, connection: Connection, session: Any, this: Document, document: Document, expected: str | None
+    ) -> bool:
+        if expected is not None:
+            change = {"$set": document}
+            updating = connection.dialogues.update_one({**this, "revision": expected}, change, session=session)
+            return bool((await connection.settle(updating)).matched_count)
+        try:
+            await connection.settle(connection.dialogues.insert_one({**this, **document}, session=session))
+        except DuplicateKeyError:
+            return False
+        return True
+
+
+async def _hold(connection: Connection, session: Any, entry_id: str, more: int) -> bool:
+    """More holders for an entry, or fewer; whether it is there."""
+    change = {"$inc": {"holders": more}}
+    updated = connection.dialogue_entries.update_one({"_id": entry_id}, change, session=session)
+    return bool((await connection.settle(updated)).matched_count)

@@ -1,0 +1,1 @@
+"""pydantic-ai's conversations in SQLite and PostgreSQL."""

@@ -1,0 +1,161 @@
+"""What is done with dialogues in SQL, each operation one plain function over a session of either colour.
+
+Whoever changes which entries a dialogue holds updates their rows. So a fork and a deletion that meet at an entry wait
+for each other there: the one that comes second sees what the first has left, or is told that they collided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from firefly_memory.agent_history.log import Ascent, Dialogue, DialogueEntry, holders_gained, released
+from firefly_memory.databases.sql.errors import is_duplicate
+from firefly_memory.databases.sql.operation import UndecidedError, operation, reads
+from firefly_memory.entries.sql.operations import SQLSession
+
+_EVERYTHING = 2**31 - 1
+_STEPS = 5_000  # entries that one statement goes up: so each ends, whatever is in the rows
+
+
+class _HeadIsGoneError(Exception):
+    """Takes back what a write has done so far."""
+
+
+@reads
+def read_dialogue(session: SQLSession, conversation_id: str) -> Dialogue | None:
+    statements = session.statements.dialogues
+    rows = session.fetch(statements.record, {"this_id": conversation_id})
+    return statements.dialogue(rows[0]) if rows else None
+
+
+@reads
+def read_dialogues(session: SQLSession, scope: str | None, limit: int | None) -> list[Dialogue]:
+    statements = session.statements.dialogues
+    values = {"scope": scope, "limit": _EVERYTHING if limit is None else min(limit, _EVERYTHING)}
+    rows = session.fetch(statements.newest if scope is None else statements.newest_of_scope, values)
+    return [statements.dialogue(row) for row in rows]
+
+
+@reads
+def read_dialogue_page(session: SQLSession, limit: int, after: str) -> list[Dialogue]:
+    statements = session.statements.dialogues
+    return [statements.dialogue(row) for row in session.fetch(statements.page, {"limit": limit, "after": after})]
+
+
+@reads
+def read_history(session: SQLSession, head_id: str, limit: int | None) -> list[DialogueEntry]:
+    statements, ascent = session.statements.dialogues, Ascent(head_id, limit)
+    while (above := ascent.next) is not None:
+        values = {"head_id": above, "limit": _STEPS if ascent.left is None else min(ascent.left, _STEPS)}
+        rows = session.fetch(statements.history, values)
+        ascent.go_on({row[0]: row for row in rows}, statements.entry)
+        if ascent.next == above:
+            break  # it is missing
+    return ascent.entries
+
+
+@reads
+def read_entries(session: SQLSession, entry_ids: Sequence[str]) -> list[DialogueEntry]:
+    statements, values = session.statements.dialogues, {"entry_ids": session.statements.texts(entry_ids)}
+    return [statements.entry(row) for row in session.fetch(statements.these, values)]
+
+
+@reads
+def shared_entries(session: SQLSession, entry_ids: Sequence[str]) -> list[str]:
+    values = {"entry_ids": session.statements.texts(entry_ids)}
+    return [row[0] for row in session.fetch(session.statements.dialogues.shared, values)]
+
+
+def write_unless_written(
+    session: SQLSession, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None
+) -> bool:
+    """:func:`write_dialogue` after a lost answer. Looks last: the first attempt may still be under way when the second
+    one begins, which is then refused."""
+    if write_dialogue(session, dialogue, entries, expected):
+        return True
+    there = read_dialogue(session, dialogue.conversation_id)
+    if there is not None and there.revision == dialogue.revision:
+        return True
+    if entries and not read_entries(session, [entry.entry_id for entry in entries]):
+        return False
+    raise UndecidedError  # it may have been written, and written by others since
+
+
+@operation(on_lost_reply=write_unless_written, retryable=False)
+def write_dialogue(
+    session: SQLSession, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None
+) -> bool:
+    try:
+        with session.transaction():
+            return _written(session, dialogue, entries, expected)
+    except _HeadIsGoneError:
+        return False
+    except Exception as exc:
+        if not is_duplicate(exc):
+            raise
+        return False  # an entry that is there is never replaced
+
+
+def _written(session: SQLSession, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None) -> bool:
+    statements = session.statements.dialogues
+    values = {**statements.values(dialogue), "this_id": dialogue.conversation_id}
+    before: frozenset[str] = frozenset()
+    if expected is None:
+        if session.execute(statements.create, values) == 0:
+            return False
+    else:
+        rows = session.fetch(statements.locked, {**values, "expected": expected})
+        if not rows:
+            return False
+        before = statements.dialogue(rows[0]).ends
+        session.execute(statements.replace, values)
+    gained = holders_gained(before, dialogue.ends, entries)
+    if entries:
+        rows_of_entries = [{**entry._asdict(), "holders": gained.pop(entry.entry_id, 0)} for entry in entries]
+        session.execute_many(statements.add, rows_of_entries)
+    for entry_id, more in sorted(gained.items()):
+        change = {"this_id": entry_id, "gained": more}
+        if more and session.execute(statements.hold, change) == 0 and entry_id == dialogue.head_id:
+            raise _HeadIsGoneError
+    return True
+
+
+def delete_unless_deleted(session: SQLSession, conversation_id: str, expected: str) -> bool:
+    """:func:`delete_dialogue` after a lost answer."""
+    if delete_dialogue(session, conversation_id, expected) or read_dialogue(session, conversation_id) is None:
+        return True
+    raise UndecidedError  # it was deleted and made again, or changed before it could be deleted
+
+
+@operation(on_lost_reply=delete_unless_deleted, retryable=False)
+def delete_dialogue(session: SQLSession, conversation_id: str, expected: str) -> bool:
+    try:
+        with session.transaction():
+            _delete(session, conversation_id, expected)
+    except _HeadIsGoneError:  # nothing is committed then, so that a lost answer leaves no doubt
+        return False
+    return True
+
+
+def _delete(session: SQLSession, conversation_id: str, expected: str) -> None:
+    statements = session.statements.dialogues
+    rows = session.fetch(statements.locked, {"this_id": conversation_id, "expected": expected})
+    if not rows:
+        raise _HeadIsGoneError
+    session.execute(statements.delete, {"this_id": conversation_id})
+    for entry_id in sorted(statements.dialogue(rows[0]).ends):
+        session.execute(statements.hold, {"this_id": entry_id, "gained": -1})
+    while _release(session):
+        pass
+
+
+def _release(session: SQLSession) -> bool:
+    """Delete entries that nobody holds; whether there were any."""
+    statements = session.statements.dialogues
+    rows = session.fetch(statements.released, {"steps": _STEPS})
+    gone, lost = released({entry_id: (parent_id, holders) for entry_id, parent_id, holders in rows})
+    if gone:
+        session.execute(statements.remove, {"entry_ids": session.statements.texts(gone)})
+    for entry_id, holders in lost.items():
+        session.execute(statements.hold, {"this_id": entry_id, "gained": -holders})
+    return bool(gone)

@@ -1,0 +1,68 @@
+"""The window of a conversation, as a run of an agent can use it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from pydantic_ai.messages import ModelMessage
+
+from firefly_memory.agents.already_stored import has_ended, said_by_run, turns_of_run, unanswered
+from firefly_memory.agents.run_messages import is_model_message
+from firefly_memory.conversations.memory import ConversationMemory
+from firefly_memory.conversations.types import ConversationTurn, Window
+from firefly_memory.errors import InvalidEntryError
+from firefly_memory.messages.storage import links_of, texts_as_messages
+
+
+class Loaded(NamedTuple):
+    """What a run begins with."""
+
+    window: Window
+    is_made_again: bool = False
+    """Whether an earlier try of the same run has stored a turn."""
+    has_ended: bool = False
+    """Whether an earlier try of the same run came to its end."""
+    said_before: Sequence[ModelMessage] = ()
+    """What that turn says, if it is at the end of the conversation; it is not in the window."""
+    unanswered: Sequence[ModelMessage] = ()
+    """The requests at the end of the conversation that got no answer."""
+
+
+async def load_window(
+    conversation: ConversationMemory, conversation_id: Any, max_tokens: int | None, run_id: str | None, prompt: str
+) -> Loaded:
+    """The window as it was before an earlier try of this run, if there was one.
+
+    A paused turn, whose calls may be about to be answered, is in it whatever its budget is.
+    """
+    if not isinstance(conversation_id, str):
+        raise InvalidEntryError("conversation_id", f"must be text, not {type(conversation_id).__name__}")
+    try:
+        conversation_id.encode()
+    except UnicodeEncodeError as exc:
+        reason = "has a lone surrogate, which pydantic-ai cannot write into messages"
+        raise InvalidEntryError("conversation_id", reason) from exc
+    window = await conversation.async_get_window(conversation_id, max_tokens)
+    tried = turns_of_run(window.replayed, run_id, prompt)
+    if tried:
+        room = window.budget + sum(turn.token_estimate for turn in tried)
+        window = await conversation.async_get_window(conversation_id, room)
+        tried = turns_of_run(window.replayed, run_id, prompt)
+    turns = list(window.replayed[: len(window.replayed) - len(tried)])
+    if not window.turns and window.total_turns:
+        newest = await conversation.async_get_turns(conversation_id, limit=1, after=window.total_turns - 2)
+        if any(links_of([turn.raw_messages]).open_calls for turn in newest):
+            turns += newest
+    messages = [message for turn in turns for message in _messages(turn)]
+    shown = replace(window, messages=messages)
+    has_newest = window.total_turns - 1 in window.turns
+    open_requests = unanswered(window.replayed) if has_newest else ()
+    return Loaded(shown, bool(tried), has_ended(tried, run_id), said_by_run(tried, run_id), open_requests)
+
+
+def _messages(turn: ConversationTurn) -> list[Any]:
+    """Those of the turn, or, where these are none of pydantic-ai's, what its texts say."""
+    own = turn.raw_messages
+    return own if own and all(map(is_model_message, own)) else texts_as_messages(turn)

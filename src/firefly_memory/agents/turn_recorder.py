@@ -1,0 +1,147 @@
+"""Storing what a run has said: whatever goes wrong, its answer is not lost to the caller."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+from pydantic_ai.messages import ModelMessage
+
+from firefly_memory.agents.run_messages import in_conversation
+from firefly_memory.agents.shielding import finished
+from firefly_memory.conversations.memory import ConversationMemory
+from firefly_memory.conversations.types import ConversationTurn, Window
+from firefly_memory.errors import ConflictError, InvalidEntryError, TurnConflictError, UnknownConversationError
+from firefly_memory.identifiers import new_entry_id, stored_text
+from firefly_memory.working import WorkingMemory
+
+logger = logging.getLogger("firefly_memory")
+
+OnConflict = Literal["append", "reject", "branch"]
+
+_Stored = tuple[str, ConversationTurn | None]
+"""The id of the conversation that a turn is in, or should be in, and the turn if it is."""
+
+
+class Said(NamedTuple):
+    """A turn that is to be stored."""
+
+    prompt: str
+    response: str
+    messages: list[ModelMessage]
+
+
+@dataclass
+class TurnOfSteps:
+    """Several runs that are one turn: each sees what those before it said, and none is stored by itself."""
+
+    loaded: Window
+    messages: list[ModelMessage] = field(default_factory=list)
+    """What its runs have said."""
+    turn_key: str = field(default_factory=new_entry_id)
+
+    def so_far(self) -> Window:
+        """What the next run sees."""
+        return replace(self.loaded, messages=[*self.loaded.messages, *self.messages])
+
+
+class Recorder:
+    """Appends turns to conversations as ``on_conflict`` says."""
+
+    def __init__(self, conversation: ConversationMemory, on_conflict: OnConflict) -> None:
+        self._conversation = conversation
+        self._on_conflict = on_conflict
+
+    async def add(
+        self, key: str | None, loaded: Window, said: Said, result: Any, *, is_made_again: bool = False
+    ) -> str:
+        """Store the turn, also if this task is being cancelled, and see to the summary, which may take its time.
+
+        A run that ``is_made_again`` is not stored again, whatever it says now. Returns the id of the conversation that
+        the turn is in, or should be in.
+        """
+        conversation_id, turn = await finished(self._append(key, loaded, said, result, is_made_again=is_made_again))
+        if turn is not None and turn.summary_is_due:
+            await self._conversation.async_summarize(conversation_id)
+        return conversation_id
+
+    async def add_broken(self, key: str | None, loaded: Window, said: Said) -> None:
+        """Store the turn of a run that raises an error of its own."""
+        try:
+            await self._append(key, loaded, said, None)
+        except ConflictError:
+            logger.exception("the turn of a run that broke off was not stored")
+
+    async def _append(
+        self, key: str | None, loaded: Window, said: Said, result: Any, *, is_made_again: bool = False
+    ) -> _Stored:
+        expected = None if self._on_conflict == "append" else loaded.total_turns
+        options = {"idempotency_key": key, "expected_turns": expected}
+        turn = None
+        try:
+            turn = await self._add_turn(loaded.conversation_id, said, options)
+        except TurnConflictError as conflict:
+            turn = await self._stored_before(conflict)
+            if not is_made_again and (turn is None or turn.user_prompt != said.prompt):
+                logger.warning("run %s in %r was stored before, with another prompt", key, loaded.conversation_id)
+                return await self._append(None, loaded, said, result)
+            logger.info("run %s in %r was stored before", key, loaded.conversation_id)
+        except ConflictError as conflict:
+            await self._forget_facts_of_deleted(loaded)
+            if self._on_conflict != "branch":
+                conflict.result = result
+                raise
+            return await self._branch(loaded, said)
+        except Exception:
+            logger.exception("the turn of run %s in %r was not stored", key, loaded.conversation_id)
+            await self._forget_facts_of_deleted(loaded)
+        return loaded.conversation_id, turn
+
+    async def _stored_before(self, conflict: TurnConflictError) -> ConversationTurn | None:
+        """The turn of the same id. Of a run that is made again, the times and perhaps the words are others."""
+        after = None if conflict.turn_id == 0 else conflict.turn_id - 1
+        turns = await self._conversation.async_get_turns(conflict.conversation_id, limit=1, after=after)
+        return turns[0] if turns else None
+
+    async def _branch(self, loaded: Window, said: Said) -> _Stored:
+        conversation_id = branch = loaded.conversation_id
+        turn = None
+        try:
+            try:
+                branch = await self._conversation.async_fork_conversation(conversation_id, turns=loaded.total_turns)
+            except UnknownConversationError:  # it has been deleted meanwhile
+                branch = await self._conversation.async_new_conversation()
+            said = said._replace(messages=in_conversation(said.messages, branch))
+            turn = await self._add_turn(branch, said, {"metadata": {"branched_from": conversation_id}})
+        except Exception:
+            logger.exception("the turn of a run in %r, which has gone another way, was not stored", conversation_id)
+        else:
+            logger.warning("%r has gone another way; the turn is in the new conversation %r", conversation_id, branch)
+        return branch, turn
+
+    async def _forget_facts_of_deleted(self, loaded: Window) -> None:
+        """Delete the facts that a run has written after its conversation was deleted: whoever is given the id next
+        would be told them. One that had no turns may not have been made yet, and keeps its facts."""
+        name, store = loaded.conversation_id, self._conversation.store
+        try:
+            if loaded.total_turns and await store.suspending.conversations.head(stored_text(name)) is None:
+                await WorkingMemory(store=store, conversation_id=name).async_clear()
+        except Exception:
+            logger.exception("facts of %r, which may have been deleted, were not looked at", name)
+
+    async def _add_turn(self, conversation_id: str, said: Said, options: dict[str, Any]) -> ConversationTurn:
+        may_warn = True
+        while True:
+            try:
+                return await self._conversation.async_add_turn(conversation_id, *said, **options, summarize=False)
+            except Warning as warning:  # who makes warnings errors is to see it, and gets it once; the turn comes first
+                if not may_warn:
+                    raise
+                may_warn = False
+                logger.warning("%s", warning)
+            except InvalidEntryError as invalid:  # JSON has no lone surrogates, for example
+                if not said.messages:
+                    raise
+                said = said._replace(messages=[])
+                logger.warning("of a turn in %r only the texts are stored: %s", conversation_id, invalid)

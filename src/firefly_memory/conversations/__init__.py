@@ -1,0 +1,1 @@
+"""Conversations: their turns, the window that a model sees again, summaries."""

@@ -1,0 +1,399 @@
+"""What :class:`~firefly_memory.conversations.memory.ConversationMemory` does, once for both colours."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from firefly_memory import clock
+from firefly_memory.codec import DecodeError
+from firefly_memory.conversations.log import MOST_TOKENS, MOST_TURNS, ConversationLog, Head, StoredTurn, askable
+from firefly_memory.conversations.types import ConversationInfo, ConversationPage, ConversationTurn, Window
+from firefly_memory.conversations.window import how_many_to_evict, window_of
+from firefly_memory.entries.entry import in_utc
+from firefly_memory.entries.record import as_token, from_token
+from firefly_memory.entries.scopes import stored_facts_of
+from firefly_memory.errors import (
+    ConflictError,
+    CorruptDataError,
+    InvalidEntryError,
+    StaleConversationError,
+    TurnConflictError,
+    TurnsDroppedError,
+    UnknownConversationError,
+)
+from firefly_memory.identifiers import new_entry_id, original_name, stored_name, stored_text
+from firefly_memory.messages.storage import PYDANTIC_AI, decoded, encoded
+from firefly_memory.reprs import shown
+from firefly_memory.tokens.estimator import TokenEstimator
+
+logger = logging.getLogger("firefly_memory")
+
+LEASE = timedelta(minutes=10)
+"""How long a summarizer may take before another writer may try in its place, for its process may have died."""
+
+_PAGE = 500
+_ATTEMPTS = 100  # each that fails is a deletion by somebody else at the same moment, or damage
+_FEW = 50
+_MOST = 16_000
+"""Tokens, about, that one call of a summarizer is given, if the threshold does not ask for more."""
+
+_COMPARED = ("user_prompt", "assistant_response", "metadata", "messages", "messages_format")
+"""What a retry must bring again; the last two, if it brings messages."""
+
+Summarizing = Callable[[list[ConversationTurn]], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a conversation memory was made with."""
+
+    max_tokens: int
+    summarize_threshold: int
+    estimator: TokenEstimator
+
+
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    """A turn on its way in, as the caller gave it."""
+
+    user_prompt: str
+    assistant_response: str
+    raw_messages: Sequence[Any] | None = ()
+    """``None`` if they are not known: a retry is then compared without them."""
+    metadata: dict[str, Any] | None = None
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What has to hold for a turn to be appended, and how a retry is known."""
+
+    turn_id: int | None = None
+    idempotency_key: str | None = None
+    expected_turns: int | None = None
+
+
+class ConversationFlows:
+    """Over the log of one colour of a store. ``summarizer`` is that of the memory, in that colour."""
+
+    def __init__(self, log: ConversationLog, rules: Rules, summarizer: Summarizing | None) -> None:
+        self._log = log
+        self._rules = rules
+        self._summarizer = summarizer
+
+    async def new_conversation(self, conversation_id: str | None) -> str:
+        name = new_entry_id() if conversation_id is None else conversation_id
+        await self._log.create(_stored(name), clock.now())
+        return name
+
+    async def add_turn(
+        self, conversation_id: str, new: NewTurn, condition: Condition, *, summarize: bool = True
+    ) -> ConversationTurn:
+        name = _stored(conversation_id)
+        expected = _expected(condition)
+        draft = self._draft(new, condition.idempotency_key)
+        appended = await self._log.append(name, draft, expected)
+        attempts = 0
+        while appended is None:
+            if (attempts := attempts + 1) == _ATTEMPTS:
+                raise CorruptDataError("add_turn", f"conversation {conversation_id!r}", "it counts too few turns")
+            turn_id = None if condition.turn_id is None else expected
+            earlier = await self._earlier(conversation_id, new, draft, turn_id)
+            if earlier is not None:
+                return earlier
+            if expected is not None:
+                there = await self._log.head(name)
+                if there is not None and turn_id is not None and turn_id < there.dropped_turns:
+                    raise TurnsDroppedError(conversation_id, there.dropped_turns)
+                raise StaleConversationError(conversation_id, expected, there.turns if there else 0)
+            appended = await self._log.append(name, draft, expected)  # what was in the way has been deleted meanwhile
+        is_due = self._summarizer is not None and appended.live_tokens > self._rules.summarize_threshold
+        if is_due and summarize:
+            await self.summarize(conversation_id)
+        turn = self._appended(new, draft, appended.turns - 1)
+        return replace(turn, summary_is_due=True) if is_due and not summarize else turn
+
+    def check(self, new: NewTurn) -> None:
+        """``InvalidEntryError`` if the turn could not be stored."""
+        self._draft(new, None)
+
+    async def get_window(self, conversation_id: str, max_tokens: int | None) -> Window:
+        budget = self._rules.max_tokens if max_tokens is None else _count("max_tokens", max_tokens)
+        name = _stored(conversation_id)
+        found = await self._log.window(name, budget)
+        if found is None:
+            return Window(conversation_id, budget=budget)
+        head, stored = found
+        window = window_of(head, stored, budget, self._rules.estimator, lambda turn: self._turn(name, turn))
+        if head.turns and not window.turns:
+            logger.warning("no turn of conversation %r fits its budget: %s", conversation_id, window.left_out)
+        return window
+
+    async def get_turns(self, conversation_id: str, limit: int | None, after: int | None) -> list[ConversationTurn]:
+        name = _stored(conversation_id)
+        start = -1 if after is None else _count("after", after, least=-1)
+        stored = await self._log.turns(name, start, None if limit is None else _count("limit", limit))
+        return [self._turn(name, turn) for turn in stored]
+
+    async def iterate_turns(self, conversation_id: str) -> AsyncIterator[ConversationTurn]:
+        """All turns, a page at a time."""
+        after = -1
+        while page := await self.get_turns(conversation_id, _PAGE, after):
+            for turn in page:
+                yield turn
+            after = page[-1].turn_id
+
+    async def head(self, conversation_id: str) -> Head | None:
+        return await self._log.head(_stored(conversation_id))
+
+    async def get_summary(self, conversation_id: str) -> str | None:
+        head = await self.head(conversation_id)
+        return None if head is None or head.summary is None else original_name(head.summary)
+
+    async def get_total_tokens(self, conversation_id: str) -> int:
+        head = await self.head(conversation_id)
+        return 0 if head is None else head.tokens
+
+    async def list_conversations(self, limit: int, after: str | None) -> ConversationPage:
+        limit = _count("limit", limit)
+        place = None if after is None else from_token(after, "list_conversations()")
+        if limit == 0:
+            return ConversationPage(conversations=(), next=after)
+        heads = await self._log.page(limit + 1, place)
+        found = tuple(self._info(head) for head in heads[:limit])
+        last = as_token(found[-1].created_at, found[-1].conversation_id) if len(heads) > limit else None
+        return ConversationPage(conversations=found, next=last)
+
+    async def conversation_ids(self) -> list[str]:
+        """Of all conversations, in the order they were made."""
+        ids: list[str] = []
+        after: str | None = None
+        while True:
+            page = await self.list_conversations(_PAGE, after)
+            ids += [conversation.conversation_id for conversation in page]
+            after = page.next
+            if after is None:
+                return ids[::-1]
+
+    async def fork(self, conversation_id: str, fork_id: str | None, turns: int | None) -> str:
+        name = new_entry_id() if fork_id is None else fork_id
+        limit = None if turns is None else _count("turns", turns)
+        for _ in range(_ATTEMPTS):
+            if await self._log.fork(_stored(conversation_id), _stored(name), limit, clock.now()):
+                return name
+            if await self.head(conversation_id) is None:
+                raise UnknownConversationError(conversation_id)
+            if await self.head(name) is not None:
+                raise ConflictError(f"there is a conversation {name!r} already; a fork needs an id that is free")
+        raise ConflictError(f"conversation {conversation_id!r} was changed by others while it was copied; try again")
+
+    async def clear(self, conversation_id: str) -> None:
+        name = _stored(conversation_id)
+        await self._log.delete(name, stored_facts_of(name))
+
+    async def clear_all(self) -> None:
+        await self._log.delete_all(None)
+
+    async def replace_summary(self, conversation_id: str, summary: str, turns: int) -> None:
+        """Let ``summary`` stand for the first ``turns`` turns: what an import brings."""
+        name = _stored(conversation_id)
+        head = await self._log.head(name)
+        if head is None or (head.summary is not None and head.evicted_turns >= turns):
+            return  # it has been summarized further since
+        tokens, after = head.evicted_tokens, head.evicted_turns - 1
+        while after < turns - 1:
+            page = await self._log.turns(name, after, min(_PAGE, turns - 1 - after))
+            if not page:
+                return  # it has been deleted since
+            tokens += sum(turn.tokens for turn in page)
+            after += len(page)
+        claim, now = new_entry_id(), clock.now()
+        if not await self._log.claim(name, claim, head.evicted_turns, now, now + LEASE):
+            raise ConflictError(f"a summary of conversation {conversation_id!r} is being made; try again later")
+        await self._log.evict(name, claim, stored_text(summary), turns, tokens)
+
+    async def summarize(self, conversation_id: str) -> None:
+        """Evict the oldest turns into the summary, if it is due. What goes wrong is logged: the turns are stored."""
+        if self._summarizer is None:
+            return
+        name, claim, now = _stored(conversation_id), new_entry_id(), clock.now()
+        try:
+            head = await self._due(name)
+            if head is None or not await self._log.claim(name, claim, head.evicted_turns, now, now + LEASE):
+                return  # or somebody else is at it
+            try:
+                head = await self._due(name)  # it may have been deleted before it was claimed, and made again
+                done = head is not None and await self._evict(name, head, claim)
+            except BaseException:
+                await self._log.release(name, claim)
+                raise
+            if not done:
+                await self._log.release(name, claim)
+        except Exception:
+            logger.exception("summarizing conversation %r failed; nothing is lost", conversation_id)
+
+    async def _due(self, name: str) -> Head | None:
+        """The head of a conversation that is to be summarized."""
+        head = await self._log.head(name)
+        if head is None or head.live_tokens <= self._rules.summarize_threshold:
+            return None
+        return head if head.turns - head.evicted_turns > 1 else None  # the newest turn is never evicted
+
+    async def _evict(self, name: str, head: Head, claim: str) -> bool:
+        assert self._summarizer is not None
+        threshold = self._rules.summarize_threshold
+        due = min(head.live_tokens - threshold // 2, max(4 * threshold, _MOST))
+        turns = await self._oldest(name, head, due)
+        if not turns:
+            return False  # it has been deleted since
+        newest_is_among_them = turns[-1].turn_id == head.turns - 1
+        candidates = turns[:-1] if newest_is_among_them else turns
+        count = how_many_to_evict(turns, len(candidates), due, head.live_tokens > 2 * threshold)
+        if count == 0:
+            return False
+        evicted = turns[:count]
+        given = list(evicted)
+        if head.summary is not None:
+            given.insert(0, ConversationTurn.of_summary(original_name(head.summary), turns[0].created_at))
+        summary = await self._summarizer(given)
+        if not isinstance(summary, str) or not summary.strip():
+            raise TypeError(f"the summarizer returned {summary!r} instead of text")
+        tokens = head.evicted_tokens + sum(turn.token_estimate for turn in evicted)
+        return await self._log.evict(name, claim, stored_text(summary), head.evicted_turns + count, tokens)
+
+    async def _oldest(self, name: str, head: Head, tokens: int) -> list[ConversationTurn]:
+        """The oldest turns that are not evicted, as many as have ``tokens`` together, and a few more."""
+        turns: list[ConversationTurn] = []
+        while sum(turn.token_estimate for turn in turns) <= tokens:
+            page = await self._log.turns(name, head.evicted_turns - 1 + len(turns), _FEW)
+            turns += [self._turn(name, turn) for turn in page]
+            if len(page) < _FEW:
+                break
+        return turns
+
+    async def _earlier(
+        self, conversation_id: str, new: NewTurn, draft: StoredTurn, turn_id: int | None
+    ) -> ConversationTurn | None:
+        """The turn that a first try of this one made."""
+        name = _stored(conversation_id)
+        found, given = None, ""
+        if draft.idempotency_key is not None:
+            found = await self._log.find(name, draft.idempotency_key)
+            given = f"idempotency_key {original_name(draft.idempotency_key)!r}"
+        if found is None and turn_id is not None:
+            there = await self._log.turns(name, turn_id - 1, 1)
+            found, given = next((each for each in there if each.turn_id == turn_id), None), f"turn_id {turn_id}"
+        if found is None:
+            return None
+        earlier = self._turn(name, found)
+        # Places may write the same value in other words.
+        found = found._replace(metadata=self._log.form.encode(earlier.metadata, "metadata"))
+        compared = _COMPARED if new.raw_messages is not None else _COMPARED[:3]
+        if any(getattr(found, each) != getattr(draft, each) for each in compared):
+            raise TurnConflictError(conversation_id, found.turn_id, given)
+        return earlier
+
+    def _draft(self, new: NewTurn, idempotency_key: str | None) -> StoredTurn:
+        prompt, response = _text("user_prompt", new.user_prompt), _text("assistant_response", new.assistant_response)
+        given = () if new.raw_messages is None else new.raw_messages
+        messages, form = encoded(given)
+        return StoredTurn(
+            turn_id=-1,
+            tokens=_tokens(self._rules.estimator.estimate_turn(prompt, response, given)),
+            user_prompt=stored_text(prompt),
+            assistant_response=stored_text(response),
+            messages=messages,
+            messages_format=form,
+            metadata=self._log.form.encode(_mapping(new.metadata), "metadata"),
+            idempotency_key=None if idempotency_key is None else stored_name("idempotency_key", idempotency_key),
+            append_id=new_entry_id(),
+            created_at=clock.now() if new.created_at is None else in_utc(new.created_at),
+        )
+
+    def _appended(self, new: NewTurn, draft: StoredTurn, turn_id: int) -> ConversationTurn:
+        """The turn as it was stored."""
+        # Reading pydantic-ai's messages back would take as long as writing them, and make the same of them.
+        theirs = draft.messages_format == PYDANTIC_AI
+        return ConversationTurn(
+            turn_id=turn_id,
+            user_prompt=new.user_prompt,
+            assistant_response=new.assistant_response,
+            raw_messages=list(new.raw_messages or ()) if theirs else decoded(draft.messages, draft.messages_format),
+            metadata=self._log.form.decode(draft.metadata),
+            token_estimate=draft.tokens,
+            created_at=draft.created_at,
+        )
+
+    def _turn(self, name: str, stored: StoredTurn) -> ConversationTurn:
+        try:
+            return ConversationTurn(
+                turn_id=askable(stored.turn_id),
+                user_prompt=original_name(stored.user_prompt),
+                assistant_response=original_name(stored.assistant_response),
+                raw_messages=decoded(stored.messages, stored.messages_format),
+                metadata=self._log.form.decode(stored.metadata),
+                token_estimate=stored.tokens,
+                created_at=self._log.read_instant(stored.created_at),
+            )
+        except (AttributeError, DecodeError, OverflowError, TypeError, ValueError) as exc:
+            where = f"turn {stored.turn_id} of conversation {original_name(name)!r}"
+            raise CorruptDataError("reading a conversation", where, f"{type(exc).__name__}: {exc}") from exc
+
+    def _info(self, head: Head) -> ConversationInfo:
+        try:
+            return ConversationInfo(
+                conversation_id=original_name(head.conversation_id),
+                turns=head.turns,
+                total_tokens=head.tokens,
+                summarized_turns=head.evicted_turns,
+                created_at=self._log.read_instant(head.created_at),
+                updated_at=self._log.read_instant(head.updated_at),
+                dropped_turns=head.dropped_turns,
+            )
+        except (AttributeError, OverflowError, TypeError, ValueError) as exc:
+            raise CorruptDataError("listing", f"conversation {head.conversation_id!r}", repr(exc)) from exc
+
+
+def _stored(conversation_id: str) -> str:
+    return stored_name("conversation_id", conversation_id)
+
+
+def _expected(condition: Condition) -> int | None:
+    turn_id, turns = condition.turn_id, condition.expected_turns
+    if turn_id is not None and turns is not None and turn_id != turns:
+        raise InvalidEntryError("expected_turns", f"is {turns}, but turn {turn_id} comes after {turn_id} turns")
+    if turn_id is not None:
+        return _count("turn_id", turn_id)
+    return None if turns is None else _count("expected_turns", turns)
+
+
+def _tokens(estimate: Any) -> int:
+    """At least 1, so that running sums tell turns apart, and so few that the sum of all turns fits 64 bits."""
+    if not isinstance(estimate, int) or estimate > MOST_TOKENS:
+        raise InvalidEntryError("token_estimate", f"must be a whole number, and not above {MOST_TOKENS}")
+    return max(1, int(estimate))
+
+
+def _count(what: str, value: int, least: int = 0) -> int:
+    """Checked, and no larger than any database counts."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidEntryError(what, f"must be a whole number from {least} up, not {shown(value)}")
+    return min(value, MOST_TURNS)
+
+
+def _text(what: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidEntryError(what, f"must be text, not {type(value).__name__}")
+    return value
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidEntryError("metadata", f"must be a dict, not {type(value).__name__}")
+    return value

@@ -1,0 +1,240 @@
+"""Conversations in this process: for the in-memory store, and what the stores made of entries work on."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from firefly_memory.codec import TEXT, Form
+from firefly_memory.concurrency.process_fork import ForkSafeLock
+from firefly_memory.conversations.log import Appended, Head, StoredTurn
+from firefly_memory.entries.record import as_it_is
+from firefly_memory.entries.scopes import FACTS_OF_CONVERSATIONS
+from firefly_memory.errors import StoreClosedError, TurnsDroppedError
+from firefly_memory.identifiers import original_name
+
+T = TypeVar("T")
+
+
+class KeptConversation:
+    """One conversation and what can be done with it. Not safe for threads: its owner holds a lock.
+
+    Of the turns that are evicted, the newest ``max_turns_kept`` stay, or all of them.
+    """
+
+    def __init__(
+        self,
+        conversation_id: str,
+        created_at: datetime,
+        turns: Sequence[StoredTurn] = (),
+        max_turns_kept: int | None = None,
+    ) -> None:
+        self.head = Head(conversation_id, 0, 0, 0, 0, None, created_at, created_at)
+        self.claim: str | None = None
+        self.claimed_until: datetime | None = None
+        self.turns: list[StoredTurn] = []
+        """Those that are kept: the first is number ``head.dropped_turns``."""
+        self._max_turns_kept = max_turns_kept
+        self._tokens_before: list[int] = []
+        self._by_key: dict[str, StoredTurn] = {}
+        for turn in turns:
+            # Two writers of a store that promises little may have stored the same one twice: the first has the key.
+            again = turn.idempotency_key is not None and turn.idempotency_key in self._by_key
+            self.append(turn._replace(idempotency_key=None) if again else turn, None)
+
+    def append(self, draft: StoredTurn, expected: int | None) -> Appended | None:
+        head = self.head
+        if expected not in (None, head.turns) or draft.idempotency_key in self._by_key:
+            return None
+        turn = draft._replace(turn_id=head.turns)
+        self.turns.append(turn)
+        self._tokens_before.append(head.tokens)
+        if turn.idempotency_key is not None:
+            self._by_key[turn.idempotency_key] = turn
+        tokens = head.tokens + turn.tokens
+        self.head = head._replace(turns=head.turns + 1, tokens=tokens, updated_at=turn.created_at)
+        return Appended(head.turns + 1, tokens, head.evicted_tokens)
+
+    def fork(self, fork_id: str, turns: int | None, now: datetime) -> KeptConversation:
+        head = self.head
+        count = head.turns if turns is None else min(turns, head.turns)
+        fork = KeptConversation(fork_id, now, max_turns_kept=self._max_turns_kept)
+        if count and count < head.evicted_turns and head.dropped_turns:
+            raise TurnsDroppedError(original_name(head.conversation_id), head.dropped_turns)
+        if count and head.dropped_turns:
+            before = self._tokens_before[0] if self._tokens_before else head.tokens
+            fork.head = fork.head._replace(turns=head.dropped_turns, tokens=before, dropped_turns=head.dropped_turns)
+        for turn in self.turns[: max(count - head.dropped_turns, 0)]:
+            fork.append(turn, None)
+        if head.evicted_turns <= count:
+            fork.head = fork.head._replace(
+                evicted_turns=head.evicted_turns, evicted_tokens=head.evicted_tokens, summary=head.summary
+            )
+        return fork
+
+    def window(self, budget: int) -> tuple[Head, Sequence[StoredTurn]]:
+        head = self.head
+        first = bisect_left(self._tokens_before, head.tokens - budget)
+        return head, self.turns[max(first, head.evicted_turns - head.dropped_turns) :]
+
+    def after(self, turn_id: int, limit: int | None) -> Sequence[StoredTurn]:
+        start = max(turn_id + 1 - self.head.dropped_turns, 0)
+        return self.turns[start : None if limit is None else start + limit]
+
+    def find(self, idempotency_key: str) -> StoredTurn | None:
+        return self._by_key.get(idempotency_key)
+
+    def claim_summary(self, claim: str, evicted: int, now: datetime, until: datetime) -> bool:
+        beyond = until + (until - now)  # a claim that lasts longer was made while a clock was ahead
+        taken = self.claimed_until is not None and now < self.claimed_until <= beyond
+        if taken or evicted != self.head.evicted_turns:
+            return False
+        self.claim, self.claimed_until = claim, until
+        return True
+
+    def evict(self, claim: str, summary: str, turns: int, tokens: int) -> bool:
+        if not self.release(claim):
+            return False
+        self.head = self.head._replace(evicted_turns=turns, evicted_tokens=tokens, summary=summary)
+        if self._max_turns_kept is not None:
+            self._drop(turns - self._max_turns_kept - self.head.dropped_turns)
+        return True
+
+    def release(self, claim: str) -> bool:
+        if claim != self.claim:
+            return False
+        self.claim = self.claimed_until = None
+        return True
+
+    def _drop(self, count: int) -> None:
+        """Drop so many turns, the oldest that are kept, with their idempotency keys."""
+        if count <= 0:
+            return
+        for turn in self.turns[:count]:
+            if turn.idempotency_key is not None:
+                del self._by_key[turn.idempotency_key]
+        del self.turns[:count], self._tokens_before[:count]
+        self.head = self.head._replace(dropped_turns=self.head.dropped_turns + count)
+
+
+class MemoryConversationLog:
+    """A :class:`~firefly_memory.conversations.log.ConversationLog` in a dict."""
+
+    form: Form = TEXT
+    read_instant = staticmethod(as_it_is)
+
+    def __init__(
+        self,
+        clear: Callable[[str], Awaitable[None]],
+        clear_all_of: Callable[[str], Awaitable[None]],
+        max_turns_kept: int | None,
+    ) -> None:
+        self._clear = clear
+        self._clear_all_of = clear_all_of
+        self._max_turns_kept = max_turns_kept
+        self._conversations: dict[str, KeptConversation] = {}
+        self._lock = ForkSafeLock()
+        self._closed = False
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._conversations.clear()
+
+    async def create(self, conversation_id: str, now: datetime) -> bool:
+        with self._lock:
+            self._check_open("create_conversation")
+            if conversation_id in self._conversations:
+                return False
+            self._conversations[conversation_id] = self._new(conversation_id, now)
+            return True
+
+    async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
+        with self._lock:
+            self._check_open("append_turn")
+            conversation = self._conversations.get(conversation_id)
+            if conversation is None:
+                conversation = self._new(conversation_id, draft.created_at)
+            appended = conversation.append(draft, expected)
+            if appended is not None:
+                self._conversations[conversation_id] = conversation
+            return appended
+
+    async def head(self, conversation_id: str) -> Head | None:
+        return self._with(conversation_id, "conversation_head", lambda kept: kept.head, None)
+
+    async def window(self, conversation_id: str, budget: int) -> tuple[Head, Sequence[StoredTurn]] | None:
+        return self._with(conversation_id, "conversation_window", lambda kept: kept.window(budget), None)
+
+    async def turns(self, conversation_id: str, after: int, limit: int | None) -> Sequence[StoredTurn]:
+        return self._with(conversation_id, "turns_after", lambda kept: kept.after(after, limit), ())
+
+    async def find(self, conversation_id: str, idempotency_key: str) -> StoredTurn | None:
+        return self._with(conversation_id, "find_turn", lambda kept: kept.find(idempotency_key), None)
+
+    async def claim(self, conversation_id: str, claim: str, evicted: int, now: datetime, until: datetime) -> bool:
+        def work(kept: KeptConversation) -> bool:
+            return kept.claim_summary(claim, evicted, now, until)
+
+        return self._with(conversation_id, "claim_summary", work, otherwise=False)
+
+    async def evict(self, conversation_id: str, claim: str, summary: str, turns: int, tokens: int) -> bool:
+        def work(kept: KeptConversation) -> bool:
+            return kept.evict(claim, summary, turns, tokens)
+
+        return self._with(conversation_id, "evict_turns", work, otherwise=False)
+
+    async def release(self, conversation_id: str, claim: str) -> None:
+        self._with(conversation_id, "release_claim", lambda kept: kept.release(claim), otherwise=False)
+
+    async def fork(self, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
+        with self._lock:
+            self._check_open("fork_conversation")
+            conversation = self._conversations.get(conversation_id)
+            if conversation is None or fork_id in self._conversations:
+                return False
+            self._conversations[fork_id] = conversation.fork(fork_id, turns, now)
+            return True
+
+    async def delete(self, conversation_id: str, facts: str | None = None) -> None:
+        with self._lock:
+            self._check_open("delete_conversation")
+            self._conversations.pop(conversation_id, None)
+        if facts is not None:
+            await self._clear(facts)
+
+    async def delete_all(self, namespace: str | None) -> None:
+        with self._lock:
+            self._check_open("clear_all")
+            self._conversations.clear()
+        await self._clear_all_of(FACTS_OF_CONVERSATIONS)
+        if namespace is not None:
+            await self._clear(namespace)
+
+    async def page(self, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
+        with self._lock:
+            self._check_open("conversation_page")
+            heads = [kept.head for kept in self._conversations.values()]
+        return newest_first(heads, limit, after)
+
+    def _new(self, conversation_id: str, now: datetime) -> KeptConversation:
+        return KeptConversation(conversation_id, now, max_turns_kept=self._max_turns_kept)
+
+    def _with(self, conversation_id: str, operation: str, work: Callable[[KeptConversation], T], otherwise: T) -> T:
+        with self._lock:
+            self._check_open(operation)
+            conversation = self._conversations.get(conversation_id)
+            return otherwise if conversation is None else work(conversation)
+
+    def _check_open(self, operation: str) -> None:
+        if self._closed:
+            raise StoreClosedError(operation)
+
+
+def newest_first(heads: list[Head], limit: int, after: tuple[datetime, str] | None) -> list[Head]:
+    """A page of conversations where all of them are at hand."""
+    places = {(head.created_at, head.conversation_id): head for head in heads}
+    wanted = sorted((place for place in places if after is None or place < after), reverse=True)
+    return [places[place]._replace(summary=None) for place in wanted[:limit]]

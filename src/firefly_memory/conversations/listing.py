@@ -1,0 +1,102 @@
+"""Which conversations there are, for stores that keep a conversation as a namespace of entries."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+from firefly_memory import clock
+from firefly_memory.codec import Form
+from firefly_memory.entries.entry import MemoryScope
+from firefly_memory.entries.ordered_records import Shelf
+from firefly_memory.entries.record import Position, Record
+from firefly_memory.identifiers import CONVERSATIONS
+
+T = TypeVar("T")
+
+NAMESPACE_OF_LIST = CONVERSATIONS
+"""The namespace of the list, where entries are all there is: ids of conversations are not empty."""
+
+
+class Entries(Protocol):
+    """What is needed of a backend."""
+
+    @property
+    def form(self) -> Form: ...
+
+    async def scan(
+        self, namespace: str, limit: int | None, after: Position | None, now: datetime
+    ) -> Sequence[Record]: ...
+
+    async def edit(self, namespace: str, change: Callable[[Shelf], T]) -> T:
+        """Let ``change`` read and write the records of a namespace while nobody else does; all of it or nothing."""
+
+    async def clear(self, namespace: str) -> None: ...
+
+    async def namespaces_of_facts(self) -> Collection[str]:
+        """Those that have facts of conversations, listed or not; none where a backend cannot find out."""
+
+
+class ConversationList(Protocol):
+    """The hooks. Each is done whole or not at all."""
+
+    async def add(self, conversation_id: str, created_at: datetime) -> bool:
+        """Whether it was not there yet."""
+
+    async def remove(self, conversation_ids: Collection[str]) -> None: ...
+
+    async def all(self) -> Mapping[str, datetime]:
+        """When each was made."""
+
+    async def created_at(self, conversation_id: str) -> datetime | None:
+        """When this one was made, if it was."""
+
+
+class ListOfEntries:
+    """One entry for each, in a namespace of their own: all that a backend of five methods can offer."""
+
+    def __init__(self, entries: Entries) -> None:
+        self._entries = entries
+
+    async def add(self, conversation_id: str, created_at: datetime) -> bool:
+        def add(shelf: Shelf) -> bool:
+            if shelf.newest(conversation_id, created_at) is not None:
+                return False
+            form, entry_id = self._entries.form, _listed_as(conversation_id)
+            record = record_of(form, entry_id, NAMESPACE_OF_LIST, conversation_id, None, created_at)
+            shelf.put(record, created_at)
+            return True
+
+        return await self._entries.edit(NAMESPACE_OF_LIST, add)
+
+    async def remove(self, conversation_ids: Collection[str]) -> None:
+        doomed = [_listed_as(each) for each in conversation_ids]
+        await self._entries.edit(NAMESPACE_OF_LIST, lambda shelf: shelf.delete(doomed, clock.now()))
+
+    async def all(self) -> Mapping[str, datetime]:
+        return listed(await self._entries.scan(NAMESPACE_OF_LIST, None, None, clock.now()))
+
+    async def created_at(self, conversation_id: str) -> datetime | None:
+        return (await self.all()).get(conversation_id)
+
+
+def listed(records: Sequence[Record]) -> dict[str, datetime]:
+    """What the entries of such a list say."""
+    return {record.key or "": record.created_at for record in records}
+
+
+def record_of(form: Form, entry_id: str, namespace: str, key: str, content: Any, created_at: datetime) -> Record:
+    """An entry of ours."""
+    scope = MemoryScope.CONVERSATION.value
+    return Record(entry_id, namespace, scope, key, form.encode(content), form.encode({}), created_at, None, 0.5)
+
+
+def digest(conversation_id: str) -> str:
+    """For the ids of entries."""
+    return hashlib.sha256(conversation_id.encode()).hexdigest()
+
+
+def _listed_as(conversation_id: str) -> str:
+    return f"{digest(conversation_id)}/listed"

@@ -1,0 +1,311 @@
+"""``ConversationMemory``: the turns of conversations, and the window of them that a model sees again."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol, runtime_checkable
+
+from firefly_memory.concurrency.async_pairs import documented
+from firefly_memory.concurrency.sync_bridge import finish, in_a_loop
+from firefly_memory.conversations.flows import Condition, ConversationFlows, NewTurn, Rules, Summarizing
+from firefly_memory.conversations.transfer import exported, import_into
+from firefly_memory.conversations.types import ConversationPage, ConversationTurn, Window
+from firefly_memory.errors import ConfigurationError
+from firefly_memory.protocols import MemoryStore
+from firefly_memory.reprs import even_half_built
+from firefly_memory.stores.adapter import adapt
+from firefly_memory.stores.base import EntryStore
+from firefly_memory.stores.memory import InMemoryStore
+from firefly_memory.tokens.estimator import TokenEstimator
+from firefly_memory.validation import at_least
+
+Summarizer = Callable[[list[ConversationTurn]], Any]
+"""Takes turns, oldest first, and returns their summary, or something to await for it. Where there is a summary already,
+the first turn stands for it (``turn.is_summary``), word for word: the new summary takes its place."""
+
+
+@runtime_checkable
+class AsyncSummarizer(Protocol):
+    """A summarizer that has an asynchronous form as well: asynchronous methods await that one."""
+
+    async def async_summarize(self, turns: list[ConversationTurn], /) -> str:
+        """The summary of ``turns``."""
+        ...
+
+
+@documented
+class ConversationMemory:
+    """Conversations by id, each a sequence of turns, in ``store`` or, without one, in memory.
+
+    ``get_message_history`` returns the newest turns that fit ``max_tokens``, whole ones only. With a ``summarizer``,
+    as soon as the turns have more than ``summarize_threshold`` tokens together, the oldest of them are handed to it,
+    and its summary takes their place in the history; they stay stored. ``estimator`` counts the tokens.
+
+    Any number of threads, tasks and processes may append to one conversation, as far as the store serves them. Ids are
+    given by ``new_conversation`` or by the caller; one that nobody has used stands for an empty conversation.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_tokens: int = 128_000,
+        summarize_threshold: int = 3072,
+        summarizer: Summarizer | None = None,
+        estimator: TokenEstimator | None = None,
+        store: MemoryStore | None = None,
+    ) -> None:
+        if summarizer is not None and not callable(summarizer):
+            raise ConfigurationError(f"summarizer must be a function of turns, not {type(summarizer).__name__}")
+        if estimator is not None and not hasattr(estimator, "estimate_turn"):
+            raise ConfigurationError(f"estimator must be a TokenEstimator, not {type(estimator).__name__}")
+        self._rules = Rules(
+            at_least(1, "max_tokens", max_tokens),
+            at_least(0, "summarize_threshold", summarize_threshold),
+            estimator or TokenEstimator(),
+        )
+        self.store: EntryStore = InMemoryStore() if store is None else adapt(store)
+        # Not inside somebody's transaction, which would wait for a model, and whose failure would not be ours alone.
+        if self.store.in_transaction:
+            summarizer = None
+        blocking, suspending = (None, None) if summarizer is None else (_at_once(summarizer), _awaited(summarizer))
+        self._blocking = ConversationFlows(self.store.blocking.conversations, self._rules, blocking)
+        self._suspending = ConversationFlows(self.store.suspending.conversations, self._rules, suspending)
+
+    @even_half_built
+    def __repr__(self) -> str:
+        return f"ConversationMemory(max_tokens={self._rules.max_tokens}, store={self.store!r})"
+
+    @property
+    def max_tokens(self) -> int:
+        """The budget of ``get_message_history``."""
+        return self._rules.max_tokens
+
+    @property
+    def summarize_threshold(self) -> int:
+        """How many tokens the turns may have before the oldest are summarized."""
+        return self._rules.summarize_threshold
+
+    @property
+    def estimator(self) -> TokenEstimator:
+        """What counts the tokens."""
+        return self._rules.estimator
+
+    def new_conversation(self, conversation_id: str | None = None) -> str:
+        """Make an empty conversation and return its id, a new one unless it is given."""
+        return finish(self._blocking.new_conversation(conversation_id))
+
+    async def async_new_conversation(self, conversation_id: str | None = None) -> str:
+        return await self._suspending.new_conversation(conversation_id)
+
+    def add_turn(
+        self,
+        conversation_id: str,
+        user_prompt: str,
+        assistant_response: str,
+        raw_messages: Sequence[Any] = (),
+        *,
+        metadata: dict[str, Any] | None = None,
+        turn_id: int | None = None,
+        idempotency_key: str | None = None,
+        expected_turns: int | None = None,
+        summarize: bool = True,
+    ) -> ConversationTurn:
+        """Append a turn, durably, and return it with the number it got.
+
+        ``raw_messages`` are pydantic-ai's, or any JSON values; without any, the two texts are what is replayed.
+        With ``turn_id`` or ``idempotency_key`` a retry returns what the first try stored, and ``TurnConflictError`` is
+        raised if that was something else. With ``expected_turns``, ``StaleConversationError`` is raised, and nothing
+        stored, if the conversation does not have exactly so many turns. The turn is stored before a summary is made, if
+        one is due; with ``summarize=False`` that is left to :meth:`summarize`, and the turn's ``summary_is_due`` tells
+        whether there is need of it.
+        """
+        new = NewTurn(user_prompt, assistant_response, raw_messages, metadata)
+        condition = Condition(turn_id, idempotency_key, expected_turns)
+        return finish(self._blocking.add_turn(conversation_id, new, condition, summarize=summarize))
+
+    async def async_add_turn(
+        self,
+        conversation_id: str,
+        user_prompt: str,
+        assistant_response: str,
+        raw_messages: Sequence[Any] = (),
+        *,
+        metadata: dict[str, Any] | None = None,
+        turn_id: int | None = None,
+        idempotency_key: str | None = None,
+        expected_turns: int | None = None,
+        summarize: bool = True,
+    ) -> ConversationTurn:
+        new = NewTurn(user_prompt, assistant_response, raw_messages, metadata)
+        condition = Condition(turn_id, idempotency_key, expected_turns)
+        return await self._suspending.add_turn(conversation_id, new, condition, summarize=summarize)
+
+    def summarize(self, conversation_id: str) -> None:
+        """Make the summary now, if there is a summarizer and the turns are above its threshold.
+
+        Appending does this by itself, unless it is told not to. What goes wrong is logged, and nothing is lost.
+        """
+        finish(self._blocking.summarize(conversation_id))
+
+    async def async_summarize(self, conversation_id: str) -> None:
+        await self._suspending.summarize(conversation_id)
+
+    def get_message_history(self, conversation_id: str, max_tokens: int | None = None) -> list[Any]:
+        """The messages to replay: the summary, if there is one, and the newest turns that fit the budget.
+
+        Turns are whole, a tool's call and its result stay together, and the estimates of all that is returned do not
+        exceed ``max_tokens``. An unknown conversation is empty. ``get_window`` also tells what was left out.
+        """
+        return finish(self._blocking.get_window(conversation_id, max_tokens)).messages
+
+    async def async_get_message_history(self, conversation_id: str, max_tokens: int | None = None) -> list[Any]:
+        return (await self._suspending.get_window(conversation_id, max_tokens)).messages
+
+    def get_window(self, conversation_id: str, max_tokens: int | None = None) -> Window:
+        """The messages of ``get_message_history``, with a receipt."""
+        return finish(self._blocking.get_window(conversation_id, max_tokens))
+
+    async def async_get_window(self, conversation_id: str, max_tokens: int | None = None) -> Window:
+        return await self._suspending.get_window(conversation_id, max_tokens)
+
+    def get_summary(self, conversation_id: str) -> str | None:
+        """The summary of the oldest turns, or ``None`` as long as there is none."""
+        return finish(self._blocking.get_summary(conversation_id))
+
+    async def async_get_summary(self, conversation_id: str) -> str | None:
+        return await self._suspending.get_summary(conversation_id)
+
+    def get_turns(
+        self, conversation_id: str, limit: int | None = None, after: int | None = None
+    ) -> list[ConversationTurn]:
+        """All turns, summarized ones included, oldest first, or up to ``limit`` of those after turn ``after``."""
+        return finish(self._blocking.get_turns(conversation_id, limit, after))
+
+    async def async_get_turns(
+        self, conversation_id: str, limit: int | None = None, after: int | None = None
+    ) -> list[ConversationTurn]:
+        return await self._suspending.get_turns(conversation_id, limit, after)
+
+    def get_total_tokens(self, conversation_id: str) -> int:
+        """The token estimates of all turns together, summarized ones included."""
+        return finish(self._blocking.get_total_tokens(conversation_id))
+
+    async def async_get_total_tokens(self, conversation_id: str) -> int:
+        return await self._suspending.get_total_tokens(conversation_id)
+
+    @property
+    def conversation_ids(self) -> list[str]:
+        """The ids of all conversations of the store, oldest first; many are better read page by page."""
+        return finish(self._blocking.conversation_ids())
+
+    async def async_conversation_ids(self) -> list[str]:
+        return await self._suspending.conversation_ids()
+
+    def list_conversations(self, limit: int = 100, after: str | None = None) -> ConversationPage:
+        """Up to ``limit`` conversations, newest first, from the start or from ``after``, an earlier page's ``next``."""
+        return finish(self._blocking.list_conversations(limit, after))
+
+    async def async_list_conversations(self, limit: int = 100, after: str | None = None) -> ConversationPage:
+        return await self._suspending.list_conversations(limit, after)
+
+    def fork_conversation(
+        self, conversation_id: str, new_conversation_id: str | None = None, *, turns: int | None = None
+    ) -> str:
+        """Copy a conversation, or the first ``turns`` turns of it, into a new one, and return the new one's id.
+
+        The copy has the summary as well, unless that stands for turns that are not copied. The two know nothing of each
+        other afterwards. ``UnknownConversationError`` if there is none to copy, ``ConflictError`` if the id is taken.
+        """
+        return finish(self._blocking.fork(conversation_id, new_conversation_id, turns))
+
+    async def async_fork_conversation(
+        self, conversation_id: str, new_conversation_id: str | None = None, *, turns: int | None = None
+    ) -> str:
+        return await self._suspending.fork(conversation_id, new_conversation_id, turns)
+
+    def export_conversation(self, conversation_id: str, *, raw_messages: bool = False) -> dict[str, Any]:
+        """A conversation as JSON values: ``conversation_id``, ``turns``, ``summary``, ``total_tokens``.
+
+        The turns have their texts, estimates and metadata, and with ``raw_messages=True`` their messages as well.
+        ``UnknownConversationError`` if there is none of that id.
+        """
+        return finish(exported(self._blocking, conversation_id, raw_messages=raw_messages))
+
+    async def async_export_conversation(self, conversation_id: str, *, raw_messages: bool = False) -> dict[str, Any]:
+        return await exported(self._suspending, conversation_id, raw_messages=raw_messages)
+
+    def import_conversation(self, data: dict[str, Any], conversation_id: str | None = None) -> str:
+        """Store what ``export_conversation`` returned, under its own id or another, and return the id.
+
+        Importing the same again changes nothing; ``ConflictError`` if the id has other turns already. Data that is not
+        an export is refused with ``InvalidEntryError``, which says where, before anything is stored.
+        """
+        return finish(import_into(self._blocking, data, conversation_id))
+
+    async def async_import_conversation(self, data: dict[str, Any], conversation_id: str | None = None) -> str:
+        return await import_into(self._suspending, data, conversation_id)
+
+    def clear(self, conversation_id: str) -> None:
+        """Delete a conversation with all its turns and facts."""
+        finish(self._blocking.clear(conversation_id))
+
+    async def async_clear(self, conversation_id: str) -> None:
+        await self._suspending.clear(conversation_id)
+
+    def clear_all(self) -> None:
+        """Delete every conversation of the store with its facts, whoever made it: all of them or, if it fails, none.
+
+        A turn that others append meanwhile goes with its conversation, or begins a new one. A ``FileStore`` or a store
+        of your own clears one conversation after the other, and MongoDB does so in steps without transactions, or from
+        10,000 conversations on: where that breaks off, each one is whole or gone, and another call goes on.
+        """
+        finish(self._blocking.clear_all())
+
+    async def async_clear_all(self) -> None:
+        await self._suspending.clear_all()
+
+
+def _at_once(summarizer: Summarizer) -> Summarizing:
+    async def summarize(turns: list[ConversationTurn]) -> Any:
+        result: Any = summarizer(turns)
+        return in_a_loop.run(_result(result)) if inspect.isawaitable(result) else result
+
+    return summarize
+
+
+def _awaited(summarizer: Summarizer) -> Summarizing:
+    def in_thread(turns: list[ConversationTurn]) -> Any:
+        try:
+            return summarizer(turns)
+        except StopIteration as exc:  # nothing could be awaited that raises this
+            raise RuntimeError("the summarizer raised StopIteration") from exc
+
+    async def summarize(turns: list[ConversationTurn]) -> Any:
+        try:
+            return await summary_of(turns)
+        except asyncio.CancelledError as exc:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            raise RuntimeError("the summarizer was cancelled") from exc
+
+    async def summary_of(turns: list[ConversationTurn]) -> Any:
+        if isinstance(summarizer, AsyncSummarizer):
+            return await summarizer.async_summarize(turns)
+        if inspect.iscoroutinefunction(summarizer) or inspect.iscoroutinefunction(type(summarizer).__call__):
+            return await _result(summarizer(turns))
+        # It may take seconds, in which it must not keep threads that others wait for.
+        thread = ThreadPoolExecutor(1, "firefly-memory-summarizer")
+        try:
+            return await _result(await asyncio.get_running_loop().run_in_executor(thread, in_thread, turns))
+        finally:
+            thread.shutdown(wait=False)
+
+    return summarize
+
+
+async def _result(result: Any) -> Any:
+    return await result if inspect.isawaitable(result) else result

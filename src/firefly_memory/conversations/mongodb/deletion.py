@@ -1,0 +1,93 @@
+"""The deletion of all conversations: their documents first, which makes them disappear, and their turns after them.
+
+Up to ``MOST_AT_ONCE`` conversations go in one transaction. More of them, or those of a standalone server, go in steps,
+each of which takes whole conversations. A turn without its conversation is seen by nobody; whatever is left of those
+goes with the next call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from typing import Any
+
+from firefly_memory.conversations.mongodb import documents
+from firefly_memory.databases.mongodb.clients import Connection
+from firefly_memory.databases.mongodb.errors import despite_a_loss
+from firefly_memory.databases.mongodb.transactions import InTransaction
+from firefly_memory.entries.mongodb.documents import Document
+from firefly_memory.entries.scopes import FACTS_OF_CONVERSATIONS
+
+MOST_AT_ONCE = 10_000
+
+_TURNS_AT_ONCE = 5_000
+_FACTS: Document = {"$regex": f"^{re.escape(FACTS_OF_CONVERSATIONS)}"}  # a prefix, so the index finds them
+_CONVERSATIONS: Document = {"place": {"$exists": True}}  # turns have none
+
+
+class ConversationDeletion:
+    """Of every conversation, and of the entries of a namespace, if one is given."""
+
+    def __init__(self, connection: Connection, namespace: str | None) -> None:
+        self._connection = connection
+        self._namespace = namespace
+
+    async def at_once(self, in_transaction: InTransaction) -> bool:
+        """Delete all of them, but not yet their turns, if they are not too many; whether that was done."""
+        connection = self._connection
+        counting = connection.conversations.count_documents(_CONVERSATIONS, limit=MOST_AT_ONCE + 1)
+        if await connection.settle(counting) > MOST_AT_ONCE:
+            return False
+        await in_transaction(connection, self._delete)
+        return True
+
+    async def go_on(self, *, are_gone: bool) -> None:
+        """Delete all of them step by step, if they are not gone, and then their turns. Doing it twice does no harm."""
+        if not are_gone:
+            await self._delete_in_steps()
+            await despite_a_loss(lambda: self._delete(None))
+        await self._delete_turns()
+
+    async def _delete(self, session: Any) -> None:
+        connection = self._connection
+        await connection.settle(connection.conversations.delete_many(_CONVERSATIONS, session=session))
+        for namespace in (_FACTS, *([] if self._namespace is None else [self._namespace])):
+            await connection.settle(connection.entries.delete_many({"namespace": namespace}, session=session))
+
+    async def _delete_in_steps(self) -> None:
+        conversations, after, is_full = self._connection.conversations, "", True
+        while is_full:
+            page = conversations.find({"_id": {"$gt": after}}, {"_id": 1}).sort("_id").limit(MOST_AT_ONCE)
+            ids = [each["_id"] for each in await self._connection.all_of(page)]
+            is_full = len(ids) == MOST_AT_ONCE  # not for as long as others make new ones
+            if ids:
+                after = ids[-1]
+                await self._delete_these(ids)
+
+    async def _delete_turns(self) -> None:
+        """All turns whose conversation is gone."""
+        connection, conversations, is_full = self._connection, self._connection.conversations, True
+        after: Document = {"$type": "object"}  # which the id of a turn is
+        while is_full:
+            some = conversations.find({"_id": after}, {"conversation_id": 1, "life": 1})
+            turns = await connection.all_of(some.sort("_id").limit(_TURNS_AT_ONCE))
+            is_full = len(turns) == _TURNS_AT_ONCE
+            # A life is named before it has turns: if it is not now, it never will be again.
+            ids = {each.get("conversation_id") for each in turns if isinstance(each.get("conversation_id"), str)}
+            these = {"_id": {"$in": list(ids)}}
+            there = await connection.all_of(conversations.find(these, documents.NAMES_OF_LIVES))
+            lives = documents.lives(there)
+            over = [each["_id"] for each in turns if is_over(each.get("life"), lives)]
+            if over:
+                await self._delete_these(over)
+            if turns:
+                after = {"$gt": turns[-1]["_id"]}
+
+    async def _delete_these(self, ids: list[Any]) -> None:
+        connection, these = self._connection, {"_id": {"$in": ids}}
+        await despite_a_loss(lambda: connection.settle(connection.conversations.delete_many(these)))
+
+
+def is_over(life: Any, lives: set[Any]) -> bool:
+    """Whether the life of a turn is none of ``lives``; that of a damaged turn may be anything."""
+    return not isinstance(life, Hashable) or life not in lives

@@ -1,0 +1,392 @@
+"""Conversations as documents, and the queries that find them.
+
+A conversation is one document, and one more for each turn, which alone have a ``turn_id``. They share a collection, so
+that one command can insert a turn and then see whether the conversation is still there. A turn carries its number and
+the sum of the tokens before it, so the newest turn is all there is to count: the conversation's own document holds what
+the turns cannot tell, and an append does not change it. To insert a turn is to append it, and the unique index on its
+number lets one of several writers have it.
+
+``life`` is what belongs together: a conversation that is deleted and made again has another one. So whatever a writer
+or a deletion leaves of an earlier life when it dies half-way is seen by nobody and in nobody's way.
+
+A conversation that an append makes is there once it has a turn, and is then ``settled``. Until then, whoever makes it
+under its name, or by a fork, may give it another life.
+
+A life is named before it has turns: by its conversation's ``life``, or among the ``forks`` of one that is not settled.
+These are copies in the making, seen by nobody; one of them may become the conversation's life. A life that is named no
+longer never is again, so a deletion that finds turns, and then finds their life not named, may delete them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from bson import ObjectId
+from pymongo import ASCENDING, IndexModel, ReplaceOne, UpdateOne
+
+from firefly_memory.conversations.log import Head, StoredTurn
+from firefly_memory.conversations.mongodb.damage import damaged
+from firefly_memory.entries.mongodb.documents import DAMAGE, Document, exact, place, split, text, text_or_none, whole
+from firefly_memory.entries.record import Position
+
+Pipeline = list[Document]
+
+CONVERSATIONS = "memory_conversations"
+
+IN_ORDER = [("place", ASCENDING)]
+
+_LIFE = [("conversation_id", ASCENDING), ("life", ASCENDING)]
+CONVERSATION_INDEXES = (
+    IndexModel(IN_ORDER, sparse=True),  # turns have no place
+    IndexModel([*_LIFE, ("turn_id", ASCENDING)], unique=True),
+    IndexModel([*_LIFE, ("tokens_before", ASCENDING)]),
+    IndexModel(
+        [*_LIFE, ("idempotency_key", ASCENDING)],
+        unique=True,
+        partialFilterExpression={"idempotency_key": {"$exists": True}},
+    ),
+)
+
+_LARGEST_SUM = 2**63 - 1
+
+_MOST_TOKENS = 2**62
+"""A budget that no conversation exceeds, within BSON's integers."""
+
+
+class Tail(NamedTuple):
+    """Where the next turn of a conversation goes: behind so many turns of so many tokens."""
+
+    life: ObjectId | None
+    """``None`` as long as there is no such conversation."""
+    turns: int
+    tokens: int
+    evicted_tokens: int
+
+
+NOWHERE = Tail(None, 0, 0, 0)
+
+
+def itself(conversation_id: str) -> Document:
+    """Where the document of a conversation is, in a sharded collection as well."""
+    return {"_id": conversation_id, "conversation_id": conversation_id}
+
+
+def new_conversation(conversation_id: str, now: datetime) -> Document:
+    nothing = {"evicted_turns": 0, "evicted_tokens": 0, "summary": None, "claim": None, "claimed_until": None}
+    made_at = {"created_at": split(now)[0], "place": place(Position(now, conversation_id))}
+    return {**itself(conversation_id), "life": ObjectId(), **made_at, **nothing}
+
+
+def settled(conversation: Document) -> Document:
+    """It is there, with turns or without."""
+    return {**conversation, "settled": True}
+
+
+def unsettled(conversation: Document) -> Document:
+    """What has to hold for the document of a conversation that is not there yet to be replaced."""
+    return {"life": conversation["life"], "settled": {"$exists": False}}
+
+
+def forking(fork: Mapping[str, Any]) -> Document:
+    """The document that stands where a fork is being made, in a life of its own, and names that of ``fork``."""
+    begun = {**fork, "life": ObjectId(), "evicted_turns": 0, "evicted_tokens": 0, "summary": None}
+    del begun["settled"]
+    return {**begun, "forks": [fork["life"]]}
+
+
+def life_of(conversation: Mapping[str, Any]) -> Document:
+    """A filter for all documents in the life of a conversation."""
+    return {"conversation_id": conversation["_id"], "life": conversation["life"]}
+
+
+def also_forking(fork: Mapping[str, Any]) -> Document:
+    """The update that names the life of ``fork`` in a conversation that is not settled."""
+    return {"$addToSet": {"forks": fork["life"]}}
+
+
+def no_longer_forking(fork: Mapping[str, Any]) -> Document:
+    return {"$pull": {"forks": fork["life"]}}
+
+
+def is_forking(fork: Mapping[str, Any]) -> Document:
+    """What holds as long as the life of ``fork`` may become that of the conversation."""
+    return {"forks": fork["life"], "settled": {"$exists": False}}
+
+
+def replaced_by(conversation: Mapping[str, Any]) -> Document:
+    """The update that puts a conversation in the place of one that is not settled."""
+    fields = {name: value for name, value in conversation.items() if name != "_id"}
+    return {"$set": fields, "$unset": {"forks": ""}}
+
+
+NAMES_OF_LIVES = {"life": 1, "forks": 1, "settled": 1}
+
+
+def lives(conversations: Iterable[Mapping[str, Any]]) -> set[Any]:
+    """The lives that these documents name; all others of these conversations are over."""
+    named = set()
+    for document in conversations:
+        named.add(document.get("life"))
+        if "settled" not in document:
+            named.update(document.get("forks", ()))
+    return named
+
+
+def turn_key(append_id: Any) -> Document:
+    """The ``_id`` of a turn, which is no conversation's: those are texts."""
+    return {"turn": append_id}
+
+
+def new_turns(conversation_id: str, drafts: Iterable[StoredTurn], tail: Tail) -> list[Document]:
+    documents = []
+    life, turn_id, tokens_before, _ = tail
+    for draft in drafts:
+        date, microseconds = split(draft.created_at)
+        document = {
+            "_id": turn_key(draft.append_id),
+            "conversation_id": conversation_id,
+            "life": life,
+            "turn_id": turn_id,
+            "tokens": draft.tokens,
+            "tokens_before": tokens_before,
+            "user_prompt": draft.user_prompt,
+            "assistant_response": draft.assistant_response,
+            "messages": draft.messages,
+            "messages_format": draft.messages_format,
+            "metadata": draft.metadata,
+            "created_at": date,
+        }
+        if microseconds:
+            document["created_at_us"] = microseconds
+        if draft.idempotency_key is not None:
+            document["idempotency_key"] = draft.idempotency_key
+        documents.append(document)
+        turn_id += 1
+        tokens_before += draft.tokens
+    if tokens_before > _LARGEST_SUM:
+        raise damaged({"_id": conversation_id}, OverflowError("the sum of its tokens is beyond 64 bits"))
+    return documents
+
+
+def settling(conversation_id: str, life: Any) -> tuple[Document, Document]:
+    """An update that matches a conversation only in that life, and settles it; mostly it changes nothing."""
+    return {**itself(conversation_id), "life": life}, {"$set": settled({})}
+
+
+def appending(conversation_id: str, new: Iterable[Document], life: ObjectId) -> list[ReplaceOne[Any] | UpdateOne]:
+    """Inserts the documents, then looks whether the conversation is in that life: matches one document if it is."""
+    # No command inserts and looks, but one updates: documents that are not there yet, and one that may stay as it is.
+    nobody = {"conversation_id": conversation_id, "turn_id": {"$lt": 0}}
+    inserts = [ReplaceOne({"_id": document["_id"], **nobody}, document, upsert=True) for document in new]
+    return [*inserts, UpdateOne(*settling(conversation_id, life))]
+
+
+def fork_of(source: Head, fork_id: str, turns: int, now: datetime) -> Document:
+    """The document of a conversation with the first ``turns`` turns of another one."""
+    fork = settled(new_conversation(fork_id, now))
+    if source.evicted_turns <= turns:
+        fork |= {name: getattr(source, name) for name in ("evicted_turns", "evicted_tokens", "summary")}
+    return fork
+
+
+def copied_turns(there: Mapping[str, Any], fork: Mapping[str, Any], turns: int) -> Pipeline:
+    """Copies the first ``turns`` turns into the life of ``fork``, on the server."""
+    mine = {"conversation_id": there["_id"], "life": there["life"], "turn_id": {"$lt": turns}}
+    # An id of its own for each: that of its turn, in this life.
+    own_id = turn_key({"$concat": [str(fork["life"]), ":", "$_id.turn"]})
+    theirs = {"_id": own_id, "conversation_id": {"$literal": fork["_id"]}, "life": fork["life"]}
+    return [{"$match": mine}, {"$set": theirs}, {"$merge": {"into": CONVERSATIONS, "whenMatched": "keepExisting"}}]
+
+
+def claimed(claim: str, until: datetime) -> Document:
+    return {"claim": claim, "claimed_until": split(until)[0]}  # to the millisecond will do
+
+
+def unclaimed(now: datetime, until: datetime) -> Document:
+    """No claim, or one that is over, or one from a time when a clock was far ahead."""
+    over, beyond = {"$lte": split(now)[0]}, {"$gt": split(until)[0] + (until - now)}
+    return {"$or": [{"claim": None}, {"claimed_until": over}, {"claimed_until": beyond}]}
+
+
+# Queries of the conversations. What they know of its newest turn is in the field ``newest`` of each.
+
+
+def conversation(conversation_id: str) -> Pipeline:
+    return [{"$match": itself(conversation_id)}, *_WITH_NEWEST]
+
+
+def page(limit: int, after: tuple[datetime, str] | None) -> Pipeline:
+    older = {"place": {"$exists": True} if after is None else {"$lt": place(Position(*after))}}
+    is_there = {"$or": [{"settled": True}, {"newest": {"$exists": True}}]}
+    newest_first: Pipeline = [{"$match": older}, {"$sort": {"place": -1}}]
+    return [*newest_first, *_WITH_NEWEST, {"$match": is_there}, {"$limit": limit}, {"$unset": "summary"}]
+
+
+def window(conversation_id: str, budget: int) -> Pipeline:
+    """A document for each turn, with the turn in ``turn``: the last one, or the only one, has all the rest as well."""
+    end = {"$add": ["$newest.tokens_before", "$newest.tokens"]}
+    fits = {
+        "start": {"$max": [{"$subtract": [end, min(budget, _MOST_TOKENS)]}, "$evicted_tokens"]},
+        "end": end,  # for somebody may append at this moment
+    }
+    within: Pipeline = [{"$gte": ["$tokens_before", "$$start"]}, {"$lt": ["$tokens_before", "$$end"]}]
+    older = {"$and": ["$turn", {"$lt": ["$turn.turn_id", "$newest.turn_id"]}]}
+    return [
+        *conversation(conversation_id),
+        *_with_turns("turn", {}, {"$sort": {"tokens_before": 1}}, let=fits, within=within),
+        # The summary may be long: once will do.
+        {"$replaceWith": {"$cond": [older, {"turn": "$turn"}, "$$ROOT"]}},
+    ]
+
+
+def since(tail: Tail, conversation_id: str, budget: int) -> Document:
+    """A filter for the conversation and what may be in its window, if it ended at ``tail`` a while ago.
+
+    Without look-ups it takes half the time; :func:`window_since` tells whether it will do.
+    """
+    start, beyond = max(tail.tokens - budget, tail.evicted_tokens), tail.tokens + min(budget, _MOST_TOKENS)
+    recent = {"conversation_id": conversation_id, "life": tail.life, "tokens_before": {"$gte": start, "$lt": beyond}}
+    return {"$or": [itself(conversation_id), recent]}
+
+
+def turns(conversation_id: str, after: int, limit: int | None) -> Pipeline:
+    stages: Pipeline = [{"$sort": {"turn_id": 1}}]
+    if limit is not None:
+        stages.append({"$limit": limit})
+    return _only_turns(conversation_id, {"turn_id": {"$gt": after}}, *stages)
+
+
+def keyed(conversation_id: str, idempotency_key: str) -> Pipeline:
+    return _only_turns(conversation_id, {"idempotency_key": idempotency_key})
+
+
+def _only_turns(conversation_id: str, matching: Document, *stages: Document) -> Pipeline:
+    found = _with_turns("turn", matching, *stages, keep_without=False)
+    return [{"$match": itself(conversation_id)}, *found, {"$replaceWith": "$turn"}]
+
+
+def _with_turns(
+    field: str,
+    matching: Document,
+    *stages: Document,
+    let: Document | None = None,
+    within: Iterable[Document] = (),
+    keep_without: bool = True,
+) -> Pipeline:
+    """Each conversation once for each of its turns that is ``matching`` and ``within`` what ``let`` says."""
+    of_this_life: Pipeline = [{"$eq": ["$conversation_id", "$$id"]}, {"$eq": ["$life", "$$life"]}]
+    lookup = {
+        "from": CONVERSATIONS,
+        "let": {"id": "$_id", "life": "$life", **(let or {})},
+        "pipeline": [{"$match": {**matching, "$expr": {"$and": [*of_this_life, *within]}}}, *stages],
+        "as": field,
+    }
+    # At once, so that there never is one document of all the turns: it might be larger than documents can be.
+    return [{"$lookup": lookup}, {"$unwind": {"path": f"${field}", "preserveNullAndEmptyArrays": keep_without}}]
+
+
+_WITH_NEWEST = _with_turns(
+    "newest",
+    {"turn_id": {"$ne": None}},
+    {"$sort": {"turn_id": -1}},
+    {"$limit": 1},
+    {"$project": {"_id": 0, "turn_id": 1, "tokens_before": 1, "tokens": 1, "created_at": 1, "created_at_us": 1}},
+)
+
+
+# What they give.
+
+
+def tail(document: Mapping[str, Any]) -> Tail:
+    try:
+        life, evicted, newest = document["life"], whole(document, "evicted_tokens"), document.get("newest")
+        if not isinstance(life, ObjectId):
+            raise TypeError(f"its life is {type(life).__name__}, not an ObjectId")
+        if newest is None:
+            return Tail(life, 0, 0, evicted)
+        tokens = whole(newest, "tokens_before") + whole(newest, "tokens")
+        if tokens > _LARGEST_SUM:
+            raise OverflowError("the sum of its tokens is beyond 64 bits")
+        return Tail(life, whole(newest, "turn_id") + 1, tokens, evicted)
+    except DAMAGE as exc:
+        raise damaged(document, exc) from exc
+
+
+def head(document: Mapping[str, Any]) -> Head | None:
+    """``None`` for a conversation that is not there yet."""
+    newest = document.get("newest")
+    if newest is None and not document.get("settled"):
+        return None
+    try:
+        updated_at = _made_at(document) if newest is None else _appended_at(newest)
+    except DAMAGE as exc:
+        raise damaged(document, exc) from exc
+    end = tail(document)
+    try:
+        return Head(
+            document["_id"],
+            end.turns,
+            end.tokens,
+            whole(document, "evicted_turns"),
+            end.evicted_tokens,
+            None if document.get("summary") is None else text(document, "summary"),
+            _made_at(document),
+            updated_at,
+        )
+    except DAMAGE as exc:
+        raise damaged(document, exc) from exc
+
+
+def window_since(tail: Tail, found: Iterable[Document], budget: int) -> list[Document] | None:
+    """What :func:`window` gives, from what :func:`since` has found; ``None`` if that does not tell."""
+    there, turns = None, []
+    for document in found:
+        if "turn_id" in document:
+            turns.append(document)
+        else:
+            there = document
+    if there is None or not turns or there.get("life") != tail.life:
+        return None
+    try:
+        turns.sort(key=itemgetter("turn_id"))
+        newest = turns[-1]
+        end = newest["tokens_before"] + newest["tokens"]
+        # Every turn begins where the one before it ends, so nothing was appended that the filter left out.
+        is_all = tail.tokens <= end < tail.tokens + budget and newest["turn_id"] - turns[0]["turn_id"] == len(turns) - 1
+        start = max(end - budget, there["evicted_tokens"])
+        window: list[Document] = [{"turn": turn} for turn in turns if turn["tokens_before"] >= start]
+    except DAMAGE:
+        return None
+    there["newest"] = newest
+    window[-1:] = [{**document, **there} for document in window[-1:]] or [there]
+    return window if is_all else None
+
+
+def turn(document: Mapping[str, Any]) -> StoredTurn:
+    try:
+        return StoredTurn(
+            whole(document, "turn_id"),
+            whole(document, "tokens"),
+            text(document, "user_prompt"),
+            text(document, "assistant_response"),
+            text_or_none(document, "messages"),
+            text_or_none(document, "messages_format"),
+            {**document["metadata"]},
+            text_or_none({"idempotency_key": document.get("idempotency_key")}, "idempotency_key"),
+            document["_id"]["turn"],
+            _appended_at(document),
+        )
+    except DAMAGE as exc:
+        raise damaged(document, exc) from exc
+
+
+def _made_at(document: Mapping[str, Any]) -> datetime:
+    return exact(document["created_at"], document["place"])
+
+
+def _appended_at(document: Mapping[str, Any]) -> datetime:
+    date: datetime = document["created_at"]
+    return date + timedelta(microseconds=document.get("created_at_us", 0))

@@ -1,0 +1,383 @@
+"""Conversations in MongoDB, without transactions.
+
+A transaction would hold the conversation for as long as its client takes, and for a minute and a half if that client
+is killed in the middle of it. Here whoever inserts the turn with the next number has appended it; the unique index
+refuses everybody else, who then take the number after. The same command looks, after the insert, whether the
+conversation was deleted meanwhile: then the turn is taken back, and appended to the conversation that there is now.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
+
+from firefly_memory.codec import BSON, Form
+from firefly_memory.conversations.log import Appended, Head, StoredTurn
+from firefly_memory.conversations.mongodb import documents
+from firefly_memory.conversations.mongodb.damage import check_findable, lacks_turns
+from firefly_memory.conversations.mongodb.deletion import ConversationDeletion, is_over
+from firefly_memory.conversations.mongodb.documents import NOWHERE, Pipeline, Tail
+from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection, MongoDatabase
+from firefly_memory.databases.mongodb.errors import DUPLICATE, despite_a_loss, translated, written
+from firefly_memory.databases.mongodb.transactions import InTransaction
+from firefly_memory.entries.mongodb.documents import Document
+from firefly_memory.entries.record import as_it_is
+from firefly_memory.errors import ConflictError, StoreTimeoutError
+from firefly_memory.identifiers import original_name
+
+Connected = Callable[[str], Awaitable[Connection]]
+
+_MOST_TAILS = 10_000
+_LONGEST_PAUSE = 0.02  # seconds
+_IDS = ("_id", "idempotency_key")  # of a turn, whatever its number
+
+
+class MongoConversationLog:
+    """A :class:`~firefly_memory.conversations.log.ConversationLog` on clients of one colour."""
+
+    form: Form = BSON
+    read_instant = staticmethod(as_it_is)
+
+    def __init__(self, database: MongoDatabase, connected: Connected, in_transaction: InTransaction) -> None:
+        self._database = database
+        self._connected = connected
+        self._in_transaction = in_transaction
+        # Where conversations ended when they were last seen; an append that goes by an old one is refused and looks.
+        self._tails: dict[str, Tail] = {}
+
+    async def create(self, conversation_id: str, now: datetime) -> bool:
+        with written("create_conversation", self._database.place):
+            connection = await self._connected("create_conversation")
+            new = documents.settled(documents.new_conversation(conversation_id, now))
+            is_new = await self._make("create_conversation", connection, new, documents.replaced_by(new))
+            if is_new:
+                self._remember(conversation_id, documents.tail(new))
+            return is_new
+
+    async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
+        (appended,) = await self.append_all(conversation_id, [draft], expected)
+        return appended
+
+    async def append_all(
+        self, conversation_id: str, drafts: Sequence[StoredTurn], expected: int | None
+    ) -> list[Appended | None]:
+        """:meth:`append` for each of them. When it raises, some of several may have been appended."""
+        with written("append_turn", self._database.place, "turn", retryable=False) as writing:
+            connection = await self._connected("append_turn")
+            tries = self._tries("append_turn", conversation_id)
+            appended: list[Appended | None] = []
+            tail, is_fresh = self._tails.get(conversation_id), False
+            while len(appended) < len(drafts):
+                rest = drafts[len(appended) :]
+                if tail is None or expected not in (None, tail.turns):
+                    there = await self._conversation(connection, conversation_id)
+                    tail, is_fresh = NOWHERE if there is None else documents.tail(there), True
+                    if expected not in (None, tail.turns):  # perhaps because this very draft is the newest turn
+                        return await self._known(connection, conversation_id, rest[0], "_id") or [None]
+                done, taken = await self._append_at(connection, conversation_id, rest, tail)
+                if not done and taken in _IDS and is_fresh:  # at a stale tail, it may be taken in an earlier life only
+                    done = await self._known(connection, conversation_id, rest[0], taken)
+                if not done and is_fresh:  # somebody was faster, or is in the middle of something
+                    await tries.pause(connection)
+                appended += done
+                writing.has_begun = bool(appended)
+                tail = None
+            return appended
+
+    async def head(self, conversation_id: str) -> Head | None:
+        with translated("conversation_head", self._database.place):
+            connection = await self._connected("conversation_head")
+            there = await self._conversation(connection, conversation_id)
+            self._remember(conversation_id, NOWHERE if there is None else documents.tail(there))
+            return None if there is None else documents.head(there)
+
+    async def window(self, conversation_id: str, budget: int) -> tuple[Head, Sequence[StoredTurn]] | None:
+        with translated("conversation_window", self._database.place):
+            connection = await self._connected("conversation_window")
+            found = await self._window_since(connection, conversation_id, budget)
+            if found is None:
+                found = await self._found(connection, documents.window(conversation_id, budget))
+            self._remember(conversation_id, documents.tail(found[-1]) if found else NOWHERE)
+            head = documents.head(found[-1]) if found else None
+            if head is None:
+                return None
+            return head, [documents.turn(document["turn"]) for document in found if "turn" in document]
+
+    async def _window_since(self, connection: Connection, conversation_id: str, budget: int) -> list[Document] | None:
+        tail = self._tails.get(conversation_id)
+        if tail is None or not tail.turns:
+            return None
+        since = documents.since(tail, conversation_id, budget)
+        recent = connection.conversations.find(since, batch_size=IN_ONE_BATCH)
+        return documents.window_since(tail, await connection.all_of(recent), budget)
+
+    async def turns(self, conversation_id: str, after: int, limit: int | None) -> Sequence[StoredTurn]:
+        with translated("turns_after", self._database.place):
+            connection = await self._connected("turns_after")
+            if limit == 0:
+                return []
+            found = await self._found(connection, documents.turns(conversation_id, after, limit))
+            return [documents.turn(document) for document in found]
+
+    async def find(self, conversation_id: str, idempotency_key: str) -> StoredTurn | None:
+        with translated("find_turn", self._database.place):
+            connection = await self._connected("find_turn")
+            found = await self._found(connection, documents.keyed(conversation_id, idempotency_key))
+            return documents.turn(found[0]) if found else None
+
+    async def claim(self, conversation_id: str, claim: str, evicted: int, now: datetime, until: datetime) -> bool:
+        with written("claim_summary", self._database.place):
+            connection = await self._connected("claim_summary")
+            free = {"evicted_turns": evicted, **documents.unclaimed(now, until)}
+            return await self._update(connection, conversation_id, free, {"$set": documents.claimed(claim, until)})
+
+    async def evict(self, conversation_id: str, claim: str, summary: str, turns: int, tokens: int) -> bool:
+        evicted = {"summary": summary, "evicted_turns": turns, "evicted_tokens": tokens}
+        with written("evict_turns", self._database.place, "summary", retryable=False):
+            is_done = await self._end_claim("evict_turns", conversation_id, claim, evicted)
+            self._tails.pop(conversation_id, None)  # of another life by now, perhaps
+            return is_done
+
+    async def release(self, conversation_id: str, claim: str) -> None:
+        with written("release_claim", self._database.place):
+            await self._end_claim("release_claim", conversation_id, claim, {})
+
+    async def fork(self, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
+        with written("fork_conversation", self._database.place, retryable=False):
+            connection = await self._connected("fork_conversation")
+            there = await self._conversation(connection, conversation_id)
+            source = None if there is None else documents.head(there)
+            if there is None or source is None:
+                return False
+            count = source.turns if turns is None else min(turns, source.turns)
+            fork = documents.fork_of(source, fork_id, count, now)
+            return await connection.finish(self._copied(connection, there, fork, count))
+
+    async def _copied(self, connection: Connection, there: Document, fork: Document, count: int) -> bool:
+        """Whether it was made; ``False`` if the id is taken, or somebody deleted one of the two meanwhile."""
+        try:
+            begun, also = documents.forking(fork), documents.also_forking(fork)
+            if not await self._make("fork_conversation", connection, begun, also):
+                return False
+            # Where nobody sees them: they appear with the one update that makes their life the conversation's.
+            copy = documents.copied_turns(there, fork, count)
+            await despite_a_loss(lambda: connection.all_of(connection.conversations.aggregate(copy)))
+            copied = await self._count(connection, {**documents.life_of(fork), "turn_id": {"$lt": count}})
+            made = documents.replaced_by(fork)
+            if copied == count and await self._update(connection, fork["_id"], documents.is_forking(fork), made):
+                return True
+        except Exception:
+            with suppress(Exception):  # the first error is the one to raise
+                await self._give_up(connection, fork)
+            raise
+        if await self._give_up(connection, fork):  # nobody deleted what was copied
+            now = await self._conversation(connection, there["_id"])
+            if now is not None and now["life"] == there["life"]:
+                raise lacks_turns(there["_id"], count, copied)
+        return False
+
+    async def _give_up(self, connection: Connection, fork: Document) -> bool:
+        """Delete what there is of a fork that was not made; whether it could still have been made."""
+        itself = documents.itself(fork["_id"])
+        no_longer = documents.no_longer_forking(fork)
+        still = await self._update(connection, fork["_id"], documents.is_forking(fork), no_longer)
+        there = await connection.settle(connection.conversations.find_one(itself, documents.NAMES_OF_LIVES))
+        if there is None or there["life"] != fork["life"]:  # else it was made, and only the answer was lost
+            life = documents.life_of(fork)
+            await despite_a_loss(lambda: connection.settle(connection.conversations.delete_many(life)))
+        nobody_is = {**itself, "forks": [], "settled": {"$exists": False}}
+        await despite_a_loss(lambda: connection.settle(connection.conversations.delete_one(nobody_is)))
+        return still
+
+    async def _count(self, connection: Connection, wanted: Document) -> int:
+        return int(await connection.settle(connection.conversations.count_documents(wanted)))
+
+    async def _make(self, operation: str, connection: Connection, new: Document, change: Document) -> bool:
+        """Insert the document of a conversation, or change one that is not there yet; ``False`` if it is there."""
+        tries = self._tries(operation, new["_id"])
+        while True:
+            with suppress(DuplicateKeyError):
+                await connection.settle(connection.conversations.insert_one(new))
+                return True
+            there = await self._conversation(connection, new["_id"])
+            if there is not None:
+                if documents.head(there) is not None:
+                    return False
+                # By an append whose turn is still to come, or a fork whose turns are: its writer sees that, and looks.
+                if await self._update(connection, new["_id"], documents.unsettled(there), change):
+                    return True
+            await tries.pause(connection)
+
+    async def delete(self, conversation_id: str, facts: str | None = None) -> None:
+        with written("delete_conversation", self._database.place) as writing:
+            connection = await self._connected("delete_conversation")
+            if facts is not None:  # first: where it breaks off, the conversation is there to be deleted again
+                await connection.settle(connection.entries.delete_many({"namespace": facts}))
+            # Gone with this; the rest gives back the room, also what an earlier deletion or append has left behind.
+            itself = documents.itself(conversation_id)
+            await connection.settle(connection.conversations.delete_one(itself))
+            writing.has_begun = True
+            self._tails.pop(conversation_id, None)
+            of_id = {"conversation_id": conversation_id}
+            lives = await connection.settle(connection.conversations.distinct("life", of_id))
+            # A life is named before it has turns: if it is not now, it never will be again.
+            there = await connection.all_of(connection.conversations.find(itself, documents.NAMES_OF_LIVES))
+            named = documents.lives(there)
+            over = [life for life in lives if is_over(life, named)]
+            if over:
+                dead = {**of_id, "life": {"$in": over}}
+                await despite_a_loss(lambda: connection.settle(connection.conversations.delete_many(dead)))
+
+    async def delete_all(self, namespace: str | None) -> None:
+        with written("clear_all", self._database.place):
+            connection = await self._connected("clear_all")
+            self._tails = {}
+            deletion = ConversationDeletion(connection, namespace)
+            is_done = self._database.has_transactions and await deletion.at_once(self._in_transaction)
+        with written("clear_all", self._database.place, has_begun=True):
+            await deletion.go_on(are_gone=bool(is_done))
+
+    async def page(self, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
+        with translated("conversation_page", self._database.place):
+            connection = await self._connected("conversation_page")
+            found = await self._found(connection, documents.page(limit, after), hint=dict(documents.IN_ORDER))
+            return [head for document in found if (head := documents.head(document)) is not None]
+
+    async def _append_at(
+        self, connection: Connection, conversation_id: str, drafts: Sequence[StoredTurn], tail: Tail
+    ) -> tuple[list[Appended | None], str | None]:
+        """What those of ``drafts`` have come to that are in place now, and what the next one has that another turn has
+        already. Nothing of both if the conversation is not as ``tail`` says."""
+        new: list[Document] = []
+        if tail.life is None:
+            new = [documents.new_conversation(conversation_id, drafts[0].created_at)]
+            tail = documents.tail(new[0])
+        life, refused = tail.life, len(new) + len(drafts)
+        assert life is not None
+        taken: str | None = None
+        writes = documents.appending(conversation_id, [*new, *documents.new_turns(conversation_id, drafts, tail)], life)
+        try:
+            result = await connection.settle(connection.conversations.bulk_write(writes))
+            is_there = result.matched_count == 1
+        except BulkWriteError as exc:
+            refusal = {"code": None, **(exc.details.get("writeErrors") or [{}])[0]}
+            if refusal["code"] != DUPLICATE or exc.details.get("writeConcernErrors"):
+                await self._undo(connection, new)
+                raise
+            refused, taken = refusal["index"], list(refusal["keyPattern"])[-1]
+            if refused < len(new):
+                return [], None  # somebody else has made the conversation
+            is_there = refused > len(new) and await self._settled(connection, conversation_id, life) is not None
+        placed = drafts[: refused - len(new)]
+        if placed and not is_there:
+            await self._take_back(connection, conversation_id, life, placed)
+            return [], None
+        return self._in_place(conversation_id, placed, tail), taken
+
+    async def _undo(self, connection: Connection, new: Sequence[Document]) -> None:
+        """Take a conversation away that was made for a turn which was refused."""
+        for conversation in new:
+            wanted = {**documents.itself(conversation["_id"]), **documents.unsettled(conversation)}
+            with suppress(PyMongoError):  # the refusal is the error to raise
+                await connection.settle(connection.conversations.delete_one(wanted))
+
+    def _in_place(self, conversation_id: str, drafts: Iterable[StoredTurn], tail: Tail) -> list[Appended | None]:
+        appended: list[Appended | None] = []
+        for draft in drafts:
+            tail = tail._replace(turns=tail.turns + 1, tokens=tail.tokens + draft.tokens)
+            appended.append(Appended(tail.turns, tail.tokens, tail.evicted_tokens))
+        if appended:
+            self._remember(conversation_id, tail)
+        return appended
+
+    async def _take_back(
+        self, connection: Connection, conversation_id: str, life: Any, drafts: Iterable[StoredTurn]
+    ) -> None:
+        """Delete turns that were put into a life that is over."""
+        self._tails.pop(conversation_id, None)
+        ids = [documents.turn_key(draft.append_id) for draft in drafts]
+        lost = {"conversation_id": conversation_id, "life": life, "_id": {"$in": ids}}
+        await connection.settle(connection.conversations.delete_many(lost))
+
+    async def _known(
+        self, connection: Connection, conversation_id: str, draft: StoredTurn, by: str | None
+    ) -> list[Appended | None]:
+        """The result for a draft one of whose ids is known already; none if it has to be tried again."""
+        if by == "idempotency_key":
+            found = await self._found(connection, documents.keyed(conversation_id, draft.idempotency_key or ""))
+        else:
+            key = documents.turn_key(draft.append_id)
+            found = await connection.all_of(connection.conversations.find({"_id": key}))
+        if not found:  # not readable yet, or taken back
+            return []
+        turn, life = documents.turn(found[0]), found[0]["life"]
+        if turn.append_id != draft.append_id:
+            return [None]
+        # An earlier try of this append went well, but the answer was lost.
+        if found[0]["conversation_id"] != conversation_id:
+            raise ConflictError(f"append_id {draft.append_id!r} was used in another conversation")
+        there = await self._settled(connection, conversation_id, life)
+        if there is None:
+            await self._take_back(connection, conversation_id, life, [turn])
+            return []
+        tail = documents.tail(there)._replace(turns=turn.turn_id, tokens=found[0]["tokens_before"])
+        return self._in_place(conversation_id, [turn], tail)
+
+    async def _settled(self, connection: Connection, conversation_id: str, life: Any) -> Document | None:
+        """The conversation's own document, if it is in that life: it is settled now."""
+        settling = documents.settling(conversation_id, life)
+        there: Document | None = await connection.settle(connection.conversations.find_one_and_update(*settling))
+        return there
+
+    async def _conversation(self, connection: Connection, conversation_id: str) -> dict[str, Any] | None:
+        found = await self._found(connection, documents.conversation(conversation_id))
+        return found[0] if found else None
+
+    async def _found(self, connection: Connection, pipeline: Pipeline, **options: Any) -> list[dict[str, Any]]:
+        return await connection.all_of(connection.conversations.aggregate(pipeline, batchSize=IN_ONE_BATCH, **options))
+
+    async def _update(
+        self, connection: Connection, conversation_id: str, condition: Document, change: Document
+    ) -> bool:
+        wanted = {**documents.itself(conversation_id), **condition}
+        result = await connection.settle(connection.conversations.update_one(wanted, change))
+        return int(result.matched_count) == 1
+
+    async def _end_claim(self, operation: str, conversation_id: str, claim: str, change: Document) -> bool:
+        connection = await self._connected(operation)
+        ended = {"$set": {**change, "claim": None, "claimed_until": None}}
+        return await self._update(connection, conversation_id, {"claim": claim}, ended)
+
+    def _tries(self, operation: str, conversation_id: str) -> _Tries:
+        return _Tries(operation, conversation_id, self._database.timeout)
+
+    def _remember(self, conversation_id: str, tail: Tail) -> None:
+        if len(self._tails) >= _MOST_TAILS:
+            self._tails = {}
+        self._tails[conversation_id] = tail
+
+
+class _Tries:
+    """Pauses for writers who are in each other's way, until the time is up."""
+
+    def __init__(self, operation: str, conversation_id: str, timeout: float) -> None:
+        self._operation = operation
+        self._conversation_id = conversation_id
+        self._deadline = time.monotonic() + timeout
+        self._longest = 0.001
+
+    async def pause(self, connection: Connection) -> None:
+        if time.monotonic() >= self._deadline:
+            others = f"other writers of conversation {original_name(self._conversation_id)!r} were always faster"
+            raise StoreTimeoutError(self._operation, others, retryable=True)
+        if self._longest == _LONGEST_PAUSE:  # it is not others, perhaps
+            there = connection.conversations.find_one({"_id": self._conversation_id}, {"conversation_id": 1})
+            check_findable(await connection.settle(there))
+        await connection.pause(random.uniform(0, self._longest))  # noqa: S311 - not a secret
+        self._longest = min(2 * self._longest, _LONGEST_PAUSE)

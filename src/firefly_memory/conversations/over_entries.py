@@ -1,0 +1,239 @@
+"""Conversations made of entries: for files and for backends of users' own.
+
+Each conversation is a namespace, ``conversation:<id>``. A turn is one entry, so that whatever a backend does with one
+entry is all that an append needs; another entry holds the summary. Numbers and sums are counted when the entries are
+read. Which conversations there are is in a :class:`~firefly_memory.conversations.listing.ConversationList`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+from firefly_memory import clock
+from firefly_memory.codec import DecodeError
+from firefly_memory.conversations.in_memory import KeptConversation, newest_first
+from firefly_memory.conversations.listing import ConversationList, Entries, ListOfEntries, digest, record_of
+from firefly_memory.conversations.log import Appended, Head, StoredTurn, checked_head, checked_turn
+from firefly_memory.entries.ordered_records import Shelf
+from firefly_memory.entries.record import ReadInstant, Record, as_it_is
+from firefly_memory.entries.scopes import stored_facts_of
+from firefly_memory.errors import CorruptDataError
+from firefly_memory.identifiers import CONVERSATIONS, new_entry_id
+
+_SUMMARY = "summary"
+
+
+class _UnlistedError(Exception):
+    """The first turn of a conversation that is not in the list yet."""
+
+
+class EntryConversationLog:
+    """A :class:`~firefly_memory.conversations.log.ConversationLog` over such a backend."""
+
+    read_instant: ReadInstant = staticmethod(as_it_is)
+
+    def __init__(self, entries: Entries, conversations: ConversationList | None = None) -> None:
+        self._entries = entries
+        self._list = ListOfEntries(entries) if conversations is None else conversations
+        self.form = entries.form
+
+    async def create(self, conversation_id: str, now: datetime) -> bool:
+        return await self._list.add(conversation_id, now)
+
+    async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
+        def append(shelf: Shelf) -> Appended | None:
+            if not len(shelf) and not listed:
+                raise _UnlistedError
+            conversation = self._conversation(conversation_id, shelf, draft.created_at)
+            appended = conversation.append(draft, expected)
+            if appended is not None:
+                shelf.put(self._turn(conversation_id, conversation.turns[-1]), draft.created_at)
+            return appended
+
+        listed = False
+        try:
+            return await self._entries.edit(_namespace(conversation_id), append)
+        except _UnlistedError:
+            if expected:
+                return None
+        # Listed before it is there: an empty conversation does no harm, one that nobody finds would.
+        await self.create(conversation_id, draft.created_at)
+        listed = True
+        appended = await self._entries.edit(_namespace(conversation_id), append)
+        if appended is not None and appended.turns == 1:
+            await self.create(conversation_id, draft.created_at)  # somebody may have deleted it in between
+        return appended
+
+    async def head(self, conversation_id: str) -> Head | None:
+        conversation = await self._read(conversation_id)
+        return None if conversation is None else conversation.head
+
+    async def window(self, conversation_id: str, budget: int) -> tuple[Head, Sequence[StoredTurn]] | None:
+        conversation = await self._read(conversation_id)
+        return None if conversation is None else conversation.window(budget)
+
+    async def turns(self, conversation_id: str, after: int, limit: int | None) -> Sequence[StoredTurn]:
+        conversation = await self._read(conversation_id)
+        return () if conversation is None else conversation.after(after, limit)
+
+    async def find(self, conversation_id: str, idempotency_key: str) -> StoredTurn | None:
+        conversation = await self._read(conversation_id)
+        return None if conversation is None else conversation.find(idempotency_key)
+
+    async def claim(self, conversation_id: str, claim: str, evicted: int, now: datetime, until: datetime) -> bool:
+        return await self._change(conversation_id, lambda kept: kept.claim_summary(claim, evicted, now, until))
+
+    async def evict(self, conversation_id: str, claim: str, summary: str, turns: int, tokens: int) -> bool:
+        return await self._change(conversation_id, lambda kept: kept.evict(claim, summary, turns, tokens))
+
+    async def release(self, conversation_id: str, claim: str) -> None:
+        await self._change(conversation_id, lambda kept: kept.release(claim))
+
+    async def fork(self, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
+        def write(shelf: Shelf) -> bool:
+            if len(shelf):
+                return False
+            for turn in fork.turns:
+                shelf.put(self._turn(fork_id, turn), turn.created_at)
+            if fork.turns:
+                shelf.put(self._summary(fork), now)  # it also has the instant at which the fork was made
+            return True
+
+        conversation = await self._read(conversation_id)
+        if conversation is None:
+            return False
+        fork = conversation.fork(fork_id, turns, now)
+        # Listed before it is there, as in append(); whoever lists it has it.
+        if not await self.create(fork_id, now):
+            return False
+        try:
+            return await self._entries.edit(_namespace(fork_id), write)
+        except BaseException:
+            with suppress(Exception):  # the first error is the one to raise
+                await self.delete(fork_id)
+            raise
+
+    async def delete(self, conversation_id: str, facts: str | None = None) -> None:
+        namespaces = [_namespace(conversation_id)] if facts is None else [facts, _namespace(conversation_id)]
+        await self._check(namespaces)
+        for namespace in namespaces:  # facts first: where it breaks off, the conversation is there to be deleted again
+            await self._entries.clear(namespace)
+        await self._list.remove([conversation_id])
+
+    async def _check(self, namespaces: Iterable[str]) -> None:
+        """What cannot be read cannot be cleared: then nothing is, and not a part of it."""
+        await self._list.all()
+        for namespace in namespaces:
+            await self._entries.scan(namespace, 1, None, clock.now())
+
+    async def delete_all(self, namespace: str | None) -> None:
+        """One conversation after the other: where it breaks off, some are empty and the rest is as it was."""
+        now = clock.now()
+        there = list(await self._list.all())
+        # Also of conversations that are in no list: those that had facts and no turn yet.
+        facts = set(await self._entries.namespaces_of_facts())
+        for conversation_id in there:
+            await self._entries.clear(stored_facts_of(conversation_id))
+            await self._entries.clear(_namespace(conversation_id))
+        await self._list.remove(there)
+        for conversation_id in there:
+            if await self._entries.scan(_namespace(conversation_id), 1, None, now):
+                await self.create(conversation_id, now)  # somebody has appended to it since it was cleared
+        for others in sorted(facts.difference(map(stored_facts_of, there))):
+            await self._entries.clear(others)
+        if namespace is not None:
+            await self._entries.clear(namespace)
+
+    async def page(self, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
+        heads = [
+            _empty(conversation_id, created_at) for conversation_id, created_at in (await self._list.all()).items()
+        ]
+        page = newest_first(heads, limit, after)
+        found = [(await self._listed(head), head.created_at) for head in page]
+        return [head._replace(summary=None, created_at=created_at) for head, created_at in found]
+
+    async def _listed(self, empty: Head) -> Head:
+        try:
+            return await self.head(empty.conversation_id) or empty
+        except CorruptDataError:
+            return empty  # one that is damaged says so when it is read; the others are listed all the same
+
+    async def _read(self, conversation_id: str) -> KeptConversation | None:
+        now = clock.now()
+        records = await self._entries.scan(_namespace(conversation_id), None, None, now)
+        if records:
+            return self._conversation(conversation_id, records, now)
+        created_at = await self._list.created_at(conversation_id)
+        return None if created_at is None else KeptConversation(conversation_id, created_at)
+
+    async def _change(self, conversation_id: str, change: Callable[[KeptConversation], bool]) -> bool:
+        def edit(shelf: Shelf) -> bool:
+            conversation = self._conversation(conversation_id, shelf, clock.now())
+            changed = change(conversation)
+            if changed:
+                shelf.put(self._summary(conversation), clock.now())
+            return changed
+
+        return await self._entries.edit(_namespace(conversation_id), edit)
+
+    def _conversation(self, conversation_id: str, records: Iterable[Record], now: datetime) -> KeptConversation:
+        """What the entries of a namespace say. Two writers who could not see each other may have given one number
+        twice: then the earlier one keeps it, and nothing is lost."""
+        try:
+            contents = [(self._contents(record), record) for record in records]
+            turns = [pair for pair in contents if pair[1].key != _SUMMARY]
+            turns.sort(key=lambda pair: (pair[0]["turn_id"], pair[1].position))
+            stored = [
+                checked_turn(
+                    conversation_id, StoredTurn(**content, metadata=record.metadata, created_at=record.created_at)
+                )
+                for content, record in turns
+            ]
+            conversation = KeptConversation(conversation_id, stored[0].created_at if stored else now, stored)
+            for content, record in contents:
+                if record.key == _SUMMARY:
+                    until = content.pop("claimed_until")
+                    conversation.claim = content.pop("claim")
+                    conversation.claimed_until = None if until is None else datetime.fromisoformat(until)
+                    head = conversation.head._replace(**content, created_at=record.created_at)
+                    conversation.head = checked_head(head)
+        except (DecodeError, KeyError, TypeError, ValueError) as exc:
+            where = f"conversation {conversation_id!r}"
+            raise CorruptDataError("reading a conversation", where, f"{type(exc).__name__}: {exc}") from exc
+        return conversation
+
+    def _contents(self, record: Record) -> dict[str, Any]:
+        return dict(self.form.decode(record.content))  # a copy: some forms decode in place
+
+    def _turn(self, conversation_id: str, turn: StoredTurn) -> Record:
+        content = turn._asdict()
+        metadata, created_at = content.pop("metadata"), content.pop("created_at")
+        key = f"turn {turn.turn_id}"
+        record = self._record(new_entry_id(), _namespace(conversation_id), key, content, created_at)
+        return record._replace(metadata=metadata)
+
+    def _summary(self, conversation: KeptConversation) -> Record:
+        head, until = conversation.head, conversation.claimed_until
+        content = {
+            "evicted_turns": head.evicted_turns,
+            "evicted_tokens": head.evicted_tokens,
+            "summary": head.summary,
+            "claim": conversation.claim,
+            "claimed_until": None if until is None else until.isoformat(),
+        }
+        entry_id = f"{digest(head.conversation_id)}/{_SUMMARY}"
+        return self._record(entry_id, _namespace(head.conversation_id), _SUMMARY, content, head.created_at)
+
+    def _record(self, entry_id: str, namespace: str, key: str, content: Any, created_at: datetime) -> Record:
+        return record_of(self.form, entry_id, namespace, key, content, created_at)
+
+
+def _namespace(conversation_id: str) -> str:
+    return CONVERSATIONS + conversation_id
+
+
+def _empty(conversation_id: str, created_at: datetime) -> Head:
+    return Head(conversation_id, 0, 0, 0, 0, None, created_at, created_at)

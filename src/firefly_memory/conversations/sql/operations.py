@@ -1,0 +1,270 @@
+"""What is done with conversations in SQL, each operation one plain function over a session of either colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from firefly_memory.conversations.log import HEAD_COLUMNS, Appended, Draft, Head, StoredTurn, checked_head, checked_turn
+from firefly_memory.databases.sql.errors import is_duplicate
+from firefly_memory.databases.sql.operation import REPEAT, UndecidedError, operation, reads
+from firefly_memory.entries.record import Row
+from firefly_memory.entries.scopes import FACTS_OF_CONVERSATIONS
+from firefly_memory.entries.sql.operations import SQLSession
+
+_HEAD = len(HEAD_COLUMNS)
+_FACTS_OF_CONVERSATIONS = {"first": FACTS_OF_CONVERSATIONS, "beyond": FACTS_OF_CONVERSATIONS[:-1] + chr(ord(":") + 1)}
+_ATTEMPTS = 1000  # each that fails is another writer's success
+
+
+def create_unless_created(session: SQLSession, conversation_id: str, now: datetime) -> bool:
+    """:func:`create_conversation` after a lost answer. Looks last: the first attempt may still be under way when the
+    second one begins."""
+    return create_conversation(session, conversation_id, now) or _was_made(session, conversation_id, now)
+
+
+def _was_made(session: SQLSession, conversation_id: str, now: datetime) -> bool:
+    """Whether this very caller made the conversation: at this moment, to the microsecond."""
+    there = conversation_head(session, conversation_id)
+    return there is not None and session.statements.read_instant(there.created_at) == now
+
+
+@operation(on_lost_reply=create_unless_created)
+def create_conversation(session: SQLSession, conversation_id: str, now: datetime) -> bool:
+    statements = session.statements
+    with session.writing():
+        values = {"conversation_id": conversation_id, "now": statements.instant(now)}
+        return session.execute(statements.conversations.create, values) == 1
+
+
+def append_unless_appended(
+    session: SQLSession, conversation_id: str, draft: StoredTurn, expected: int | None
+) -> Appended | None:
+    """:func:`append_turn` after a lost answer. The first attempt may still be under way, so the second one is made on
+    the condition that no turn has come since it was looked for."""
+    for _ in range(_ATTEMPTS):
+        head = conversation_head(session, conversation_id)
+        turns = 0 if head is None else head.turns
+        appended = _appended(session, conversation_id, draft)
+        if appended is not None:
+            return appended
+        if expected not in (None, turns) or _is_known(session, conversation_id, draft.idempotency_key):
+            return None
+        appended = append_turn(session, conversation_id, draft, turns)
+        if appended is not None:
+            return appended
+    raise UndecidedError
+
+
+def _is_known(session: SQLSession, conversation_id: str, idempotency_key: str | None) -> bool:
+    return idempotency_key is not None and find_turn(session, conversation_id, idempotency_key) is not None
+
+
+def _appended(session: SQLSession, conversation_id: str, draft: StoredTurn) -> Appended | None:
+    values = {"conversation_id": conversation_id, "append_id": draft.append_id}
+    appended = session.fetch(session.statements.conversations.appended, values)
+    head = conversation_head(session, conversation_id) if appended else None
+    if head is None:
+        return None
+    turns, tokens = appended[0]  # others may have appended since
+    return Appended(turns, tokens, head.evicted_tokens)
+
+
+@operation(on_lost_reply=append_unless_appended, retryable=False)
+def append_turn(session: SQLSession, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
+    try:
+        return session.statements.write_turn(session, (conversation_id, draft), expected)
+    except Exception as exc:
+        if not is_duplicate(exc):
+            raise
+        return None  # somebody else appended it under its idempotency key at the same moment
+
+
+settle_append = operation(name="append_turn", on_lost_reply=REPEAT, retryable=False)(append_unless_appended)
+"""For a turn of which an earlier attempt may have been written."""
+
+
+def append_group_unless_appended(session: SQLSession, drafts: Sequence[Draft]) -> list[Appended | None]:
+    """:func:`append_group` after a lost answer."""
+    return [append_unless_appended(session, *draft, None) for draft in drafts]
+
+
+@operation(on_lost_reply=append_group_unless_appended, retryable=False)
+def append_group(session: SQLSession, drafts: Sequence[Draft]) -> list[Appended | None]:
+    """Append turns of different callers, which have no conditions. Durable when it returns."""
+    return [*session.statements.write_turns(session, drafts)]
+
+
+@reads
+def conversation_head(session: SQLSession, conversation_id: str) -> Head | None:
+    rows = session.fetch(session.statements.conversations.head, {"conversation_id": conversation_id})
+    return checked_head(Head(*rows[0])) if rows else None
+
+
+@reads
+def conversation_window(session: SQLSession, conversation_id: str, budget: int) -> tuple[Head, list[StoredTurn]] | None:
+    values = {"conversation_id": conversation_id, "budget": budget}
+    rows = session.fetch(session.statements.conversations.window, values)
+    if not rows:
+        return None
+    turns = [_turn(conversation_id, row[_HEAD:]) for row in rows if row[_HEAD] is not None]
+    return checked_head(Head(*rows[-1][:_HEAD])), turns
+
+
+@reads
+def turns_after(session: SQLSession, conversation_id: str, after: int, limit: int | None) -> list[StoredTurn]:
+    statements = session.statements.conversations
+    values = {"conversation_id": conversation_id, "after": after, "limit": limit}
+    rows = session.fetch(statements.turns if limit is None else statements.some_turns, values)
+    return [_turn(conversation_id, row) for row in rows]
+
+
+def _turn(conversation_id: str, row: Row) -> StoredTurn:
+    return checked_turn(conversation_id, StoredTurn(*row))
+
+
+@reads
+def find_turn(session: SQLSession, conversation_id: str, idempotency_key: str) -> StoredTurn | None:
+    values = {"conversation_id": conversation_id, "idempotency_key": idempotency_key}
+    rows = session.fetch(session.statements.conversations.find, values)
+    return _turn(conversation_id, rows[0]) if rows else None
+
+
+@operation(on_lost_reply=REPEAT)  # by the claim's own id
+def claim_summary(
+    session: SQLSession, conversation_id: str, claim: str, evicted: int, now: datetime, until: datetime
+) -> bool:
+    statements = session.statements
+    values = {
+        "conversation_id": conversation_id,
+        "new_claim": claim,
+        "evicted": evicted,
+        "now": statements.instant(now),
+        "until": statements.instant(until),
+        "beyond": statements.instant(until + (until - now)),
+    }
+    with session.writing():
+        return session.execute(statements.conversations.claim, values) == 1
+
+
+def evict_unless_evicted(
+    session: SQLSession, conversation_id: str, claim: str, summary: str, turns: int, tokens: int
+) -> bool:
+    """:func:`evict_turns` after a lost answer. Looks last, as :func:`create_unless_created` does."""
+    if evict_turns(session, conversation_id, claim, summary, turns, tokens):
+        return True
+    there = conversation_head(session, conversation_id)
+    if there is None or there.evicted_turns < turns:
+        return False
+    if (there.evicted_turns, there.summary) == (turns, summary):
+        return True
+    raise UndecidedError  # somebody has summarized further since
+
+
+@operation(on_lost_reply=evict_unless_evicted, retryable=False)
+def evict_turns(session: SQLSession, conversation_id: str, claim: str, summary: str, turns: int, tokens: int) -> bool:
+    values = {
+        "conversation_id": conversation_id,
+        "held": claim,
+        "summary": summary,
+        "turns": turns,
+        "tokens": tokens,
+    }
+    with session.writing():
+        return session.execute(session.statements.conversations.evict, values) == 1
+
+
+@operation(on_lost_reply=REPEAT)  # by the claim's own id
+def release_claim(session: SQLSession, conversation_id: str, claim: str) -> None:
+    with session.writing():
+        session.execute(session.statements.conversations.release, {"conversation_id": conversation_id, "held": claim})
+
+
+def fork_unless_forked(
+    session: SQLSession, conversation_id: str, fork_id: str, turns: int | None, now: datetime
+) -> bool:
+    """:func:`fork_conversation` after a lost answer. Looks last, as :func:`create_unless_created` does."""
+    forked = fork_conversation(session, conversation_id, fork_id, turns, now)
+    return forked or _was_made(session, fork_id, now)
+
+
+@operation(on_lost_reply=fork_unless_forked, retryable=False)
+def fork_conversation(
+    session: SQLSession, conversation_id: str, fork_id: str, turns: int | None, now: datetime
+) -> bool:
+    try:
+        with session.transaction():
+            return _copy_conversation(session, conversation_id, fork_id, turns, now)
+    except _DeletedMeanwhileError:
+        return False
+
+
+def _copy_conversation(
+    session: SQLSession, conversation_id: str, fork_id: str, turns: int | None, now: datetime
+) -> bool:
+    statements = session.statements
+    values = {"conversation_id": conversation_id, "fork_id": fork_id}
+    head = {**values, "limit": turns, "now": statements.instant(now)}
+    if not session.execute(statements.conversations.fork_head, head):
+        return False
+    fork = conversation_head(session, fork_id)
+    if fork is None or session.execute(statements.conversations.fork_turns, values) != fork.turns:
+        raise _DeletedMeanwhileError
+    return True
+
+
+class _DeletedMeanwhileError(Exception):
+    """The conversation that was being copied; what was copied of it is taken back."""
+
+
+def delete_conversation_unless_deleted(session: SQLSession, conversation_id: str, facts: str | None) -> None:
+    """:func:`delete_conversation` after a lost answer. If there is one, others may have made it since."""
+    if conversation_head(session, conversation_id) is not None:
+        raise UndecidedError
+    if facts is not None and session.fetch(session.statements.is_used, {"namespace": facts}):
+        raise UndecidedError
+
+
+@operation(on_lost_reply=delete_conversation_unless_deleted)
+def delete_conversation(session: SQLSession, conversation_id: str, facts: str | None) -> None:
+    statements = session.statements.conversations
+    values = {"conversation_id": conversation_id}
+    with session.transaction():
+        # The head first: whoever appends at this moment has it locked, so that the turn is seen afterwards.
+        session.execute(statements.delete_head, values)
+        session.execute(statements.delete_turns, values)
+        if facts is not None:
+            session.execute(session.statements.clear, {"namespace": facts})
+
+
+def delete_all_unless_deleted(session: SQLSession, namespace: str | None) -> None:
+    """:func:`delete_all_conversations` after a lost answer. What is there, others may have made since."""
+    statements = session.statements
+    if session.fetch(statements.conversations.newest, {"limit": 1}):
+        raise UndecidedError
+    if session.fetch(statements.is_used_between, _FACTS_OF_CONVERSATIONS):
+        raise UndecidedError
+    if namespace is not None and session.fetch(statements.is_used, {"namespace": namespace}):
+        raise UndecidedError
+
+
+@operation(on_lost_reply=delete_all_unless_deleted, name="clear_all")
+def delete_all_conversations(session: SQLSession, namespace: str | None) -> None:
+    statements = session.statements
+    with session.transaction():
+        session.execute(statements.conversations.delete_heads, {})  # first, as above
+        session.execute(statements.conversations.delete_headless_turns, {})
+        session.execute(statements.clear_between, _FACTS_OF_CONVERSATIONS)
+        if namespace is not None:
+            session.execute(statements.clear, {"namespace": namespace})
+
+
+@reads
+def conversation_page(session: SQLSession, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
+    statements = session.statements
+    if after is None:
+        rows = session.fetch(statements.conversations.newest, {"limit": limit})
+    else:
+        values = {"limit": limit, "created_at": statements.instant(after[0]), "conversation_id": after[1]}
+        rows = session.fetch(statements.conversations.older, values)
+    return [checked_head(Head(*row)) for row in rows]

@@ -1,0 +1,107 @@
+"""What of a conversation is replayed: the newest turns that fit a budget, whole, after the summary; and which of the
+oldest turns a summary comes to stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from firefly_memory.conversations.log import Head, StoredTurn
+from firefly_memory.conversations.types import ConversationTurn, Window
+from firefly_memory.identifiers import original_name
+from firefly_memory.messages.storage import first_whole, links_of, replayed, summary_text, without_orphans
+from firefly_memory.tokens.estimator import TokenEstimator
+
+Decode = Callable[[StoredTurn], ConversationTurn]
+
+
+def window_of(
+    head: Head, stored: Sequence[StoredTurn], budget: int, estimator: TokenEstimator, decode: Decode
+) -> Window:
+    """The window, from the newest turns that fit ``budget`` where there is no summary."""
+    left_out: list[str] = []
+    summary = None if head.summary is None else original_name(head.summary)
+    shown, room = _room_beside(summary, stored, budget, estimator, left_out)
+    turns = [decode(turn) for turn in _newest(stored, room)]
+    if head.evicted_turns:
+        left_out.append(f"{head.evicted_turns} turns that the summary stands for")
+    beyond = head.turns - head.evicted_turns - len(turns)
+    if beyond:
+        left_out.append(f"{beyond} turns before turn {head.turns - len(turns)}, for which there is no room")
+    whole = _whole(turns, some_are_missing=beyond > 0)
+    if len(whole) < len(turns):
+        left_out.append(f"{len(turns) - len(whole)} turns that go with calls which are not in the window")
+    summary_turn = None if shown is None else _as_turn(shown, whole)
+    return Window(
+        original_name(head.conversation_id),
+        budget=budget,
+        messages=replayed(whole, summary_turn),
+        turns=tuple(turn.turn_id for turn in whole),
+        tokens=sum(turn.token_estimate for turn in whole) + budget - room,
+        summary=summary,
+        total_turns=head.turns,
+        left_out=tuple(left_out),
+        replayed=(*whole,) if summary_turn is None else (summary_turn, *whole),
+    )
+
+
+def _room_beside(
+    summary: str | None, turns: Sequence[StoredTurn], budget: int, estimator: TokenEstimator, left_out: list[str]
+) -> tuple[str | None, int]:
+    """The summary, if it has room beside the newest turn, and the tokens that are left for turns."""
+    if summary is None:
+        return None, budget
+    tokens = estimator.estimate_turn("", summary_text(summary), ())
+    newest = turns[-1].tokens if turns else 0
+    if tokens + newest <= budget:
+        return summary, budget - tokens
+    left_out.append(f"the summary, whose {tokens} tokens have no room beside the newest turn's {newest}")
+    return None, budget
+
+
+def _newest(stored: Sequence[StoredTurn], room: int) -> Sequence[StoredTurn]:
+    """The newest turns that have room."""
+    tokens = sum(turn.tokens for turn in stored)
+    start = 0
+    while tokens > room:
+        tokens -= stored[start].tokens
+        start += 1
+    return stored[start:]
+
+
+def _whole(turns: Sequence[ConversationTurn], *, some_are_missing: bool) -> Sequence[ConversationTurn]:
+    """Those that part no result from its call, and nothing of a result that has none."""
+    messages = [turn.raw_messages for turn in turns]
+    if some_are_missing:  # a call may be among them: what lies between it and its result goes with it
+        return turns[first_whole(messages) :]
+    if not links_of(messages).orphans:
+        return turns
+    left = zip(turns, without_orphans(messages), strict=True)  # their calls were evicted, or never were
+    return [replace(turn, raw_messages=own) for turn, own in left if own or not turn.raw_messages]
+
+
+def _as_turn(summary: str, turns: Sequence[ConversationTurn]) -> ConversationTurn:
+    """The summary as the turn before the others, always with the same time."""
+    when = turns[0].created_at if turns else datetime.min.replace(tzinfo=UTC)
+    return ConversationTurn.of_summary(summary, when)
+
+
+def how_many_to_evict(turns: Sequence[ConversationTurn], at_most: int, due: int, overdue: bool) -> int:
+    """How many of these oldest turns to summarize, for about ``due`` tokens, parting no call from its result.
+
+    A call that is still open may be answered in a turn to come, so it is kept, but not for ever.
+    """
+    links = links_of(turn.raw_messages for turn in turns)
+    if links.open_calls and not overdue:
+        at_most = min(at_most, links.open_calls[0])
+    tied: set[int] = set()  # the numbers of turns before which one cannot stop
+    for call, result in links.pairs:
+        tied.update(range(call + 1, result + 1))
+    count = best = tokens = 0
+    while count < at_most and (tokens < due or count in tied):
+        tokens += turns[count].token_estimate
+        count += 1
+        if count not in tied:
+            best = count
+    return best

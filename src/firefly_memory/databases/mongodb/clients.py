@@ -1,0 +1,269 @@
+"""Clients of both colours: our own, made where they are needed, or one that the caller passed in."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any, TypeVar
+
+from bson.codec_options import CodecOptions
+from pymongo import AsyncMongoClient, MongoClient, ReadPreference, WriteConcern
+from pymongo.errors import InvalidName
+from pymongo.read_concern import ReadConcern
+
+from firefly_memory.agent_history.mongodb.documents import DIALOGUE_ENTRIES, DIALOGUES
+from firefly_memory.concurrency.cancellation import to_its_end
+from firefly_memory.concurrency.per_event_loop import PerLoop, abandon
+from firefly_memory.concurrency.process_fork import ForkAware
+from firefly_memory.conversations.mongodb.documents import CONVERSATIONS
+from firefly_memory.databases.mongodb.pymongo_cleanup import cut_client
+from firefly_memory.databases.mongodb.url_options import unused_client
+from firefly_memory.errors import ConfigurationError, NotSupportedError, StoreClosedError
+from firefly_memory.urls import without_password
+from firefly_memory.validation import at_least, seconds
+
+T = TypeVar("T")
+
+VERSION = "memory_version"
+"""The collection that notes, for each collection of entries, what was done to its documents."""
+
+DURABLE = WriteConcern("majority", j=True)
+
+# Dates come back in UTC, writes are acknowledged when they are durable, reads see what was written: whichever client
+# is used, and whatever its own options are.
+_COLLECTION_OPTIONS: dict[str, Any] = {
+    "codec_options": CodecOptions(tz_aware=True, tzinfo=UTC),
+    "write_concern": DURABLE,
+    "read_preference": ReadPreference.PRIMARY,
+}
+
+# An append builds on what it read, so that must not be rolled back by an election.
+_CONVERSATION_OPTIONS: dict[str, Any] = {**_COLLECTION_OPTIONS, "read_concern": ReadConcern("majority")}
+
+IN_ONE_BATCH = 100_000
+"""Documents, where all are wanted; the server sends no more than 16 MB at once."""
+
+Settle = Callable[[Any], Awaitable[Any]]
+
+
+async def passed_on(result: Any) -> Any:
+    """What a blocking client returned: it is there already."""
+    return result
+
+
+async def awaited(result: Awaitable[Any]) -> Any:
+    """What an asynchronous client returned."""
+    return await result
+
+
+def awaited_in_turn(connections: int) -> Settle:
+    """The same, for so many calls at a time: waiting here costs a fraction of waiting in PyMongo's pool."""
+    free = asyncio.Semaphore(connections)
+
+    async def settle(result: Awaitable[Any]) -> Any:
+        async with free:
+            return await result
+
+    return settle
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A client, the collections, and how to get at what a call returns."""
+
+    client: Any
+    entries: Any
+    conversations: Any
+    dialogues: Any
+    dialogue_entries: Any
+    version: Any
+    settle: Settle
+
+    async def all_of(self, cursor: Any) -> list[dict[str, Any]]:
+        """The documents of a cursor, which PyMongo's asynchronous client promises where the others have one."""
+        if inspect.isawaitable(cursor):
+            cursor = await self.settle(cursor)
+        found: list[dict[str, Any]] = await self.settle(cursor.to_list(None))
+        return found
+
+    async def finish(self, work: Coroutine[Any, Any, T]) -> T:
+        """What ``work`` returns: work that goes on in the server, and would leave something behind if it were cut."""
+        return await (work if self.settle is passed_on else to_its_end(work))
+
+    async def pause(self, seconds: float) -> None:
+        if self.settle is passed_on:
+            time.sleep(seconds)  # noqa: ASYNC251 - nothing else runs in this thread
+        else:
+            await asyncio.sleep(seconds)
+
+
+class MongoDatabase(ABC):
+    """Where the entries are, and what is known of the place."""
+
+    def __init__(self, place: str, database: str, collection: str, *, timeout: float, migrate: bool) -> None:
+        if collection in (CONVERSATIONS, DIALOGUES, DIALOGUE_ENTRIES, VERSION):
+            raise ConfigurationError(f"collection: {collection!r} holds something else already; choose another name")
+        self.place = place
+        self.database = database
+        self.collection = collection
+        self.timeout = seconds("timeout", timeout)
+        self.migrate = migrate
+        self.indexes_are_there = False
+        self.has_transactions: bool | None = None
+        """``None`` until a server was asked: replica sets and sharded clusters have them, a lone ``mongod`` has not."""
+        self._closed = False
+
+    @abstractmethod
+    def blocking(self) -> Connection: ...
+
+    @abstractmethod
+    def suspending(self) -> Connection: ...
+
+    async def close_blocking(self) -> None:
+        self._closed = True
+
+    async def close_suspending(self) -> None:
+        self._closed = True
+
+    def check_open(self, operation: str) -> None:
+        if self._closed:
+            raise StoreClosedError(operation)
+
+    def connection(self, client: Any, settle: Settle) -> Connection:
+        try:
+            database = client.get_database(self.database)
+            return Connection(
+                client,
+                database.get_collection(self.collection, **_COLLECTION_OPTIONS),
+                database.get_collection(CONVERSATIONS, **_CONVERSATION_OPTIONS),
+                database.get_collection(DIALOGUES, **_CONVERSATION_OPTIONS),
+                database.get_collection(DIALOGUE_ENTRIES, **_CONVERSATION_OPTIONS),
+                database.get_collection(VERSION, **_CONVERSATION_OPTIONS),
+                settle,
+            )
+        except InvalidName as exc:
+            raise ConfigurationError(f"database or collection: {exc}") from exc
+
+
+class OwnClients(MongoDatabase, ForkAware):
+    """Clients made from a URL: a blocking one, and an asynchronous one for each event loop."""
+
+    def __init__(
+        self, url: str, database: str, collection: str, *, pool_size: int, timeout: float, migrate: bool
+    ) -> None:
+        milliseconds = int(seconds("timeout", timeout) * 1000)
+        self._arguments: dict[str, Any] = {
+            "host": _in_small_letters(url),
+            "maxPoolSize": at_least(1, "pool_size", pool_size),
+            "timeoutMS": milliseconds,
+            "serverSelectionTimeoutMS": milliseconds,
+            "connectTimeoutMS": milliseconds,
+            "appname": "firefly-memory",
+        }
+        super().__init__(_masked(url), database, collection, timeout=timeout, migrate=migrate)
+        unused = unused_client(self._arguments)
+        self.connection(unused, passed_on)
+        unused.close()
+        self._start_afresh()
+        self._per_loop = PerLoop(self._open_suspending, _close_client, _cut_client)
+        self.watch_forks()
+
+    def _start_afresh(self) -> None:
+        self._lock = threading.Lock()
+        self._blocking: Connection | None = None
+
+    def after_fork_in_child(self) -> None:
+        abandon(self._blocking)
+        self._start_afresh()
+
+    def blocking(self) -> Connection:
+        connection = self._blocking
+        if connection is None:
+            with self._lock:
+                self.check_open("use")
+                if self._blocking is None:
+                    self._blocking = self.connection(MongoClient(**self._arguments), passed_on)
+                connection = self._blocking
+        return connection
+
+    def suspending(self) -> Connection:
+        return self._per_loop.get()
+
+    def _open_suspending(self) -> Connection:
+        return self.connection(AsyncMongoClient(**self._arguments), awaited_in_turn(self._arguments["maxPoolSize"]))
+
+    async def close_blocking(self) -> None:
+        self._close()
+        self._per_loop.close_elsewhere()
+
+    async def close_suspending(self) -> None:
+        self._close()
+        await self._per_loop.close()
+
+    def _close(self) -> None:
+        with self._lock:
+            self._closed = True
+            connection, self._blocking = self._blocking, None
+        if connection is not None:
+            connection.client.close()
+
+
+class PassedClient(MongoDatabase):
+    """A client of the caller's, never closed by us: PyMongo's of either colour, or Motor's."""
+
+    def __init__(self, client: Any, database: str, collection: str, *, timeout: float, migrate: bool) -> None:
+        super().__init__("the passed client's server", database, collection, timeout=timeout, migrate=migrate)
+        self.blocks_only = isinstance(client, MongoClient)
+        self._suspending: Connection | None = None
+        self._blocking: Connection | None = None
+        if isinstance(client, MongoClient):
+            self._blocking = self.connection(client, passed_on)
+        elif isinstance(client, AsyncMongoClient):
+            self._suspending = self.connection(client, awaited)
+        elif type(client).__module__.startswith("motor."):
+            self._suspending = self.connection(client, awaited)
+            self._blocking = self.connection(client.delegate, passed_on)  # the PyMongo client Motor works with
+        else:
+            raise ConfigurationError(
+                f"client must be PyMongo's MongoClient or AsyncMongoClient, or Motor's AsyncIOMotorClient, "
+                f"not {type(client).__name__}"
+            )
+
+    def blocking(self) -> Connection:
+        if self._blocking is None:
+            raise NotSupportedError(
+                "blocking methods cannot use an AsyncMongoClient; await the asynchronous ones, or give the store a "
+                "URL instead"
+            )
+        return self._blocking
+
+    def suspending(self) -> Connection:
+        if self._suspending is None:
+            raise NotSupportedError("a MongoClient is used from threads, not from an event loop")
+        return self._suspending
+
+
+async def _close_client(connection: Connection) -> None:
+    await connection.client.close()
+
+
+def _cut_client(connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
+    cut_client(connection.client, loop)
+
+
+def _in_small_letters(url: str) -> str:
+    """``url`` with its scheme as PyMongo wants it."""
+    scheme, separator, rest = url.partition("://") if isinstance(url, str) else ("", "", "")
+    return f"{scheme.lower()}{separator}{rest}"
+
+
+def _masked(url: str) -> str:
+    if not isinstance(url, str) or not url.lower().startswith(("mongodb://", "mongodb+srv://")):
+        raise ConfigurationError("a MongoDB URL starts with mongodb:// or mongodb+srv://")
+    return without_password(_in_small_letters(url)).partition("?")[0]

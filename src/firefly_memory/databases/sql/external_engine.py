@@ -1,0 +1,275 @@
+"""Databases that are the caller's: an engine, or one connection with its transaction. Never closed by us."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+from weakref import WeakKeyDictionary
+
+from sqlalchemy import Connection, Dialect, Engine
+from sqlalchemy.pool import StaticPool
+from sqlalchemy.util import await_only
+
+from firefly_memory.concurrency.per_event_loop import PerLoop
+from firefly_memory.concurrency.process_fork import ForkAware
+from firefly_memory.databases.sql.errors import Doubt, Place, is_an_answer, translated
+from firefly_memory.databases.sql.executor import CallRunner, Runner, here, in_greenlet, in_thread, refused
+from firefly_memory.databases.sql.operation import Operation
+from firefly_memory.databases.sql.schema.migrate import checked_schema_name, ensure_schema
+from firefly_memory.databases.sql.session import BoundSession
+from firefly_memory.entries.sql.statements import Statements
+from firefly_memory.errors import ConfigurationError, StoreClosedError, StoreTimeoutError
+from firefly_memory.urls import without_password
+from firefly_memory.validation import seconds
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+_ASYNC_ENGINE = (
+    "blocking methods cannot use an AsyncEngine; await the asynchronous ones, or give the store an Engine or a URL"
+)
+_ASYNC_CONNECTION = "blocking methods cannot use an AsyncConnection; await the asynchronous ones, or bind a Connection"
+
+
+_AUTOCOMMIT = (
+    "the connection commits each statement by itself, so nothing can join its transaction; "
+    "bind one whose isolation_level is not AUTOCOMMIT"
+)
+
+
+class _Lock(Protocol):
+    """Of one colour."""
+
+    def acquire(self, *, timeout: float) -> bool: ...
+
+    def release(self) -> None: ...
+
+
+class _TaskLock:
+    """For code in greenlets: a lock among the tasks of one event loop."""
+
+    def __init__(self) -> None:
+        self._locks = PerLoop(asyncio.Lock, _nothing)
+
+    def acquire(self, *, timeout: float) -> bool:
+        return await_only(_acquired(self._locks.get(), timeout))
+
+    def release(self) -> None:
+        self._locks.get().release()
+
+
+async def _acquired(lock: asyncio.Lock, timeout: float) -> bool:  # noqa: ASYNC109 - as of a lock of threads
+    try:
+        async with asyncio.timeout(timeout):
+            return await lock.acquire()
+    except TimeoutError:
+        return False
+
+
+async def _nothing(_: object) -> None:
+    """A lock has nothing to close."""
+
+
+class _LoneConnections(ForkAware):
+    """A lock for each engine with one connection for everybody, whichever stores they use it through."""
+
+    def __init__(self) -> None:
+        self.after_fork_in_child()
+        self.watch_forks()
+
+    def lock(self, engine: Engine, make: Callable[[], _Lock]) -> _Lock:
+        return self._locks.setdefault(engine, make())
+
+    def after_fork_in_child(self) -> None:
+        self._locks: WeakKeyDictionary[Engine, _Lock] = WeakKeyDictionary()
+
+
+_lone_connections = _LoneConnections()
+
+
+class BorrowedDatabase(ForkAware):
+    """An engine of the caller's, with the caller's pool, events and isolation. An operation is one transaction."""
+
+    def __init__(
+        self,
+        engine: Engine | AsyncEngine,
+        statements: type[Statements],
+        schema_name: str | None,
+        *,
+        timeout: float,
+        migrate: bool,
+    ) -> None:
+        if not isinstance(engine, Engine) and not hasattr(engine, "sync_engine"):
+            raise ConfigurationError(f"engine must be a SQLAlchemy Engine or AsyncEngine, not {type(engine).__name__}")
+        self.engine: Engine = engine if isinstance(engine, Engine) else engine.sync_engine
+        _check_dialect("engine", self.engine.dialect, statements)
+        name = without_password(self.engine.url.render_as_string(hide_password=True))  # it hides none in parameters
+        self.place = Place(name, None if schema_name is None else checked_schema_name(schema_name))
+        self.timeout = seconds("timeout", timeout)
+        self._migrate = migrate
+        self._schema_is_current = False
+        self._closed = False
+        self._statements = statements(self.engine.dialect, self.place.schema_name)
+        self._make_lock: Callable[[], _Lock]
+        self.blocking: Runner
+        self.suspending: Runner
+        if isinstance(engine, Engine):
+            self._make_lock = threading.Lock
+            self.blocking = CallRunner(self, here)
+            self.suspending = CallRunner(self, in_thread)
+        else:
+            self._make_lock = _TaskLock
+            self.blocking = CallRunner(self, refused(_ASYNC_ENGINE))
+            self.suspending = CallRunner(self, in_greenlet)
+        self._start_afresh()
+        self.watch_forks()
+
+    def _start_afresh(self) -> None:
+        self._preparing = self._make_lock()
+
+    def after_fork_in_child(self) -> None:
+        self._start_afresh()  # somebody may have held it
+
+    def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        name, doubt = operation.name, Doubt(operation.retryable)
+        self._prepare(name, None)
+        with self._alone(name), translated(name, self.place, doubt), self._transactional.connect() as connection:
+            session = BoundSession(self._statements, connection)
+            to_commit = False
+            try:
+                with connection.begin():
+                    result = operation(session, *args, **kwargs)
+                    to_commit = session.may_have_written
+            except Exception as exc:
+                doubt.exists = to_commit and not is_an_answer(exc)
+                raise
+            return result
+
+    def initialize(self, migrate: bool | None) -> None:
+        self._prepare("initialize", migrate)
+
+    def close(self) -> None:
+        self._closed = True
+
+    def check_open(self, operation: str) -> None:
+        if self._closed:
+            raise StoreClosedError(operation)
+
+    def _prepare(self, operation: str, migrate: bool | None) -> None:
+        self.check_open(operation)
+        if self._schema_is_current:
+            return
+        looking = self._holding(self._preparing, operation, "another call is still looking at the schema")
+        with looking, self._alone(operation):
+            if not self._schema_is_current:
+                wanted = self._migrate if migrate is None else migrate
+                ensure_schema(self.engine, self.place, migrate=wanted, timeout=self.timeout)
+                with translated(operation, self.place):
+                    self._transactional = _with_transactions(self.engine)
+                self._schema_is_current = True
+
+    def _alone(self, operation: str) -> AbstractContextManager[None]:
+        """By itself on the connection, where all threads or tasks share one."""
+        if not isinstance(self.engine.pool, StaticPool):
+            return nullcontext()
+        lock = _lone_connections.lock(self.engine, self._make_lock)
+        return self._holding(lock, operation, "other calls kept the engine's only connection")
+
+    @contextmanager
+    def _holding(self, lock: _Lock, operation: str, otherwise: str) -> Iterator[None]:
+        if not lock.acquire(timeout=self.timeout):
+            raise StoreTimeoutError(operation, otherwise, retryable=True)
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+class _Owner(Protocol):
+    """What a bound store depends on."""
+
+    def check_open(self, operation: str) -> None: ...
+
+
+class BoundDatabase:
+    """One connection of the caller's: everything happens in its transaction, and lasts if the caller commits."""
+
+    def __init__(
+        self,
+        connection: Connection | AsyncConnection,
+        statements: type[Statements],
+        schema_name: str | None,
+        owner: _Owner,
+    ) -> None:
+        self.check_open = owner.check_open
+        self.check_open("bind")
+        if not isinstance(connection, Connection) and not hasattr(connection, "sync_connection"):
+            raise ConfigurationError(
+                f"bind() needs an open Connection or AsyncConnection of SQLAlchemy, not {type(connection).__name__}"
+            )
+        self._connection = connection if isinstance(connection, Connection) else connection.sync_connection
+        if self._connection is None:
+            raise ConfigurationError("the connection has not been opened; use it as `async with engine.begin() as …`")
+        dialect = self._connection.dialect
+        _check_dialect("connection", dialect, statements)
+        if not self._connection.closed and _is_autocommit(self._connection):
+            raise ConfigurationError(_AUTOCOMMIT)
+        self._place = Place("the bound connection", schema_name)
+        self._statements = _compiled(statements, dialect, schema_name)
+        self.blocking: Runner = CallRunner(self, here)
+        self.suspending: Runner = self.blocking
+        if not isinstance(connection, Connection):
+            self.blocking = CallRunner(self, refused(_ASYNC_CONNECTION))
+            self.suspending = CallRunner(self, in_greenlet)
+
+    def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        self.check_open(operation.name)
+        assert self._connection is not None
+        with translated(operation.name, self._place):
+            return operation(BoundSession(self._statements, self._connection), *args, **kwargs)
+
+    def initialize(self, migrate: bool | None) -> None:
+        """Nothing more: the schema is not this transaction's business."""
+        self.check_open("initialize")
+
+    def close(self) -> None:
+        """Nothing: the connection is the caller's."""
+
+
+def _with_transactions(engine: Engine) -> Engine:
+    """``engine``; if it commits each statement by itself, the same pool with transactions."""
+    with engine.connect() as connection:
+        if not _is_autocommit(connection):
+            return engine
+    return engine.execution_options(isolation_level=engine.dialect.default_isolation_level)
+
+
+def _is_autocommit(connection: Connection) -> bool:
+    dialect = connection.dialect
+    if dialect.name == "sqlite":  # the driver is in that mode too where an application begins by itself
+        return connection._is_autocommit_isolation()  # noqa: SLF001 - nothing public tells
+    assert connection.connection.dbapi_connection is not None
+    return dialect.detect_autocommit_setting(connection.connection.dbapi_connection)
+
+
+_bound_statements: WeakKeyDictionary[Dialect, dict[str | None, Statements]] = WeakKeyDictionary()
+
+
+def _compiled(statements: type[Statements], dialect: Dialect, schema_name: str | None) -> Statements:
+    """Kept, for compiling takes longer than running, and connections are bound all the time."""
+    of_dialect = _bound_statements.setdefault(dialect, {})
+    if schema_name not in of_dialect:
+        of_dialect[schema_name] = statements(dialect, schema_name)
+    return of_dialect[schema_name]
+
+
+def _check_dialect(what: str, dialect: Dialect, statements: type[Statements]) -> None:
+    if dialect.name != statements.dialect_name:
+        raise ConfigurationError(f"the {what} is for {dialect.name}, this store is for {statements.dialect_name}")

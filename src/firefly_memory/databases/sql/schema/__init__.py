@@ -1,0 +1,1 @@
+"""The schema: its tables, its migrations, and how a database differs from it."""

@@ -1,0 +1,176 @@
+"""What runs inside Alembic's env.py: the same revisions and the same lock for ``alembic`` as for everybody else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.schema import CreateSchema
+
+from firefly_memory.databases.sql.schema import metadata as schema
+from firefly_memory.databases.sql.schema.alembic_guard import keep_others_out
+from firefly_memory.databases.sql.schema.commands import database_of, is_sqlite
+from firefly_memory.databases.sql.schema.migrate import checked_schema_name, connected, create_schema, migrating
+from firefly_memory.databases.sql.search_path import ONLY_PG_CATALOG, pinned_for_reading
+from firefly_memory.databases.sql.sqlite.fact_ids import compute_fact_ids
+from firefly_memory.errors import ConfigurationError, FireflyMemoryError
+from firefly_memory.settings import read_settings_of_command, read_url_file
+from firefly_memory.target import Given, target
+from firefly_memory.urls import Kind
+from firefly_memory.validation import ONLY_MINE
+
+keep_others_out()  # every revision of ours imports this module, also where Alembic does not run env.py
+
+_READING = {"current", "check"}
+
+PATIENCE = 60.0  # seconds that `alembic` waits for a server, or for another migrator
+
+
+def target_schema() -> str | None:
+    """For revisions: the PostgreSQL schema to work in, ``None`` on SQLite."""
+    from alembic import op
+
+    context = op.get_context()
+    if context.dialect.name == "sqlite":
+        return None
+    return str(context.opts.get("firefly_schema", schema.POSTGRESQL_SCHEMA))
+
+
+def computes_fact_ids() -> bool:
+    """For revisions on SQLite: whether their statements can compute the ids of facts, or somebody else runs them."""
+    from alembic import op
+
+    context = op.get_context()
+    if context.as_sql:
+        return bool(context.opts.get("firefly_computes"))
+    compute_fact_ids(op.get_bind())
+    return True
+
+
+def create_index_online(name: str, table: str, columns: list[Any], **options: Any) -> None:
+    """For revisions in ``schema.ONLINE``: an index on a table that may be large, while others read and write it. What
+    a broken build has left is built anew."""
+    from alembic import op
+
+    if op.get_context().dialect.name == "sqlite":
+        op.create_index(name, table, columns, if_not_exists=True, **options)
+        return
+    place: dict[str, Any] = {"schema": target_schema(), "postgresql_concurrently": True}
+    with op.get_context().autocommit_block():
+        op.drop_index(name, table, if_exists=True, **place)
+        op.create_index(name, table, columns, **place, **options)
+
+
+def run_in_alembic(context: Any) -> None:  # alembic.context, a module that stands in for an EnvironmentContext
+    """Run the revisions Alembic asks for on the database of the URL, or only write them down."""
+    given = context.config.attributes
+    if given:  # by _script()
+        _configure_offline(context, given["dialect_name"], given["schema_name"], computes=given["computes"])
+        context.run_migrations()
+        return
+    from alembic.util import CommandError
+
+    try:
+        url, schema_name, file_mode = _target(context)
+        if context.is_offline_mode():
+            _print_sql(context, url, schema_name)
+        else:
+            _run_on_url(context, url, schema_name, file_mode)
+    except FireflyMemoryError as error:
+        raise CommandError(str(error)) from error
+
+
+def _target(context: Any) -> tuple[str, str, int]:
+    arguments = context.get_x_argument(as_dictionary=True)
+    for name in ("url", "url_file", "env_file", "schema"):
+        if not arguments.get(name, name).strip():
+            raise ConfigurationError(f"-x {name}= is empty; give it a value, or leave it out")
+    url, url_file, env_file = arguments.get("url"), arguments.get("url_file"), arguments.get("env_file")
+    if url is not None and url_file is not None:
+        raise ConfigurationError("-x url= and -x url_file= both name a database; leave out one of them")
+    if url_file is not None:
+        url = read_url_file(Path(url_file))
+    given = Given(url, arguments.get("schema"), option="-x {}=")
+    found = target(read_settings_of_command(None if env_file is None else Path(env_file)), given)
+    if found is None:
+        raise ConfigurationError(
+            "no database: set FIREFLY_AGENTIC_MEMORY_URL or FIREFLY_AGENTIC_MEMORY_POSTGRES_URL, "
+            "or pass -x url_file=FILE or -x url=postgresql://…"
+        )
+    if found.kind not in (Kind.SQLITE, Kind.POSTGRES):
+        raise ConfigurationError(f"revisions are for SQLite and PostgreSQL, and the store is {found.kind.in_words}")
+    schema_name = checked_schema_name(found.options.get("schema_name", schema.POSTGRESQL_SCHEMA))
+    return found.url, schema_name, found.options.get("file_mode", ONLY_MINE.file)
+
+
+def _run_on_url(context: Any, url: str, schema_name: str, file_mode: int) -> None:
+    command = getattr(getattr(context.config.cmd_opts, "cmd", (None,))[0], "__name__", "upgrade")
+    if command in _READING:
+        with (
+            database_of(url, schema_name, PATIENCE, reading=True) as (engine, place),
+            connected(engine, place, "alembic") as connection,
+            pinned_for_reading(connection),
+        ):
+            _run(context, connection, place.schema_name, makes_schema=False)
+        return
+    makes_schema = command in {"upgrade", "stamp"}
+    with database_of(url, schema_name, PATIENCE, file_mode=file_mode) as (engine, place):
+        if command != "upgrade" and place.file is not None and not place.file.exists():
+            raise place.is_missing(command)
+        with connected(engine, place, "alembic") as connection, migrating(connection, place, PATIENCE):
+            _run(context, connection, place.schema_name, makes_schema=makes_schema)
+
+
+def _run(context: Any, connection: Connection, schema_name: str | None, *, makes_schema: bool) -> None:
+    if makes_schema:
+        create_schema(connection, schema_name)
+    _configure(context, schema_name, connection=connection)
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+def _print_sql(context: Any, url: str, schema_name: str) -> None:
+    on_sqlite = is_sqlite(url)
+    target = None if on_sqlite else schema_name
+    _configure_offline(context, "sqlite" if on_sqlite else "postgresql", target)
+    with context.begin_transaction():
+        if target is not None:
+            context.execute(ONLY_PG_CATALOG)
+        if target is not None and not context.get_starting_revision_argument():
+            context.execute(CreateSchema(target, if_not_exists=True))
+        context.run_migrations()
+
+
+def _configure_offline(context: Any, dialect_name: str, schema_name: str | None, *, computes: bool = False) -> None:
+    _configure(
+        context,
+        schema_name,
+        dialect_name=dialect_name,
+        literal_binds=True,
+        dialect_opts={"paramstyle": "named"},
+        transactional_ddl=True,
+        firefly_computes=computes,
+    )
+
+
+def _configure(context: Any, schema_name: str | None, **options: Any) -> None:
+    ours = {table.name for table in schema.metadata(schema_name).sorted_tables}
+
+    def is_ours(name: str | None, kind: str, _: Any) -> bool:
+        if kind == "schema":
+            return name == schema_name
+        return kind != "table" or name in ours
+
+    context.configure(
+        target_metadata=schema.metadata(schema_name),
+        version_table=schema.VERSION_TABLE,
+        version_table_schema=schema_name,
+        include_schemas=schema_name is not None,
+        include_name=is_ours,
+        compare_type=True,
+        compare_server_default=True,
+        render_as_batch=schema_name is None,
+        firefly_schema=schema_name,
+        **options,
+    )

@@ -1,0 +1,332 @@
+"""Migrations: the same revisions from ``initialize()`` and from ``alembic``, one migrator at a time."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise, takewhile
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    delete,
+    exc,
+    func,
+    insert,
+    inspect,
+    select,
+    true,
+)
+from sqlalchemy.schema import CreateSchema
+
+from firefly_memory.concurrency.process_fork import ForkSafeLock
+from firefly_memory.databases.sql.errors import UNDEFINED_TABLE, Place, is_an_answer, sqlstate, translated
+from firefly_memory.databases.sql.schema import metadata as schema
+from firefly_memory.databases.sql.schema.migration_lock import begin_alone, online_lock
+from firefly_memory.databases.sql.schema.names import PACKAGE, WORDS_OF_POSTGRESQL
+from firefly_memory.databases.sql.schema.unrecorded import is_in_the_way, made_by, unrecorded
+from firefly_memory.databases.sql.search_path import rolled_back_on_error
+from firefly_memory.databases.sql.sqlite.fact_ids import compute_fact_ids
+from firefly_memory.errors import (
+    ConfigurationError,
+    DatabaseStoreError,
+    SchemaMismatchError,
+    StoreTimeoutError,
+)
+from firefly_memory.reprs import shown
+
+_SCHEMA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]{0,62}")
+
+
+def checked_schema_name(name: str) -> str:
+    """``name`` if PostgreSQL takes it as an identifier without surprises."""
+    if not isinstance(name, str) or not _SCHEMA_NAME.fullmatch(name) or name.lower().startswith("pg_"):
+        raise ConfigurationError(
+            f"schema_name {shown(name)} cannot be a schema: use up to 63 letters, digits and underscores, not starting "
+            "with a digit or pg_"
+        )
+    if name.lower() in WORDS_OF_POSTGRESQL:
+        raise ConfigurationError(f"schema_name {name!r} cannot be a schema: it is a reserved word of PostgreSQL")
+    return name
+
+
+def ensure_schema(engine: Engine, place: Place, *, migrate: bool, timeout: float) -> None:
+    """Bring the schema to the revision this version needs, or only check it: one query when it is there already."""
+    if not has_schema(engine, place, migrate=migrate):
+        upgrade_schema(engine, place, timeout)
+
+
+def has_schema(engine: Engine, place: Place, *, migrate: bool) -> bool:
+    """Whether the schema is what this version needs. It is an error if nobody may ``migrate`` it there."""
+    with connected(engine, place) as connection:
+        found = _current_revision(connection, place)
+    if _serves(found):
+        return True
+    if not migrate:
+        raise place.is_not_current("initialize", found)
+    return False
+
+
+def _serves(found: str | None) -> bool:
+    return found == schema.HEAD or (found is not None and schema.is_later_and_compatible(found))
+
+
+def upgrade_schema(engine: Engine, place: Place, timeout: float) -> None:
+    """Run the revisions that are missing, all of them or none."""
+    with connected(engine, place) as connection:
+        _check_encoding(connection)
+        upgrade(connection, place, schema.HEAD, timeout)
+
+
+@contextmanager
+def connected(engine: Engine, place: Place, operation: str = "initialize") -> Iterator[Connection]:
+    """A connection in autocommit mode, which is thrown away unless it is known to be in order at the end."""
+    with translated(operation, place), engine.connect() as connection:
+        try:
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            yield connection
+        except BaseException as error:
+            if not is_an_answer(error):
+                connection.invalidate()
+            raise
+
+
+def revision_of(connection: Connection, place: Place) -> str | None:
+    """The revision the database says it is at, or ``None`` where there is no schema. Fit for a transaction, which
+    PostgreSQL ends when a table is asked for that is not there; in need of one of :mod:`.search_path` there."""
+    if not inspect(connection).has_table(schema.VERSION_TABLE, schema=place.schema_name):
+        return None
+    return _joined(connection.execute(select(version_table(place).c.version_num)).scalars())
+
+
+def _current_revision(connection: Connection, place: Place) -> str | None:
+    """The same in one query; ``SchemaMismatchError`` if it is ahead of this version."""
+    columns: list[Any] = [version_table(place).c.version_num]
+    if connection.dialect.name == "postgresql":
+        columns.append(_ENCODING)
+    try:
+        rows = connection.execute(select(*columns)).all()
+    except exc.DBAPIError as error:
+        if sqlstate(error) in UNDEFINED_TABLE or "no such table" in str(error):
+            return None
+        raise
+    for row in rows:
+        _refuse_encoding(*row[1:])
+    found = _joined(row[0] for row in rows)
+    if found is not None and found not in schema.REVISIONS and not _serves(found):
+        raise is_ahead("initialize", found)
+    return found
+
+
+def version_table(place: Place) -> Table:
+    column: Column[str] = Column("version_num", String(32), nullable=False)
+    key = PrimaryKeyConstraint("version_num", name=f"{schema.VERSION_TABLE}_pkc")
+    return Table(schema.VERSION_TABLE, MetaData(), column, key, schema=place.schema_name)
+
+
+def _joined(revisions: Iterable[str]) -> str | None:
+    return ", ".join(sorted(revisions)) or None
+
+
+def is_ahead(operation: str, found: str | None) -> SchemaMismatchError:
+    return SchemaMismatchError(operation, found, schema.HEAD, "pip install --upgrade firefly-memory")
+
+
+_ENCODING = func.pg_catalog.current_setting("server_encoding")
+
+
+def _check_encoding(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        _refuse_encoding(connection.execute(select(_ENCODING)).scalar_one())
+
+
+def _refuse_encoding(encoding: str = "UTF8") -> None:
+    if encoding != "UTF8":
+        reason = f"the database's encoding {encoding} cannot hold every text; use one created with ENCODING 'UTF8'"
+        raise DatabaseStoreError("initialize", reason)
+
+
+LOCK_TIMEOUT = 5.0
+"""Seconds that a statement of a migration waits for a lock, before all of it gives up: while it waits, everybody who
+comes after it waits as well."""
+
+
+@contextmanager
+def migrating(
+    connection: Connection, place: Place, timeout: float, *, lock_timeout: float = LOCK_TIMEOUT
+) -> Iterator[None]:
+    """Hold the migration lock and a transaction on an autocommit ``connection``: all of the block, or nothing."""
+    if connection.dialect.name == "postgresql":
+        begin_alone(connection, place, timeout)
+    else:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    with rolled_back_on_error(connection):
+        try:
+            if connection.dialect.name == "postgresql":
+                milliseconds = str(min(max(1, round(lock_timeout * 1000)), 2**31 - 1))  # as PostgreSQL takes it
+                connection.execute(select(func.pg_catalog.set_config("lock_timeout", milliseconds, true())))
+            yield
+            connection.exec_driver_sql("COMMIT")
+        except exc.DBAPIError as error:
+            if sqlstate(error) == "55P03":
+                raise _is_blocked(lock_timeout) from error
+            raise
+
+
+def _is_blocked(lock_timeout: float) -> StoreTimeoutError:
+    reason = (
+        f"another transaction has held a table for {lock_timeout:g} seconds; nothing has been changed; end that "
+        "transaction (pg_stat_activity names it), or try again when there is less to do"
+    )
+    return StoreTimeoutError("migration", reason, retryable=True)
+
+
+def upgrade(
+    connection: Connection, place: Place, target: str | None, timeout: float, *, lock_timeout: float = LOCK_TIMEOUT
+) -> list[str]:
+    """Run the revisions that are missing up to ``target``, and return which: all or none of those between two online
+    ones, and each online one by itself."""
+    ran: list[str] = []
+    while True:
+        with migrating(connection, place, timeout, lock_timeout=lock_timeout):
+            found = revision_of(connection, place)  # another process may have been faster
+            missing = missing_between(found, target)
+            together = list(takewhile(lambda revision: revision not in schema.ONLINE, missing))
+            if together:
+                _run_upgrade(connection, place, found, together[-1])
+        ran += together
+        if len(together) == len(missing):
+            return ran
+        ran += _run_online(connection, place, missing[len(together)], timeout)
+
+
+def missing_between(found: str | None, target: str | None) -> tuple[str, ...]:
+    """The revisions after ``found``, up to ``target``; none where a later version has been."""
+    if found is not None and found not in schema.REVISIONS:
+        if schema.is_later_and_compatible(found):
+            return ()
+        raise is_ahead("upgrade", found)
+    return schema.REVISIONS[position(found) : position(target)]
+
+
+def position(revision: str | None) -> int:
+    """How many revisions lead to it."""
+    return 0 if revision is None else schema.REVISIONS.index(revision) + 1
+
+
+def _run_online(connection: Connection, place: Place, revision: str, timeout: float) -> list[str]:
+    """One revision that must not run in a transaction: by whoever gets there first, while the others wait for it.
+
+    It may take hours, and writers go on meanwhile. What holds the others off is a lock of the session.
+    """
+    with online_lock(connection, place, timeout):
+        found = revision_of(connection, place)
+        if revision not in missing_between(found, revision):
+            return []  # somebody has done it meanwhile
+        steps = script(connection.dialect.name, place.schema_name, "upgrade", f"{found or 'base'}:{revision}")
+        run_script(connection, place, [step for step in steps if step not in ("BEGIN", "COMMIT")])
+        return [revision]
+
+
+def _run_upgrade(connection: Connection, place: Place, found: str | None, target: str) -> None:
+    create_schema(connection, place.schema_name)
+    steps = script(connection.dialect.name, place.schema_name, "upgrade", f"{found or 'base'}:{target}")
+    if found is None and inspect(connection).has_table(schema.VERSION_TABLE, schema=place.schema_name):
+        del steps[0]  # makes the table, which a downgrade has left, empty
+    _check_room(connection, place, found, steps)
+    run_script(connection, place, steps)
+
+
+def _check_room(connection: Connection, place: Place, found: str | None, steps: list[str]) -> None:
+    """That no table is there yet which ``steps`` make: once a statement has failed, PostgreSQL tells no more."""
+    there = {*inspect(connection).get_table_names(schema=place.schema_name)}
+    taken = next((name for name in made_by(steps) if name in there), None)
+    if taken is not None:
+        dialect, path = connection.dialect.name, ("base", *schema.REVISIONS)
+        tables = {
+            after: set(made_by(script(dialect, None, "upgrade", f"{before}:{after}")))
+            for before, after in pairwise(path)
+        }
+        raise unrecorded(place, taken, found, there, tables)
+
+
+def create_schema(connection: Connection, schema_name: str | None) -> None:
+    """If it is missing: a role that may not create it may still create tables in it."""
+    if schema_name is not None and not inspect(connection).has_schema(schema_name):
+        connection.execute(CreateSchema(schema_name, if_not_exists=True))
+
+
+def write_revision(connection: Connection, place: Place, revision: str | None) -> None:
+    """Inside :func:`migrating`: say that the database is at ``revision``."""
+    create_schema(connection, place.schema_name)
+    version = version_table(place)
+    version.create(connection, checkfirst=True)
+    connection.execute(delete(version))
+    if revision is not None:
+        connection.execute(insert(version).values(version_num=revision))
+
+
+def run_script(connection: Connection, place: Place, steps: Iterable[str]) -> None:
+    if connection.dialect.name == "sqlite":
+        compute_fact_ids(connection)
+    try:
+        for statement in steps:
+            connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
+    except exc.DBAPIError as error:
+        if sqlstate(error) == "42P07" or (place.schema_name is None and "already exists" in str(error)):
+            raise is_in_the_way(error) from error
+        raise
+
+
+_alembic = ForkSafeLock()  # what Alembic works on is global to the process
+
+
+class _Statements(io.StringIO):
+    """Takes the place of the file that Alembic would print a script to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[str] = []
+
+    def write(self, text: str) -> int:
+        """One statement, or a comment."""
+        statement = text.strip().removesuffix(";")
+        if not statement.startswith("--"):
+            self.written.append(statement)
+        return len(text)
+
+
+def script(
+    dialect_name: str, schema_name: str | None, step: str, revisions: str, *, for_others: bool = False
+) -> list[str]:
+    """The statements of ``step``, ``upgrade`` or ``downgrade``, between ``revisions``, ``from:to``.
+
+    Alembic writes them, and never sees a connection: its global lock is not held while anybody waits for a database,
+    and so nobody can wait for the lock in the thread that has to answer. ``for_others`` leaves out what only
+    :func:`run_script` can run.
+    """
+    statements = _Statements()
+    with _alembic:
+        from alembic import command  # slow to load, and not needed while the schema is current
+        from alembic.config import Config
+
+        config = Config(output_buffer=statements)
+        config.set_main_option("script_location", str(script_location()).replace("%", "%%"))
+        config.attributes.update(dialect_name=dialect_name, schema_name=schema_name, computes=not for_others)
+        getattr(command, step)(config, revisions, sql=True)
+    return statements.written
+
+
+def script_location() -> Path:
+    """Where the revisions are: inside the installed package, or at the top of a checkout."""
+    packaged = PACKAGE / "migrations"
+    return packaged if packaged.is_dir() else PACKAGE.parents[1] / "migrations"

@@ -1,0 +1,268 @@
+"""An SQLite file in both colours."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+from urllib.parse import unquote
+
+from sqlalchemy import Engine, create_engine
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.pool import QueuePool
+
+from firefly_memory.concurrency.cancellation import in_worker_thread, stop_if_given_up
+from firefly_memory.concurrency.per_event_loop import abandon
+from firefly_memory.concurrency.process_fork import ForkBarrier
+from firefly_memory.databases.files.file_system import make_directory, new_file
+from firefly_memory.databases.files.file_system import translated as file_errors_translated
+from firefly_memory.databases.sql.database import ENGINE_OPTIONS, Database
+from firefly_memory.databases.sql.errors import Place, translated
+from firefly_memory.databases.sql.executor import CallRunner, GroupingRunner, here
+from firefly_memory.databases.sql.operation import Operation
+from firefly_memory.databases.sql.pool import Pool
+from firefly_memory.databases.sql.sqlite.dialect import SQLiteStatements
+from firefly_memory.errors import ConfigurationError, FireflyMemoryError, NotSupportedError, StoreTimeoutError
+from firefly_memory.validation import ONLY_MINE, Modes, at_least
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+IN_MEMORY = ":memory:"
+
+_STEP = 0.02
+"""Seconds that SQLite itself waits for a lock: with a connection in its hands, and a fork has to wait as well."""
+
+_PAUSE = 0.002
+"""Seconds between two such steps, for whoever else wants the connection, or to fork."""
+
+
+class _NotInTurnError(FireflyMemoryError):
+    """Another thread of this process is writing. Nobody sees this: the operation begins again when it may."""
+
+
+class _Turn:
+    """Whose turn it is to write: writers of this process wait in line here instead of colliding in SQLite.
+
+    Around a write it lets in whoever is in turn, or may be at once. Others have to :meth:`wait` first, elsewhere.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            raise _NotInTurnError
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def wait(self, deadline: float) -> bool:
+        return self._lock.acquire(timeout=max(0.0, deadline - time.monotonic()))
+
+    def end(self) -> None:
+        self._lock.release()
+
+
+class SQLiteDatabase(Database):
+    """One file. Its asynchronous colour is worker threads on the same pool, several times faster than a driver that
+    crosses to a thread and back for every step of a statement."""
+
+    def __init__(
+        self, path: str, *, timeout: float, synchronous: str, pool_size: int, migrate: bool, modes: Modes
+    ) -> None:
+        # Connections are opened when they are needed, wherever the process has gone to by then.
+        self.path = path if path == IN_MEMORY else str(Path(path).absolute())
+        super().__init__(Place(f"SQLite database {self.path}"), timeout=timeout, migrate=migrate)
+        self._synchronous = synchronous
+        self._modes = modes
+        self._threads_at_most = min(4, at_least(1, "pool_size", pool_size))
+        self._pool_size = 1 if path == IN_MEMORY else pool_size
+        self._orphaned = False
+        self._start_afresh()
+        self.blocking = CallRunner(self, here)
+        self.suspending = GroupingRunner(self, self._in_thread)
+
+    def _start_afresh(self) -> None:
+        self._turn = _Turn()
+        self._barrier = ForkBarrier(room=self._pool_size)
+        self._threads: ThreadPoolExecutor | None = None
+        self._threads_lock = threading.Lock()
+
+    def open_pool(self) -> Pool[Any]:
+        step = min(_STEP, self.timeout)
+        engine = sqlite_engine(
+            self.path,
+            pool_size=self._pool_size,
+            timeout=step,
+            synchronous=self._synchronous,
+            file_mode=self._modes.file,
+        )
+        return Pool(engine, SQLiteStatements(engine.dialect, None), self.place, gate=self._turn)
+
+    def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._patiently(operation.name, partial(super().run, operation, *args, **kwargs))
+
+    def initialize(self, migrate: bool | None) -> None:
+        self._patiently("initialize", partial(super().initialize, migrate))
+
+    def _patiently(self, operation: str, work: Callable[[], T]) -> T:
+        """Do ``work`` as soon as nobody is in its way, before the time-out.
+
+        Whoever has to wait does so outside of the barrier and without a connection: work that met somebody begins
+        again from its start.
+        """
+        deadline = time.monotonic() + self.timeout
+        in_turn = False
+        try:
+            while True:
+                stop_if_given_up()
+                try:
+                    return self._inside(operation, work, deadline)
+                except _NotInTurnError:
+                    in_turn = self._turn.wait(deadline)
+                    if not in_turn:
+                        reason = f"other writers of this process kept the database for {self.timeout:g} seconds"
+                        raise StoreTimeoutError(operation, reason, retryable=True) from None
+                except StoreTimeoutError as exc:
+                    if not _is_busy(exc) or time.monotonic() >= deadline:
+                        raise
+                    time.sleep(_PAUSE)
+        finally:
+            if in_turn:
+                self._turn.end()
+
+    def _inside(self, operation: str, work: Callable[[], T], deadline: float) -> T:
+        if not self._barrier.enter(deadline):
+            with translated(operation, self.place):
+                raise PoolTimeoutError
+        try:
+            return work()
+        finally:
+            self._barrier.leave()
+
+    def _prepared(self, operation: str, migrate: bool | None) -> Pool[Any]:
+        self.check_open(operation)
+        if self.path != IN_MEMORY:
+            file = Path(self.path)
+            with file_errors_translated(operation, file.parent):
+                if self.migrates(migrate):
+                    make_directory(file.parent, self._modes.directory)
+                elif not file.exists():
+                    raise Place(self.path).is_missing(operation)
+        return super()._prepared(operation, migrate)
+
+    def before_fork(self) -> None:
+        # SQLite keeps what it knows of a file's locks in the process: a child that inherits an open file would take
+        # its parent's locks for its own. So the file is closed while the process forks, and opened again afterwards.
+        self._barrier.shut()
+        if self._pool is not None and self.path != IN_MEMORY:
+            self._pool.engine.dispose()
+
+    def after_fork_in_parent(self) -> None:
+        self._barrier.open()
+
+    def after_fork_in_child(self) -> None:
+        super().after_fork_in_child()
+        abandon(self._threads)
+        self._start_afresh()
+        self._orphaned = self.path == IN_MEMORY
+
+    def check_open(self, operation: str) -> None:
+        super().check_open(operation)
+        if self._orphaned:
+            raise NotSupportedError(
+                f"{operation}(): an in-memory SQLite database stays with the process that opened it; "
+                "use a file, or open a store after fork()"
+            )
+
+    async def _in_thread(self, call: Callable[[], T]) -> T:
+        if self._closed:
+            return call()  # which says so, or has nothing left to do
+        with self._threads_lock:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(self._threads_at_most, "firefly-memory-sqlite")
+            threads = self._threads
+        return await in_worker_thread(call, threads)
+
+    def close(self) -> None:
+        super().close()
+        with self._threads_lock:
+            threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown(wait=False)
+
+
+def sqlite_engine(
+    path: str, *, pool_size: int, timeout: float, synchronous: str, file_mode: int = ONLY_MINE.file
+) -> Engine:
+    """SQLite for threads: WAL, so that readers and the writer go on together; waiting instead of failing. A new file
+    has ``file_mode``, and those that SQLite puts beside it have the mode of the file."""
+
+    def connect() -> sqlite3.Connection:
+        if path != IN_MEMORY:
+            _make_file(Path(path), file_mode)
+        connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
+        try:
+            if path != IN_MEMORY:
+                _use_wal(connection, timeout)
+            connection.execute(f"PRAGMA synchronous={synchronous}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    return create_engine(
+        "sqlite://",
+        creator=connect,
+        poolclass=QueuePool,
+        pool_size=pool_size,
+        pool_timeout=timeout,
+        **ENGINE_OPTIONS,
+    )
+
+
+def _make_file(path: Path, mode: int) -> None:
+    """An empty file, which is a database to SQLite, where there is none. Its own would be everybody's to read."""
+    if not path.exists():
+        with suppress(OSError):  # SQLite says what is wrong
+            os.close(new_file(Path(os.path.realpath(path)), mode))
+
+
+def _use_wal(connection: sqlite3.Connection, timeout: float) -> None:
+    """Switching to WAL needs the file for itself and does not wait for it, so several starters take turns here."""
+    deadline = time.monotonic() + timeout
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as exc:
+            if exc.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(0.005)
+
+
+def _is_busy(error: StoreTimeoutError) -> bool:
+    """Whether a lock was in the way, of another process or another store on the file."""
+    return getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def sqlite_path(url: str) -> str:
+    """The path in an URL such as ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or ``sqlite://`` (in memory)."""
+    found = re.fullmatch(r"(?i:sqlite(?:\+aiosqlite|\+pysqlite)?)://(?:/(?P<path>[^?]*))?(?P<query>\?.*)?", url)
+    # Not the URL itself: it may hold a password.
+    if found is None:
+        raise ConfigurationError(
+            "this is not an SQLite URL that this library reads; use sqlite:///relative.db, sqlite:////absolute.db "
+            "or sqlite:///:memory:"
+        )
+    if found["query"]:
+        raise ConfigurationError("an SQLite URL has no parameters here; pass them as options of the store")
+    return unquote(found["path"] or "") or ":memory:"

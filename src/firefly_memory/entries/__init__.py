@@ -1,0 +1,1 @@
+"""Entries: the unit of storage, and its implementations side by side."""

@@ -1,0 +1,147 @@
+"""Records as documents, and the filters that find them.
+
+The document has the documented fields. MongoDB's dates end at the millisecond, so ``_id`` holds the record's exact
+place in the order as text, ``<created_at>/<entry_id>``, and serves as the key that pages and the newest entry of a key
+are found by. ``expires_at_us`` is there only where an expiry has microseconds beyond its date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pymongo import ASCENDING, IndexModel
+
+from firefly_memory.entries.record import Position, Record
+from firefly_memory.errors import CorruptDataError
+
+Document = dict[str, Any]
+
+# Beyond the documented indexes, for rule R11: a page of a namespace, and the newest entry of a key, each from one
+# place. Queries name them, for the server's planner tries out plans on a few documents and may learn the wrong lesson.
+IN_ORDER = [("namespace", ASCENDING), ("_id", ASCENDING)]
+KEY_IN_ORDER = [("namespace", ASCENDING), ("key", ASCENDING), ("_id", ASCENDING)]
+
+INDEXES = (
+    IndexModel([("namespace", ASCENDING)]),
+    IndexModel([("namespace", ASCENDING), ("key", ASCENDING)], partialFilterExpression={"key": {"$exists": True}}),
+    IndexModel([("expires_at", ASCENDING)], partialFilterExpression={"expires_at": {"$exists": True}}),
+    IndexModel([("entry_id", ASCENDING)], unique=True),
+    IndexModel(IN_ORDER),
+    IndexModel(KEY_IN_ORDER, partialFilterExpression={"key": {"$exists": True}}),
+)
+
+
+def place(position: Position) -> str:
+    """The ``_id`` of the record at ``position``: sorts as rule R4 says."""
+    return f"{position.created_at.isoformat(timespec='microseconds')}/{position.entry_id}"
+
+
+def upsert(record: Record) -> Document:
+    """The update that makes or replaces a record; what it leaves alone stays as it was first."""
+    date, microseconds = split(record.expires_at)
+    fields: Document = {
+        "scope": record.scope,
+        "key": record.key,
+        "content": record.content,
+        "metadata": record.metadata,
+        "expires_at": date,
+        "importance": record.importance,
+    }
+    update: Document = {
+        "$set": fields,
+        "$setOnInsert": {"_id": place(record.position), "created_at": split(record.created_at)[0]},
+    }
+    if microseconds:
+        fields["expires_at_us"] = microseconds
+    else:
+        update["$unset"] = {"expires_at_us": ""}
+    return update
+
+
+def record(document: Document) -> Record:
+    """The record a document stands for."""
+    try:
+        return Record(
+            text(document, "entry_id"),
+            text(document, "namespace"),
+            text(document, "scope"),
+            text_or_none(document, "key"),
+            document["content"],
+            document["metadata"],
+            exact(document["created_at"], document["_id"]),
+            _joined(document["expires_at"], document.get("expires_at_us", 0)),
+            document["importance"],
+        )
+    except DAMAGE as exc:
+        where = f"document {document.get('_id')!r} in namespace {document.get('namespace')!r}"
+        raise CorruptDataError("load", where, f"{type(exc).__name__}: {exc}") from exc
+
+
+DAMAGE = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
+"""What reading a document raises whose fields are missing, or hold something else."""
+
+
+_LARGEST_EXACT = 2**53  # beyond it, doubles leave out integers
+
+
+def text(document: Mapping[str, Any], name: str) -> str:
+    """The text in a field; ``TypeError`` if it holds something else."""
+    value = document[name]
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {type(value).__name__}, not text")
+    return value
+
+
+def whole(document: Mapping[str, Any], name: str) -> int:
+    """The count in a field, which shells may have written as a double; ``TypeError`` if it holds something else."""
+    value = document[name]
+    is_exact = isinstance(value, float) and value.is_integer() and value <= _LARGEST_EXACT
+    if isinstance(value, bool) or not (isinstance(value, int) or is_exact) or value < 0:
+        raise TypeError(f"{name} is {value!r}, not a count")
+    return int(value)
+
+
+def text_or_none(document: Mapping[str, Any], name: str) -> str | None:
+    return None if document[name] is None else text(document, name)
+
+
+def live(now: datetime) -> Document:
+    date, microseconds = split(now)
+    return {
+        "$or": [
+            {"expires_at": None},
+            {"expires_at": {"$gt": date}},
+            {"expires_at": date, "expires_at_us": {"$gt": microseconds}},
+        ]
+    }
+
+
+def expired(now: datetime) -> Document:
+    date, microseconds = split(now)
+    return {
+        "$or": [
+            {"expires_at": {"$lt": date}},
+            {"expires_at": date, "expires_at_us": {"$not": {"$gt": microseconds}}},
+        ]
+    }
+
+
+def split(moment: datetime | None) -> tuple[Any, int]:
+    """A date as MongoDB keeps it, and the microseconds it would lose."""
+    if moment is None:
+        return None, 0
+    microseconds = moment.microsecond % 1000
+    return moment - timedelta(microseconds=microseconds), microseconds
+
+
+def _joined(date: datetime | None, microseconds: int) -> datetime | None:
+    return None if date is None else date + timedelta(microseconds=microseconds)
+
+
+def exact(date: datetime, place: str) -> datetime:
+    """The instant that ``date`` is to the millisecond, and the text of a :func:`place` exactly."""
+    moment = datetime.fromisoformat(place.partition("/")[0]).astimezone(UTC)
+    # Somebody may have changed the date by hand; then it is what counts.
+    return moment if split(moment)[0] == date else date.astimezone(UTC)

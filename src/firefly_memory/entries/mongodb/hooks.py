@@ -1,0 +1,391 @@
+"""What a store does in MongoDB, written once for blocking and asynchronous clients."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from typing import Any, TypeVar
+
+import bson
+from pymongo import DESCENDING, UpdateOne
+from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
+
+from firefly_memory.agent_history.mongodb.log import MongoDialogueLog
+from firefly_memory.codec import BSON, Form
+from firefly_memory.concurrency.group_commit import GroupCommit
+from firefly_memory.concurrency.per_event_loop import PerLoop
+from firefly_memory.conversations.mongodb.log import MongoConversationLog
+from firefly_memory.conversations.mongodb.turn_groups import GroupingMongoConversationLog
+from firefly_memory.databases.mongodb import indexes
+from firefly_memory.databases.mongodb.clients import DURABLE, Connection, MongoDatabase
+from firefly_memory.databases.mongodb.errors import DUPLICATE, despite_a_loss, translated, written
+from firefly_memory.entries.mongodb import documents
+from firefly_memory.entries.mongodb.documents import Document
+from firefly_memory.entries.mongodb.fact_ids import bring_to_today
+from firefly_memory.entries.record import Position, Purged, Record, as_it_is
+from firefly_memory.entries.saves import Save, Saves
+from firefly_memory.errors import (
+    DatabaseStoreError,
+    EntryOwnershipError,
+    NotSupportedError,
+    OutcomeUnknownError,
+    SchemaMismatchError,
+)
+from firefly_memory.identifiers import original_name
+from firefly_memory.protocols import ABSENT, SAME_METADATA, Capability
+
+T = TypeVar("T")
+
+_ATTEMPTS = 4  # for a save that meets an expired entry of the same id, or another writer of it
+
+
+class MongoBackend:
+    """A :class:`~firefly_memory.entries.hooks.Backend` on clients of one colour.
+
+    ``connection.settle`` awaits what an asynchronous client returns and passes on what a blocking one returned.
+    """
+
+    form: Form = BSON
+    read_instant = staticmethod(as_it_is)
+
+    def __init__(
+        self, database: MongoDatabase, connect: Callable[[], Connection], close: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
+        self._database = database
+        self._connect = connect
+        self.close = close
+        self.conversations = MongoConversationLog(database, self._connected, self._in_transaction)
+        self.dialogues = MongoDialogueLog(database, self._connected, self._in_transaction)
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        everything = frozenset(Capability)
+        return everything - {Capability.ATOMIC_BATCHES} if self._database.has_transactions is False else everything
+
+    async def initialize(self, migrate: bool | None) -> None:
+        with translated("initialize", self._database.place):
+            await self._connected("initialize", migrate)
+
+    async def save(self, record: Record, now: datetime) -> None:
+        with written("save", self._database.place, "entry"):
+            connection = await self._connected("save")
+            for _ in range(_ATTEMPTS):
+                try:
+                    await connection.settle(
+                        connection.entries.update_one(_own(record, now), documents.upsert(record), upsert=True)
+                    )
+                except DuplicateKeyError:
+                    await self._make_way(connection, [record], now)
+                else:
+                    return
+            raise _too_contended("save", record)
+
+    async def _settle_save(self, record: Record, now: datetime) -> None:
+        """:meth:`save` after a lost answer. If the entry is not as it was saved, it may have been saved and changed by
+        others since: saving again would undo that."""
+        with translated("save", self._database.place):
+            connection = await self._connected("save")
+            there = await connection.settle(connection.entries.find_one(_own(record, now)))
+        given = documents.upsert(record)["$set"]
+        if there is None or bson.encode({name: there.get(name) for name in given}) != bson.encode(given):
+            raise OutcomeUnknownError("save", "what was written is not there now", retryable=True)
+
+    async def save_if(self, record: Record, expected: Any, now: datetime) -> bool:
+        with written("save_if", self._database.place, "entry", retryable=False):
+            connection = await self._connected("save_if")
+            update = documents.upsert(record)
+            if expected is not ABSENT:
+                # By an expression, for a filter would take a list for the same as one of its members.
+                by_metadata = expected is SAME_METADATA
+                field, value = ("$metadata", record.metadata) if by_metadata else ("$content", expected)
+                same = {"$expr": {"$eq": [field, {"$literal": value}]}}
+                wanted = {**_own(record, now), **same}
+                del update["$setOnInsert"]
+                return bool((await connection.settle(connection.entries.update_one(wanted, update))).matched_count)
+            new = {
+                **update["$setOnInsert"],
+                **update["$set"],
+                "entry_id": record.entry_id,
+                "namespace": record.namespace,
+            }
+            for _ in range(2):
+                try:
+                    await connection.settle(connection.entries.insert_one(new))
+                except DuplicateKeyError:
+                    in_the_way = {"entry_id": record.entry_id, **documents.expired(now)}
+                    if not (await connection.settle(connection.entries.delete_one(in_the_way))).deleted_count:
+                        return False
+                else:
+                    return True
+            return False
+
+    async def save_many(self, records: list[Record], now: datetime) -> None:
+        if len(records) == 1:
+            await self.save(records[0], now)
+            return
+        with written("save_many", self._database.place, "entry"):
+            connection = await self._connected("save_many")
+            if not self._database.has_transactions:
+                raise NotSupportedError(
+                    "save_many() of several entries is all or nothing, which takes a transaction, which takes a "
+                    "replica set; start mongod with --replSet, or save the entries one by one"
+                )
+            updates = _updates(records, now)
+
+            async def write(session: Any) -> None:
+                await connection.settle(connection.entries.bulk_write(updates, session=session))
+
+            for _ in range(_ATTEMPTS):
+                try:
+                    await self._in_transaction(connection, write)
+                except BulkWriteError as exc:
+                    if not _only_duplicates(exc):
+                        raise
+                    await self._make_way(connection, records, now)
+                else:
+                    return
+            raise _too_contended("save_many", records[0])
+
+    async def save_group(self, records: list[Record], now: datetime) -> list[Record]:
+        """Save records of different callers, each for itself; those that another namespace owns are returned."""
+        with written("save", self._database.place, "entry") as writing:
+            connection = await self._connected("save")
+            try:
+                await connection.settle(connection.entries.bulk_write(_updates(records, now), ordered=False))
+            except BulkWriteError as exc:
+                if not _only_duplicates(exc):
+                    raise
+                in_the_way = [records[error["index"]] for error in exc.details["writeErrors"]]
+            else:
+                return []
+            writing.has_begun = True
+            refused: list[Record] = []
+            for record in in_the_way:
+                try:
+                    await MongoBackend.save(self, record, now)
+                except EntryOwnershipError:
+                    refused.append(record)
+            return refused
+
+    async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
+        with translated("load", self._database.place):
+            connection = await self._connected("load")
+            wanted: Document = {"namespace": namespace, **documents.live(now)}
+            if after is not None:
+                wanted["_id"] = {"$gt": documents.place(after)}
+            cursor = connection.entries.find(wanted).sort("_id").hint(documents.IN_ORDER)
+            found = await connection.settle((cursor if limit is None else cursor.limit(limit)).to_list(None))
+            return [documents.record(document) for document in found]
+
+    async def scan_several(self, namespaces: list[str], now: datetime) -> list[Record]:
+        with translated("load", self._database.place):
+            connection = await self._connected("load")
+            wanted: Document = {"namespace": {"$in": namespaces}, **documents.live(now)}
+            cursor = connection.entries.find(wanted).sort("_id").hint(documents.IN_ORDER)
+            return [documents.record(document) for document in await connection.settle(cursor.to_list(None))]
+
+    async def newest(self, namespace: str, key: str, now: datetime) -> Record | None:
+        with translated("load_by_key", self._database.place):
+            connection = await self._connected("load_by_key")
+            wanted: Document = {"namespace": namespace, "key": key, **documents.live(now)}
+            newest_first = [("_id", DESCENDING)]
+            found = await connection.settle(
+                connection.entries.find_one(wanted, sort=newest_first, hint=documents.KEY_IN_ORDER)
+            )
+            return None if found is None else documents.record(found)
+
+    async def delete(self, namespace: str, entry_id: str, now: datetime) -> None:
+        with written("delete", self._database.place):
+            connection = await self._connected("delete")
+            wanted = {"entry_id": entry_id, "namespace": namespace, **documents.live(now)}
+            await connection.settle(connection.entries.delete_one(wanted))
+
+    async def delete_many(self, namespace: str, entry_ids: list[str], now: datetime) -> int:
+        wanted = {"entry_id": {"$in": entry_ids}, "namespace": namespace, **documents.live(now)}
+        return await self._delete("delete_many", wanted)
+
+    async def clear(self, namespace: str) -> None:
+        await self._delete("clear", {"namespace": namespace})
+
+    async def count(self, namespace: str, now: datetime) -> int:
+        with translated("count", self._database.place):
+            connection = await self._connected("count")
+            wanted = {"namespace": namespace, **documents.live(now)}
+            return int(await connection.settle(connection.entries.count_documents(wanted)))
+
+    async def namespaces(self, prefix: str, limit: int, after: str, now: datetime) -> list[str]:
+        found: list[str] = []
+        with translated("namespaces", self._database.place):
+            connection = await self._connected("namespaces")
+            # Hops from one namespace to the next by index, so that their sizes do not matter.
+            beyond: Document = {"$gt": after, "$gte": prefix}
+            while len(found) < limit:
+                document = await connection.settle(
+                    connection.entries.find_one(
+                        {"namespace": beyond, **documents.live(now)},
+                        projection={"namespace": 1, "_id": 0},
+                        sort=[("namespace", 1)],
+                    )
+                )
+                if document is None or not document["namespace"].startswith(prefix):
+                    break
+                found.append(document["namespace"])
+                beyond = {"$gt": found[-1]}
+        return found
+
+    async def purge(self, limit: int, now: datetime) -> Purged:
+        with written("cleanup_expired", self._database.place) as writing:
+            connection = await self._connected("cleanup_expired")
+            doomed = documents.expired(now)
+            count = await connection.settle(connection.entries.count_documents(doomed, limit=limit + 1))
+            if count > limit:
+                some = connection.entries.find(doomed, projection={"_id": 1}).limit(limit)
+                ids = [document["_id"] for document in await connection.settle(some.to_list(None))]
+                doomed = {"_id": {"$in": ids}, **doomed}
+            deleted = (await connection.settle(connection.entries.delete_many(doomed))).deleted_count
+            writing.has_begun = True
+            more = count > limit or await self.dialogues.go_on_deleting()
+            return Purged(int(deleted), more=more)
+
+    async def _connected(self, operation: str, migrate: bool | None = None) -> Connection:
+        database = self._database
+        database.check_open(operation)
+        connection = self._connect()
+        if not database.indexes_are_there:
+            with translated(operation, database.place):  # nothing has been written yet
+                await self._prepare(connection, database.migrate if migrate is None else migrate)
+        return connection
+
+    async def _prepare(self, connection: Connection, migrate: bool) -> None:
+        database = self._database
+        hello = await despite_a_loss(lambda: connection.settle(connection.client.admin.command("hello")))
+        database.has_transactions = "setName" in hello or hello.get("msg") == "isdbgrid"
+        await self._ensure_indexes(connection, migrate)
+        in_transaction = self._in_transaction if database.has_transactions else None
+        await bring_to_today(connection, migrate, in_transaction)
+        database.indexes_are_there = True
+
+    async def _ensure_indexes(self, connection: Connection, migrate: bool) -> None:
+        missing = await indexes.missing(connection)
+        if missing and not migrate:
+            names = ", ".join(f"{collection.name}.{index.document['name']}" for collection, index in missing)
+            raise SchemaMismatchError(
+                "initialize", None, f"the indexes {names}", "initialize(migrate=True) as a user that may create them"
+            )
+        for each in {collection.name: collection for collection, _ in missing}.values():
+            new = [index for collection, index in missing if collection is each]
+            await despite_a_loss(partial(_made, connection, each, new))
+
+    async def _make_way(self, connection: Connection, records: list[Record], now: datetime) -> None:
+        """After a duplicate: drop expired entries of these ids, or say that another namespace owns one."""
+        ids = {"entry_id": {"$in": [record.entry_id for record in records]}}
+        await connection.settle(connection.entries.delete_many({**ids, **documents.expired(now)}))
+        foreign = {**ids, "namespace": {"$ne": records[0].namespace}}
+        owner = await connection.settle(connection.entries.find_one(foreign, projection={"entry_id": 1}))
+        if owner is not None:
+            raise EntryOwnershipError(original_name(owner["entry_id"]), original_name(records[0].namespace))
+
+    async def _delete(self, operation: str, wanted: Document) -> int:
+        with written(operation, self._database.place):
+            connection = await self._connected(operation)
+
+            async def delete(session: Any) -> int:
+                deleted = await connection.settle(connection.entries.delete_many(wanted, session=session))
+                return int(deleted.deleted_count)
+
+            if self._database.has_transactions:
+                return await self._in_transaction(connection, delete)
+            return await delete(None)
+
+    async def _in_transaction(
+        self, connection: Connection, work: Callable[[Any], Awaitable[T]], *, once: bool = False
+    ) -> T:
+        """All that ``work`` does with the session, or nothing; tried again while the server says that may help, if not
+        ``once``."""
+        deadline = time.monotonic() + (0 if once else self._database.timeout)
+        session = await _settled(connection.client.start_session())
+        try:
+            while True:
+                await _settled(session.start_transaction(write_concern=DURABLE))
+                try:
+                    result = await work(session)
+                    await self._commit(connection, session, deadline)
+                except BaseException as exc:
+                    if session.in_transaction:
+                        with suppress(PyMongoError):
+                            await connection.settle(session.abort_transaction())
+                    if _has_label(exc, "TransientTransactionError") and time.monotonic() < deadline:
+                        continue
+                    raise
+                return result
+        finally:
+            await connection.settle(session.end_session())
+
+    async def _commit(self, connection: Connection, session: Any, deadline: float) -> None:
+        while True:
+            try:
+                await connection.settle(session.commit_transaction())
+            except PyMongoError as exc:
+                if not _has_label(exc, "UnknownTransactionCommitResult") or time.monotonic() >= deadline:
+                    raise
+            else:
+                return
+
+
+class GroupingMongoBackend(MongoBackend):
+    """The same, with the saves of one event loop put together."""
+
+    def __init__(
+        self, database: MongoDatabase, connect: Callable[[], Connection], close: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
+        super().__init__(database, connect, close)
+        self.conversations = GroupingMongoConversationLog(database, self._connected, self._in_transaction)
+        saves = Saves(super().save, self._settle_save, self.save_group, _not_the_owner)
+        self._groups: PerLoop[GroupCommit[Save, None]] = PerLoop(lambda: GroupCommit(saves), _nothing)
+
+    async def save(self, record: Record, now: datetime) -> None:
+        await self._groups.get().write((record, now))
+
+
+async def _made(connection: Connection, collection: Any, indexes: list[Any]) -> None:
+    await connection.settle(collection.create_indexes(indexes))
+
+
+def _own(record: Record, now: datetime) -> Document:
+    """The live document of a record's id in its namespace; what an upsert makes if there is none."""
+    return {"entry_id": record.entry_id, "namespace": record.namespace, **documents.live(now)}
+
+
+def _updates(records: list[Record], now: datetime) -> list[UpdateOne]:
+    return [UpdateOne(_own(record, now), documents.upsert(record), upsert=True) for record in records]
+
+
+def _only_duplicates(exc: BulkWriteError) -> bool:
+    errors = exc.details.get("writeErrors", [])
+    return bool(errors) and all(error["code"] == DUPLICATE for error in errors)
+
+
+def _has_label(exc: BaseException, label: str) -> bool:
+    return isinstance(exc, PyMongoError) and exc.has_error_label(label)
+
+
+async def _settled(result: Any) -> Any:
+    # Blocking and asynchronous clients, and Motor, disagree on which calls of a session return something to await.
+    return await result if inspect.isawaitable(result) else result
+
+
+def _not_the_owner(record: Record) -> EntryOwnershipError:
+    return EntryOwnershipError(original_name(record.entry_id), original_name(record.namespace))
+
+
+def _too_contended(operation: str, record: Record) -> DatabaseStoreError:
+    reason = f"other writers kept changing entry {original_name(record.entry_id)!r}"
+    return DatabaseStoreError(operation, reason, retryable=True)
+
+
+async def _nothing(_: object) -> None:
+    """A group has nothing to close."""

@@ -1,0 +1,63 @@
+"""The hooks of a store, in SQL: each runs one operation wherever its runner runs things."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from firefly_memory.agent_history.sql.log import SQLDialogueLog
+from firefly_memory.conversations.sql.log import SQLConversationLog
+from firefly_memory.databases.sql.executor import Runner
+from firefly_memory.entries.record import Position, Purged, Record, Row
+from firefly_memory.entries.sql import operations
+from firefly_memory.entries.sql.statements import Statements
+from firefly_memory.protocols import Capability
+
+
+class SQLBackend:
+    """A :class:`~firefly_memory.entries.hooks.Backend` over a runner."""
+
+    def __init__(self, runner: Runner, dialect: type[Statements], capabilities: frozenset[Capability]) -> None:
+        self.form = dialect.form
+        self.read_instant = dialect.read_instant
+        self.capabilities = capabilities
+        self.conversations = SQLConversationLog(runner, dialect)
+        self.dialogues = SQLDialogueLog(runner)
+        self.initialize = runner.initialize
+        self.close = runner.close
+        self.save = runner.save
+        self._run = runner.run
+
+    async def save_if(self, record: Record, expected: Any, now: datetime) -> bool:
+        return await self._run(operations.save_if, record, expected, now)
+
+    async def save_many(self, records: list[Record], now: datetime) -> None:
+        await self._run(operations.save_many, records, now)
+
+    async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> Sequence[Row]:
+        return await self._run(operations.load, namespace, limit, after, now)
+
+    async def scan_several(self, namespaces: list[str], now: datetime) -> Sequence[Row]:
+        return await self._run(operations.load_several, namespaces, now)
+
+    async def newest(self, namespace: str, key: str, now: datetime) -> Row | None:
+        return await self._run(operations.load_by_key, namespace, key, now)
+
+    async def delete(self, namespace: str, entry_id: str, now: datetime) -> None:
+        await self._run(operations.delete, namespace, entry_id, now)
+
+    async def delete_many(self, namespace: str, entry_ids: list[str], now: datetime) -> int:
+        return await self._run(operations.delete_many, namespace, entry_ids, now)
+
+    async def clear(self, namespace: str) -> None:
+        await self._run(operations.clear, namespace)
+
+    async def count(self, namespace: str, now: datetime) -> int:
+        return await self._run(operations.count, namespace, now)
+
+    async def namespaces(self, prefix: str, limit: int, after: str, now: datetime) -> list[str]:
+        return await self._run(operations.namespaces, prefix, limit, after, now)
+
+    async def purge(self, limit: int, now: datetime) -> Purged:
+        return await self._run(operations.cleanup_expired, limit, now)

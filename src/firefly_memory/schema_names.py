@@ -1,7 +1,0 @@
-"""Names of the schema, for those who need no table: SQLAlchemy is slow to load."""
-
-POSTGRESQL_SCHEMA = "firefly_memory"
-"""The PostgreSQL schema everything lives in unless ``schema_name`` says otherwise. SQLite has none."""
-
-WORDS_OF_POSTGRESQL = frozenset({"collation", "concurrently", "lateral", "system_user", "tablesample"})
-"""Reserved words that SQLAlchemy does not know: it puts no quotes around them."""

@@ -1,0 +1,66 @@
+"""``MongoDBStore``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from firefly_memory.databases.mongodb import require_driver
+from firefly_memory.entries.store_operations import RecordView
+from firefly_memory.entries.threaded_view import threaded
+from firefly_memory.protocols import StoreView
+from firefly_memory.reprs import even_half_built
+from firefly_memory.stores.base import EntryStore
+from firefly_memory.validation import exactly_one
+
+if TYPE_CHECKING:
+    from firefly_memory.databases.mongodb.clients import MongoDatabase
+
+
+class MongoDBStore(EntryStore):
+    """Entries in a MongoDB collection.
+
+    Asynchronous methods use PyMongo's asynchronous client, one for each event loop, blocking ones its blocking client,
+    each with up to ``pool_size`` connections. ``timeout`` bounds every operation, in seconds. Writes are acknowledged
+    by a majority and journalled. ``migrate=False`` checks the indexes instead of creating them. ``client`` is a
+    ``MongoClient``, ``AsyncMongoClient`` or Motor client of your own, in place of ``url``: it stays yours.
+
+    Calls that touch several entries are all or nothing on a replica set or sharded cluster. On a standalone server
+    ``save_many`` refuses more than one entry, and the rest is all or nothing entry by entry. Conversations are kept in
+    ``memory_conversations`` of the same database, and need no transactions.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        database: str = "firefly_memory",
+        collection: str = "entries",
+        pool_size: int = 10,
+        timeout: float = 30.0,
+        migrate: bool = True,
+        client: Any = None,
+    ) -> None:
+        require_driver()
+        from firefly_memory.databases.mongodb.clients import OwnClients, PassedClient
+        from firefly_memory.entries.mongodb.hooks import GroupingMongoBackend, MongoBackend
+
+        exactly_one("MongoDBStore", url=url, client=client)
+        self.database: MongoDatabase
+        if url is not None:
+            self.database = OwnClients(url, database, collection, pool_size=pool_size, timeout=timeout, migrate=migrate)
+            self._shown = repr(self.database.place)
+        else:
+            self.database = PassedClient(client, database, collection, timeout=timeout, migrate=migrate)
+            self._shown = f"client=<{type(client).__name__}>"
+        place = self.database
+        blocking = RecordView(MongoBackend(place, place.blocking, place.close_blocking))
+        in_loop = GroupingMongoBackend(place, place.suspending, place.close_suspending)
+        suspending: StoreView = RecordView(in_loop)
+        if isinstance(place, PassedClient) and place.blocks_only:
+            suspending = threaded(blocking)
+        super().__init__(blocking, suspending)
+
+    @even_half_built
+    def __repr__(self) -> str:
+        where = f"database={self.database.database!r}, collection={self.database.collection!r}"
+        return f"MongoDBStore({self._shown}, {where})"

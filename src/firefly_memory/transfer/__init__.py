@@ -1,0 +1,1 @@
+"""Out of one store and into another: archives, copies, and what predecessors wrote."""

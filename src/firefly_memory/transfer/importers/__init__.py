@@ -1,0 +1,1 @@
+"""What other libraries wrote, read into a store of this one."""

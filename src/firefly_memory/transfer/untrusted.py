@@ -1,0 +1,88 @@
+"""What an archive of strangers may not decide: what a model is told with the authority of the system.
+
+Messages of pydantic-ai lose the parts and the instructions that speak as the system. Of other libraries a message is
+taken only if it says in the words of OpenAI or Anthropic that a user, an assistant or a tool speaks: nobody knows what
+an application makes of any other.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from firefly_memory.entries.scopes import BY_A_MODEL, NAMESPACE
+from firefly_memory.messages.pydantic_ai import NOTES, compact
+from firefly_memory.transfer.items import CONVERSATION, ENTRY, MESSAGE, TURN, Item
+
+_ROLES = {"user", "assistant", "tool", "function"}
+_KINDS = {"request", "response"}
+_NOT_A_MESSAGE = {"kind", "kwargs", "message", "messages", "parts"}
+"""Keys under which other libraries keep another message, or what one says."""
+_PARTS = {
+    *("system-prompt", "instruction-delta", "instruction-baseline"),
+    *("capability-load-delta", "model-settings-delta"),
+}
+
+
+def without_authority(kind: str, item: Item) -> Item:
+    """``item`` of a line, as it may be saved. Tokens are counted anew, and a summary goes, which is replayed as the
+    system's: the turns that it stood for are replayed instead."""
+    match kind:
+        case _ if kind == TURN:
+            item = {**item, "token_estimate": None}
+            if isinstance(item.get("raw_messages"), list):
+                left = (_without_system(message) for message in item["raw_messages"])
+                item["raw_messages"] = [message for message in left if message is not None]
+        case _ if kind == CONVERSATION:
+            item = {**item, "summary": None, "summarized_turns": 0}
+        case _ if kind == MESSAGE:
+            message = _of_pydantic_ai(json.loads(item["message"]))  # it stays in its place, perhaps with nothing in it
+            item = {**item, "message": compact(message)}
+        case _ if kind == ENTRY and str.startswith(item["namespace"], NAMESPACE):
+            item = {**item, "metadata": dict(BY_A_MODEL)}
+    return item
+
+
+def _without_system(message: Any) -> Any:
+    """``None`` if nothing is left."""
+    if not isinstance(message, dict):
+        return None
+    if _is_one_of(message.get("role"), _ROLES):
+        return message if _is_plain(message) else None
+    if not (_is_one_of(message.get("kind"), _KINDS) and isinstance(message.get("parts"), list)):
+        return None
+    left = _of_pydantic_ai(message)
+    return left if left["parts"] or not message["parts"] else None
+
+
+def _is_plain(message: dict[str, Any]) -> bool:
+    """Whether nothing but the role says who speaks."""
+    others = [key.strip().lower() for key in message if key != "role"]
+    return message.get("type", "message") == "message" and not ({"role", *_NOT_A_MESSAGE} & set(others))
+
+
+def _is_one_of(value: Any, known: set[str]) -> bool:
+    return isinstance(value, str) and value in known
+
+
+def _of_pydantic_ai(message: dict[str, Any]) -> dict[str, Any]:
+    kept = [number for number, part in enumerate(message["parts"]) if not _is_of_the_system(part)]
+    left = {**message, "parts": [message["parts"][number] for number in kept]}
+    if left.get("instructions") is not None:
+        left["instructions"] = None
+    if NOTES in left:  # which count the parts
+        left[NOTES] = [_moved(note, kept) for note in left[NOTES] if _is_of(note, kept)]
+    return left
+
+
+def _is_of_the_system(part: Any) -> bool:
+    kind = part.get("part_kind") if isinstance(part, dict) else None
+    return not isinstance(kind, str) or kind in _PARTS
+
+
+def _is_of(note: list[Any], kept: list[int]) -> bool:
+    return note[1] != "parts" or note[2] in kept
+
+
+def _moved(note: list[Any], kept: list[int]) -> list[Any]:
+    return [*note[:2], kept.index(note[2]), *note[3:]] if note[1] == "parts" else note
