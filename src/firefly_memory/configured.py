@@ -33,7 +33,7 @@ def reading(found: Target, *, timeout: float = 30.0) -> Iterator[EntryStore]:
     """The store, opened to be read only: nothing is made, migrated or changed. It has to be there, and be current."""
     if found.kind is Kind.SQLITE:
         from firefly_memory.databases.sql.sqlite.database import IN_MEMORY, sqlite_path
-        from firefly_memory.databases.sql.sqlite.read_only import read_only_store
+        from firefly_memory.stores.read_only import read_only_store
 
         with naming(found.variable):
             path = sqlite_path(found.url)

@@ -94,13 +94,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, overload, runtime_checkable
 
 from firefly_memory.entries.entry import MemoryEntry
 
 if TYPE_CHECKING:
-    from firefly_memory.agent_history.log import DialogueLog
-    from firefly_memory.conversations.log import ConversationLog
+    from firefly_memory.facets import LogOf
+
+L = TypeVar("L")
 
 
 class Capability(Enum):
@@ -211,13 +212,8 @@ class StoreView(Protocol):
     def capabilities(self) -> frozenset[Capability]:
         """The promises this store makes beyond those that every store makes."""
 
-    @property
-    def conversations(self) -> ConversationLog:
-        """The conversations kept beside the entries; ``ConversationMemory`` is what uses them."""
-
-    @property
-    def dialogues(self) -> DialogueLog | None:
-        """The conversations of pydantic-ai's ``ConversationStore``, in a store that can keep them."""
+    def log(self, of: LogOf[L]) -> L:
+        """The operations of a facet, as ``view.log(CONVERSATION_LOG)``; ``NotSupportedError`` if the store lacks it."""
 
     async def initialize(self, *, migrate: bool | None = None) -> None:
         """Connect, and bring the schema up to date. Idempotent, and done on first use when skipped.

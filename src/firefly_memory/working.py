@@ -12,6 +12,7 @@ from firefly_memory import clock
 from firefly_memory.concurrency.async_pairs import documented
 from firefly_memory.concurrency.process_fork import ForkAware
 from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.entries.entry import MemoryEntry, MemoryScope
 from firefly_memory.entries.fact_ids import fact_id
 from firefly_memory.entries.scopes import NAMESPACE, checked_scope, scope_of
@@ -211,7 +212,7 @@ class _Flows:
 
     async def clear_with_conversations(self) -> None:
         self.writes += 1
-        await self._view.conversations.delete_all(stored_text(self._namespace))
+        await self._view.log(CONVERSATION_LOG).delete_all(stored_text(self._namespace))
 
     async def compare_and_set(
         self, key: str, expected: Any, value: Any, importance: float, ttl: float | timedelta | None

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from firefly_memory.errors import CorruptDataError
+from firefly_memory.facets import LogOf, Purged
 from firefly_memory.identifiers import original_name
 
 T = TypeVar("T")
@@ -115,6 +116,9 @@ class DialogueLog(Protocol):
 
     async def shared(self, entry_ids: Sequence[str]) -> Sequence[str]:
         """Those of these entries that have several holders: where histories meet."""
+
+    async def go_on_deleting(self) -> bool:
+        """Delete some of the entries that are left of a deletion that broke off; whether there may be more."""
 
 
 class Ascent:
@@ -224,3 +228,12 @@ def released(found: Mapping[str, tuple[str | None, int]]) -> tuple[list[str], di
     for entry_id in gone:
         lost.pop(entry_id, None)
     return gone, dict(sorted(lost.items()))
+
+
+async def finish_deletions(log: DialogueLog, _limit: int, _now: datetime) -> Purged:
+    """Go on with deletions that broke off; nothing of it counts as expired."""
+    return Purged(0, more=await log.go_on_deleting())
+
+
+AGENT_HISTORY_LOG: LogOf[DialogueLog] = LogOf("agent_history")
+"""``view.log(AGENT_HISTORY_LOG)``: the conversations of pydantic-ai in a store that can keep them."""

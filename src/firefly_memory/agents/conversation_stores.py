@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import TypeAdapter
 from pydantic_ai.usage import RunUsage
 
-from firefly_memory.agent_history.log import Dialogue, DialogueEntry, DialogueLog, in_a_circle, in_line
+from firefly_memory.agent_history.log import (
+    AGENT_HISTORY_LOG,
+    Dialogue,
+    DialogueEntry,
+    DialogueLog,
+    in_a_circle,
+    in_line,
+)
 from firefly_memory.agents import deferred_requests
 from firefly_memory.agents.versions import NEEDED_FOR_CONVERSATION_STORES, wrong_version
 from firefly_memory.errors import ConfigurationError, CorruptDataError, DatabaseStoreError, InvalidEntryError
+from firefly_memory.facets import log_if_there
 from firefly_memory.identifiers import original_name, original_or_none, stored_name, stored_or_none, stored_text
 from firefly_memory.messages.pydantic_ai import from_json, to_json
 from firefly_memory.messages.pydantic_ai_values import UnwritableError
@@ -56,7 +64,7 @@ class _StoredConversations(ConversationStore):
         home = sys.modules.get(module)  # whoever has such a store has loaded what it needs: nobody else has to
         log: DialogueLog | None = None
         if home is not None and isinstance(store, getattr(home, kind)):
-            log = store.suspending.dialogues
+            log = log_if_there(store.suspending, AGENT_HISTORY_LOG)
         if log is None:
             raise ConfigurationError(
                 f"{type(self).__name__} needs {self._works}, not {type(store).__name__}: conversations of pydantic-ai "

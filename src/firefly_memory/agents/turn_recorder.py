@@ -10,6 +10,7 @@ from pydantic_ai.messages import ModelMessage
 
 from firefly_memory.agents.run_messages import in_conversation
 from firefly_memory.agents.shielding import finished
+from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.memory import ConversationMemory
 from firefly_memory.conversations.types import ConversationTurn, Window
 from firefly_memory.errors import ConflictError, InvalidEntryError, TurnConflictError, UnknownConversationError
@@ -125,7 +126,7 @@ class Recorder:
         would be told them. One that had no turns may not have been made yet, and keeps its facts."""
         name, store = loaded.conversation_id, self._conversation.store
         try:
-            if loaded.total_turns and await store.suspending.conversations.head(stored_text(name)) is None:
+            if loaded.total_turns and await store.suspending.log(CONVERSATION_LOG).head(stored_text(name)) is None:
                 await WorkingMemory(store=store, conversation_id=name).async_clear()
         except Exception:
             logger.exception("facts of %r, which may have been deleted, were not looked at", name)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from firefly_memory.codec import TEXT, Form
 from firefly_memory.concurrency.process_fork import ForkSafeLock
@@ -119,21 +119,27 @@ class KeptConversation:
         self.head = self.head._replace(dropped_turns=self.head.dropped_turns + count)
 
 
+class Memory(Protocol):
+    """The entries beside the conversations."""
+
+    max_turns_kept: int | None
+
+    async def clear(self, namespace: str) -> None: ...
+
+    async def clear_all_of(self, prefix: str) -> None:
+        """:meth:`clear` for all namespaces that begin with ``prefix``."""
+
+
 class MemoryConversationLog:
     """A :class:`~firefly_memory.conversations.log.ConversationLog` in a dict."""
 
     form: Form = TEXT
     read_instant = staticmethod(as_it_is)
 
-    def __init__(
-        self,
-        clear: Callable[[str], Awaitable[None]],
-        clear_all_of: Callable[[str], Awaitable[None]],
-        max_turns_kept: int | None,
-    ) -> None:
-        self._clear = clear
-        self._clear_all_of = clear_all_of
-        self._max_turns_kept = max_turns_kept
+    def __init__(self, memory: Memory) -> None:
+        self._clear = memory.clear
+        self._clear_all_of = memory.clear_all_of
+        self._max_turns_kept = memory.max_turns_kept
         self._conversations: dict[str, KeptConversation] = {}
         self._lock = ForkSafeLock()
         self._closed = False

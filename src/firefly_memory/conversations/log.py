@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 from firefly_memory.codec import Form
 from firefly_memory.entries.record import ReadInstant
 from firefly_memory.errors import CorruptDataError
+from firefly_memory.facets import LogOf
 from firefly_memory.identifiers import original_name
 
 MOST_TOKENS = 2**31 - 2
@@ -178,3 +179,7 @@ class ConversationLog(Protocol):
 
     async def page(self, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
         """The newest ``limit`` conversations made before ``after``, newest first, without their summaries."""
+
+
+CONVERSATION_LOG: LogOf[ConversationLog] = LogOf("conversations")
+"""``view.log(CONVERSATION_LOG)``: the conversations kept beside the entries of a store."""

@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from firefly_memory.concurrency.async_pairs import documented
 from firefly_memory.concurrency.sync_bridge import finish, in_a_loop
 from firefly_memory.conversations.flows import Condition, ConversationFlows, NewTurn, Rules, Summarizing
+from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.transfer import exported, import_into
 from firefly_memory.conversations.types import ConversationPage, ConversationTurn, Window
 from firefly_memory.errors import ConfigurationError
@@ -71,8 +72,8 @@ class ConversationMemory:
         if self.store.in_transaction:
             summarizer = None
         blocking, suspending = (None, None) if summarizer is None else (_at_once(summarizer), _awaited(summarizer))
-        self._blocking = ConversationFlows(self.store.blocking.conversations, self._rules, blocking)
-        self._suspending = ConversationFlows(self.store.suspending.conversations, self._rules, suspending)
+        self._blocking = ConversationFlows(self.store.blocking.log(CONVERSATION_LOG), self._rules, blocking)
+        self._suspending = ConversationFlows(self.store.suspending.log(CONVERSATION_LOG), self._rules, suspending)
 
     @even_half_built
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ from firefly_memory import clock
 from firefly_memory.codec import DecodeError
 from firefly_memory.conversations.in_memory import KeptConversation, newest_first
 from firefly_memory.conversations.listing import ConversationList, Entries, ListOfEntries, digest, record_of
+from firefly_memory.conversations.listing_file import ConversationListFile, Directory
 from firefly_memory.conversations.log import Appended, Head, StoredTurn, checked_head, checked_turn
 from firefly_memory.entries.ordered_records import Shelf
 from firefly_memory.entries.record import ReadInstant, Record, as_it_is
@@ -237,3 +238,8 @@ def _namespace(conversation_id: str) -> str:
 
 def _empty(conversation_id: str, created_at: datetime) -> Head:
     return Head(conversation_id, 0, 0, 0, 0, None, created_at, created_at)
+
+
+def conversations_in_files(entries: Entries, files: Directory) -> EntryConversationLog:
+    """Where the entries are files, the list of conversations is one as well."""
+    return EntryConversationLog(entries, ConversationListFile(files))

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from firefly_memory.agent_history.log import DialogueLog
 from firefly_memory.codec import Form
-from firefly_memory.conversations.log import ConversationLog
-from firefly_memory.entries.record import Position, Purged, ReadInstant, Record, Row
+from firefly_memory.entries.record import Position, ReadInstant, Record, Row
+from firefly_memory.facets import FacetLogs, Purged
 from firefly_memory.protocols import Capability
 
 
@@ -30,12 +29,8 @@ class Backend(Protocol):
     def capabilities(self) -> frozenset[Capability]: ...
 
     @property
-    def conversations(self) -> ConversationLog:
-        """The conversations in this place."""
-
-    @property
-    def dialogues(self) -> DialogueLog | None:
-        """The conversations of pydantic-ai in this place, if it can keep them."""
+    def log(self) -> FacetLogs:
+        """The operations of the other facets in this place."""
 
     async def initialize(self, migrate: bool | None) -> None: ...
 

@@ -38,14 +38,6 @@ def from_token(token: str, call: str) -> Position:
     return Position(created_at.astimezone(UTC), stored_text(name))
 
 
-class Purged(NamedTuple):
-    """What one batch of a clean-up did."""
-
-    deleted: int
-    more: bool
-    """Whether there may be more to delete."""
-
-
 class Record(NamedTuple):
     """A row, document or list item: the columns of ``memory_entries``, in their order."""
 

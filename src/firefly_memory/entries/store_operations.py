@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from firefly_memory import clock
-from firefly_memory.agent_history.log import DialogueLog
 from firefly_memory.concurrency.cancellation import stop_if_given_up
-from firefly_memory.conversations.log import ConversationLog
 from firefly_memory.entries.entry import MemoryEntry
 from firefly_memory.entries.hooks import Backend
 from firefly_memory.entries.record import Record, Row, as_token, from_token, to_entries, to_record
 from firefly_memory.errors import DatabaseStoreError, InvalidEntryError
+from firefly_memory.facets import LogOf, Purged, all_facets, load, log_if_there
 from firefly_memory.identifiers import (
     CONVERSATIONS,
     PAST_CONVERSATIONS,
@@ -27,6 +27,8 @@ from firefly_memory.protocols import Absence, Capability, Page, Readable, Samene
 from firefly_memory.reprs import shown
 
 logger = logging.getLogger("firefly_memory")
+
+L = TypeVar("L")
 
 CLEANUP_BATCH = 10_000
 """Entries that one statement of ``cleanup_expired`` deletes: short locks, and still few round trips."""
@@ -45,13 +47,8 @@ class RecordView:
     def capabilities(self) -> frozenset[Capability]:
         return self._backend.capabilities
 
-    @property
-    def conversations(self) -> ConversationLog:
-        return self._backend.conversations
-
-    @property
-    def dialogues(self) -> DialogueLog | None:
-        return self._backend.dialogues
+    def log(self, of: LogOf[L]) -> L:
+        return self._backend.log(of)
 
     async def initialize(self, *, migrate: bool | None = None) -> None:
         await self._backend.initialize(migrate)
@@ -154,15 +151,25 @@ class RecordView:
 
     async def cleanup_expired(self) -> int:
         now = clock.now()
-        total, more = 0, True
-        while more:
-            stop_if_given_up()
-            deleted, more = await self._backend.purge(CLEANUP_BATCH, now)
-            total += deleted
+        total = await _purged(partial(self._backend.purge, CLEANUP_BATCH, now))
+        for facet in all_facets():
+            purge = load(facet.operations, "expiry")
+            log = None if purge is None else log_if_there(self, LogOf(facet.name))
+            if log is not None:
+                total += await _purged(partial(purge, log, CLEANUP_BATCH, now))
         return total
 
     def _entries(self, operation: str, rows: Iterable[Row]) -> list[MemoryEntry]:
         return to_entries(self._backend.form, self._backend.read_instant, rows, operation)
+
+
+async def _purged(batch: Callable[[], Awaitable[Purged]]) -> int:
+    total, more = 0, True
+    while more:
+        stop_if_given_up()
+        deleted, more = await batch()
+        total += deleted
+    return total
 
 
 def _checked_limit(limit: int) -> int:

@@ -7,14 +7,14 @@ from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any, ParamSpec, TypeVar, cast
 
-from firefly_memory.agent_history.log import DialogueLog
 from firefly_memory.concurrency.cancellation import in_worker_thread
 from firefly_memory.concurrency.sync_bridge import finish
-from firefly_memory.conversations.log import ConversationLog
+from firefly_memory.facets import LogOf
 from firefly_memory.protocols import StoreView
 
 P = ParamSpec("P")
 T = TypeVar("T")
+L = TypeVar("L")
 
 
 def threaded(view: StoreView) -> StoreView:
@@ -34,14 +34,8 @@ class _Threaded:
 
 
 class _ThreadedView(_Threaded):
-    @property
-    def conversations(self) -> ConversationLog:
-        return cast("ConversationLog", _Threaded(self._blocking.conversations))
-
-    @property
-    def dialogues(self) -> DialogueLog | None:
-        log = self._blocking.dialogues
-        return None if log is None else cast("DialogueLog", _Threaded(log))
+    def log(self, of: LogOf[L]) -> L:
+        return cast("L", _Threaded(self._blocking.log(of)))
 
 
 async def _in_thread(method: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:

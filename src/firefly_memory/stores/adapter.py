@@ -11,11 +11,10 @@ from typing import Any, NoReturn, TypeVar
 
 from firefly_memory.codec import PORTABLE
 from firefly_memory.concurrency.cancellation import stop_if_given_up
-from firefly_memory.conversations.over_entries import EntryConversationLog
 from firefly_memory.entries.entry import MemoryEntry, restored_entry
 from firefly_memory.entries.namespace_lock import alone_at_once, alone_in_turn
 from firefly_memory.entries.ordered_records import Shelf, is_live
-from firefly_memory.entries.record import Position, Purged, Record, as_it_is
+from firefly_memory.entries.record import Position, Record, as_it_is
 from firefly_memory.entries.store_operations import RecordView
 from firefly_memory.entries.threaded_view import threaded
 from firefly_memory.errors import (
@@ -25,6 +24,7 @@ from firefly_memory.errors import (
     NotSupportedError,
     StoreClosedError,
 )
+from firefly_memory.facets import FacetLogs, Purged
 from firefly_memory.identifiers import CONVERSATIONS
 from firefly_memory.protocols import AsyncMemoryStore, Capability, MemoryStore, StoreView
 from firefly_memory.reprs import even_half_built
@@ -145,8 +145,7 @@ class _CustomBackend:
         self.capabilities = capabilities
         self._alone = alone
         self._closed = False
-        self.conversations = EntryConversationLog(self)
-        self.dialogues = None
+        self.log = FacetLogs("over_entries", lambda log: log(self))
 
     async def initialize(self, migrate: bool | None) -> None:
         self._check_open("initialize")

@@ -22,8 +22,7 @@ from pydantic_core import from_json, to_json
 
 from firefly_memory.codec import DOCUMENT, Form
 from firefly_memory.concurrency.cancellation import stop_if_given_up
-from firefly_memory.conversations.listing_file import ConversationListFile, instant_in
-from firefly_memory.conversations.over_entries import EntryConversationLog
+from firefly_memory.conversations.listing_file import instant_in
 from firefly_memory.databases.files.file_system import (
     exclusive_lock,
     make_directory,
@@ -33,7 +32,7 @@ from firefly_memory.databases.files.file_system import (
 )
 from firefly_memory.entries.fact_ids import id_of_today, id_out_of_the_way, mark_of
 from firefly_memory.entries.ordered_records import Shelf
-from firefly_memory.entries.record import Position, Purged, Record, as_it_is
+from firefly_memory.entries.record import Position, Record, as_it_is
 from firefly_memory.entries.scopes import FACTS_OF_CONVERSATIONS
 from firefly_memory.entries.store_operations import RecordView
 from firefly_memory.entries.threaded_view import threaded
@@ -44,6 +43,7 @@ from firefly_memory.errors import (
     SchemaMismatchError,
     StoreClosedError,
 )
+from firefly_memory.facets import FacetLogs, Purged
 from firefly_memory.identifiers import CONVERSATIONS, original_name, original_or_none, stored_text
 from firefly_memory.protocols import Capability
 from firefly_memory.reprs import even_half_built, shown
@@ -219,8 +219,7 @@ class _FileBackend:
 
     def __init__(self, files: _Files) -> None:
         self._files = files
-        self.conversations = EntryConversationLog(self, ConversationListFile(files))
-        self.dialogues = None
+        self.log = FacetLogs("in_files", lambda log: log(self, files))
 
     async def initialize(self, migrate: bool | None) -> None:
         with self._files.working("initialize"):

@@ -9,11 +9,11 @@ from typing import Any
 
 from firefly_memory.codec import TEXT, Form
 from firefly_memory.concurrency.process_fork import ForkSafeLock
-from firefly_memory.conversations.in_memory import MemoryConversationLog
 from firefly_memory.entries.ordered_records import Shelf, is_as_expected, is_live
-from firefly_memory.entries.record import Position, Purged, Record, as_it_is
+from firefly_memory.entries.record import Position, Record, as_it_is
 from firefly_memory.entries.store_operations import RecordView
 from firefly_memory.errors import EntryOwnershipError, StoreClosedError
+from firefly_memory.facets import FacetLogs, Purged
 from firefly_memory.identifiers import original_name
 from firefly_memory.protocols import ABSENT, Capability
 from firefly_memory.reprs import even_half_built
@@ -53,8 +53,14 @@ class _MemoryBackend:
         self._namespace_of: dict[str, str] = {}
         self._closed = False
         self._lock = ForkSafeLock()
-        self.conversations = MemoryConversationLog(self.clear, self._clear_all_of, max_turns_kept)
-        self.dialogues = None
+        self.max_turns_kept = max_turns_kept
+        self.log = FacetLogs("in_memory", self._made)
+
+    def _made(self, log: Any) -> Any:
+        made = log(self)
+        if self._closed:
+            made.close()
+        return made
 
     async def initialize(self, migrate: bool | None) -> None:
         self._check_open("initialize")
@@ -65,7 +71,8 @@ class _MemoryBackend:
             self._shelves.clear()
             self._names.clear()
             self._namespace_of.clear()
-        self.conversations.close()
+        for log in self.log.made():
+            log.close()
 
     async def save(self, record: Record, now: datetime) -> None:
         await self.save_many([record], now)
@@ -129,7 +136,7 @@ class _MemoryBackend:
             self._check_open("clear")
             self._clear([namespace] if namespace in self._shelves else [])
 
-    async def _clear_all_of(self, prefix: str) -> None:
+    async def clear_all_of(self, prefix: str) -> None:
         """Clear all namespaces that begin with ``prefix``."""
         with self._lock:
             self._check_open("clear_all")

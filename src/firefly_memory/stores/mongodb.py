@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from firefly_memory.databases.mongodb import require_driver
 from firefly_memory.entries.store_operations import RecordView
 from firefly_memory.entries.threaded_view import threaded
+from firefly_memory.errors import ConfigurationError
 from firefly_memory.protocols import StoreView
 from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
@@ -41,10 +42,14 @@ class MongoDBStore(EntryStore):
         client: Any = None,
     ) -> None:
         require_driver()
+        from firefly_memory.databases.mongodb.access import MongoAccess
         from firefly_memory.databases.mongodb.clients import OwnClients, PassedClient
+        from firefly_memory.databases.mongodb.collections import taken_names
         from firefly_memory.entries.mongodb.hooks import GroupingMongoBackend, MongoBackend
 
         exactly_one("MongoDBStore", url=url, client=client)
+        if collection in taken_names():
+            raise ConfigurationError(f"collection: {collection!r} holds something else already; choose another name")
         self.database: MongoDatabase
         if url is not None:
             self.database = OwnClients(url, database, collection, pool_size=pool_size, timeout=timeout, migrate=migrate)
@@ -53,9 +58,10 @@ class MongoDBStore(EntryStore):
             self.database = PassedClient(client, database, collection, timeout=timeout, migrate=migrate)
             self._shown = f"client=<{type(client).__name__}>"
         place = self.database
-        blocking = RecordView(MongoBackend(place, place.blocking, place.close_blocking))
-        in_loop = GroupingMongoBackend(place, place.suspending, place.close_suspending)
-        suspending: StoreView = RecordView(in_loop)
+        to_block = MongoAccess(place, place.blocking, in_event_loop=False)
+        to_suspend = MongoAccess(place, place.suspending, in_event_loop=True)
+        blocking = RecordView(MongoBackend(to_block, place.close_blocking))
+        suspending: StoreView = RecordView(GroupingMongoBackend(to_suspend, place.close_suspending))
         if isinstance(place, PassedClient) and place.blocks_only:
             suspending = threaded(blocking)
         super().__init__(blocking, suspending)

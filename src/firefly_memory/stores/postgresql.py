@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 
 from firefly_memory.databases.sql.external_engine import BorrowedDatabase
 from firefly_memory.databases.sql.postgresql.database import PostgreSQLDatabase
-from firefly_memory.databases.sql.postgresql.dialect import PostgreSQLStatements
+from firefly_memory.databases.sql.postgresql.dialect import PostgreSQLDialect
 from firefly_memory.databases.sql.postgresql.url import postgresql_url
 from firefly_memory.databases.sql.schema.migrate import checked_schema_name
 from firefly_memory.databases.sql.schema.names import POSTGRESQL_SCHEMA
@@ -36,7 +36,7 @@ class PostgreSQLStore(SQLStore):
     ``"session"``. ``engine`` is an ``Engine`` or ``AsyncEngine`` of your own, in place of ``url``: it stays yours.
     """
 
-    _dialect = PostgreSQLStatements
+    _dialect = PostgreSQLDialect
 
     def __init__(
         self,

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy import Connection
 
-from firefly_memory.databases.sql.executor import Runner
+from firefly_memory.databases.sql.dialect import SQLDialect
+from firefly_memory.databases.sql.executor import Executor
 from firefly_memory.databases.sql.external_engine import BoundDatabase
 from firefly_memory.entries.sql.hooks import SQLBackend
-from firefly_memory.entries.sql.statements import Statements
 from firefly_memory.entries.store_operations import RecordView
 from firefly_memory.protocols import Capability
 from firefly_memory.reprs import even_half_built
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 class _Database(Protocol):
     @property
-    def blocking(self) -> Runner: ...
+    def blocking(self) -> Executor: ...
 
     @property
-    def suspending(self) -> Runner: ...
+    def suspending(self) -> Executor: ...
 
     def check_open(self, operation: str) -> None: ...
 
@@ -32,7 +32,7 @@ class _Database(Protocol):
 class SQLStore(EntryStore):
     """Entries in the table ``memory_entries`` of a SQL database."""
 
-    _dialect: type[Statements]
+    _dialect: type[SQLDialect]
     _schema_name: str | None
     _capabilities: frozenset[Capability] = frozenset(Capability)
 
@@ -40,8 +40,8 @@ class SQLStore(EntryStore):
         self.database = database
         super().__init__(RecordView(self._backend(database.blocking)), RecordView(self._backend(database.suspending)))
 
-    def _backend(self, runner: Runner) -> SQLBackend:
-        return SQLBackend(runner, self._dialect, self._capabilities)
+    def _backend(self, executor: Executor) -> SQLBackend:
+        return SQLBackend(executor, self._dialect, self._capabilities)
 
     def bind(self, connection: Connection | AsyncConnection) -> BoundStore:
         """This store inside the transaction of ``connection``: what it does commits or rolls back with the rest.

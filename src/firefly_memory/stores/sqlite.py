@@ -12,7 +12,7 @@ from sqlalchemy.pool import SingletonThreadPool
 
 from firefly_memory.databases.sql.external_engine import BorrowedDatabase
 from firefly_memory.databases.sql.sqlite.database import IN_MEMORY, SQLiteDatabase
-from firefly_memory.databases.sql.sqlite.dialect import SQLiteStatements
+from firefly_memory.databases.sql.sqlite.dialect import SQLiteDialect
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.protocols import Capability
 from firefly_memory.reprs import even_half_built, shown
@@ -38,7 +38,7 @@ class SQLiteStore(SQLStore):
     ``engine`` is an ``Engine`` or ``AsyncEngine`` of your own, in place of ``path``: it stays yours.
     """
 
-    _dialect = SQLiteStatements
+    _dialect = SQLiteDialect
     _schema_name = None
 
     def __init__(

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.memory import ConversationMemory
 from firefly_memory.entries.entry import MemoryEntry
 from firefly_memory.errors import NotSupportedError
@@ -159,7 +160,7 @@ class Subject:
                 await self.view.clear(namespace)
         for conversation in dict.fromkeys(self._conversations):
             with suppress(Exception):
-                await self.view.conversations.delete(stored_text(conversation))
+                await self.view.log(CONVERSATION_LOG).delete(stored_text(conversation))
         for store in (*self._others, self.store):
             await self._view_of(store).close()
 

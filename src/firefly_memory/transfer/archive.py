@@ -12,12 +12,14 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import IO, Any
 
 from firefly_memory import clock
+from firefly_memory.agent_history.log import AGENT_HISTORY_LOG
 from firefly_memory.codec import DOCUMENT
 from firefly_memory.concurrency.sync_bridge import finish
 from firefly_memory.conversations.transfer import turn_as_json
 from firefly_memory.conversations.types import ConversationInfo
 from firefly_memory.entries.entry import MemoryEntry
 from firefly_memory.errors import InvalidEntryError
+from firefly_memory.facets import log_if_there
 from firefly_memory.identifiers import stored_text
 from firefly_memory.protocols import Capability, MemoryStore, StoreView
 from firefly_memory.stores.adapter import adapt
@@ -161,10 +163,11 @@ async def _lines(view: StoreView, counts: Counts, raw_messages: bool, dialogues:
         async for _, turn in turns_of(view, conversation, raw_messages=raw_messages):
             yield line(TURN, turn)
     if raw_messages and dialogues:
+        log = log_if_there(view, AGENT_HISTORY_LOG)
         given: set[str] = set()
-        async for _, dialogue in dialogues_of(view.dialogues):
+        async for _, dialogue in dialogues_of(log):
             yield line(DIALOGUE, dialogue)
-            async for _, message in messages_of(view.dialogues, dialogue, given, given):
+            async for _, message in messages_of(log, dialogue, given, given):
                 yield line(MESSAGE, message)
     yield _line({"end": counts.as_dict()})
 

@@ -14,10 +14,12 @@ from datetime import datetime
 from typing import Any
 
 from firefly_memory import clock
-from firefly_memory.agent_history.log import DialogueLog
+from firefly_memory.agent_history.log import AGENT_HISTORY_LOG, DialogueLog
 from firefly_memory.codec import DOCUMENT
 from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.errors import ConflictError, NotSupportedError
+from firefly_memory.facets import log_if_there
 from firefly_memory.protocols import Capability, MemoryStore, StoreView
 from firefly_memory.stores.adapter import adapt
 from firefly_memory.transfer.agent_history import (
@@ -90,14 +92,14 @@ class _Sides:
         for view in (self.source, self.target):
             if Capability.LISTING not in view.capabilities:
                 raise NotSupportedError("a copy needs stores that list their entries, which one of these cannot")
-        if self.dialogues and self.target.dialogues is None and await has_dialogues(self.source.dialogues):
+        if self.dialogues and _history(self.target) is None and await has_dialogues(_history(self.source)):
             raise NotSupportedError(CANNOT_BE_KEPT)
 
     async def target_is_empty(self) -> bool:
         view = self.target
-        if await view.namespaces(limit=1) or await view.conversations.page(1, None):
+        if await view.namespaces(limit=1) or await view.log(CONVERSATION_LOG).page(1, None):
             return False
-        return not (self.dialogues and await has_dialogues(view.dialogues))
+        return not (self.dialogues and await has_dialogues(_history(view)))
 
     async def pairs(self) -> AsyncIterator[Pair]:
         """All that is on either side, with what is in the same place of the other."""
@@ -110,7 +112,7 @@ class _Sides:
             async for my_turn, their_turn in _side_by_side(_turns(source, mine), _turns(target, theirs)):
                 yield TURN, my_turn, their_turn
         if self.dialogues:
-            async for pair in _pairs_of_dialogues(source.dialogues, target.dialogues):
+            async for pair in _pairs_of_dialogues(_history(source), _history(target)):
                 yield pair
 
 
@@ -155,7 +157,7 @@ async def _copy(sides: _Sides, merge: bool, progress: Progress | None) -> Copy:
         await _check(sides, progress)
     result = Copy()
     counts = Counts()
-    reader = Reader(sides.target, counts, replace=merge, replaceable=if_earlier_in(sides.source.dialogues))
+    reader = Reader(sides.target, counts, replace=merge, replaceable=if_earlier_in(_history(sides.source)))
     async for kind, mine, theirs in sides.pairs():
         if mine is not None:
             there = theirs is not None and _canonical(kind, mine) == _canonical(kind, theirs)
@@ -171,7 +173,7 @@ async def _copy(sides: _Sides, merge: bool, progress: Progress | None) -> Copy:
 async def _check(sides: _Sides, progress: Progress | None) -> None:
     """Nothing may be lost: the target has a part of what the source has, and nothing else."""
     seen = Counts()
-    may_give_way, is_older = if_earlier_in(sides.source.dialogues), False
+    may_give_way, is_older = if_earlier_in(_history(sides.source)), False
     async for kind, mine, theirs in sides.pairs():
         is_part = theirs is None or _is_part(kind, mine, theirs) or _is_expired(theirs)
         if kind == DIALOGUE:  # whose messages come next
@@ -290,3 +292,7 @@ async def _side_by_side(
             only_theirs = theirs[1]
             theirs = await anext(right, None)
             yield None, only_theirs
+
+
+def _history(view: StoreView) -> DialogueLog | None:
+    return log_if_there(view, AGENT_HISTORY_LOG)

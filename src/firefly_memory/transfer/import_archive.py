@@ -12,9 +12,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from firefly_memory.agent_history.log import AGENT_HISTORY_LOG
 from firefly_memory.codec import DecodeError
 from firefly_memory.conversations.flows import NewTurn
 from firefly_memory.errors import ConfigurationError, CorruptDataError, FireflyMemoryError, NotSupportedError
+from firefly_memory.facets import log_if_there
 from firefly_memory.protocols import Capability, StoreView
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.file import FileStore
@@ -82,7 +84,8 @@ async def imported(
 ) -> Counts:
     with _saved_into(store, view_of(store), dry_run=options.dry_run) as target:
         counts = Counts()
-        reader = _LineReader(view_of(target), counts, options, keeps_dialogues=view_of(store).dialogues is not None)
+        keeps = log_if_there(view_of(store), AGENT_HISTORY_LOG) is not None
+        reader = _LineReader(view_of(target), counts, options, keeps_dialogues=keeps)
         number = 0
         try:
             for number, line in enumerate(lines_of(file, options.max_line), 1):

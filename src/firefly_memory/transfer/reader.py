@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from firefly_memory.agent_history.log import AGENT_HISTORY_LOG
 from firefly_memory.codec import DOCUMENT
 from firefly_memory.conversations.flows import Condition, ConversationFlows, NewTurn, Rules
+from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.transfer import checked_summarized, turn_from_json
 from firefly_memory.conversations.types import ConversationTurn
 from firefly_memory.entries.entry import MemoryEntry, MemoryScope
 from firefly_memory.entries.fact_ids import id_of_today
 from firefly_memory.errors import FireflyMemoryError
+from firefly_memory.facets import log_if_there
 from firefly_memory.identifiers import namespace_out_of_the_way, original_name, stored_name
 from firefly_memory.protocols import Capability, StoreView
 from firefly_memory.tokens.estimator import TokenEstimator
@@ -38,7 +41,7 @@ class Reader:
         self._batch: list[MemoryEntry] = []
         self._conversation: Item | None = None
         self._turns = 0
-        self._dialogues = DialogueWriter(view.dialogues, replaceable)
+        self._dialogues = DialogueWriter(log_if_there(view, AGENT_HISTORY_LOG), replaceable)
 
     async def take(self, kind: str, item: Item, *, there: bool = False) -> None:
         if kind != ENTRY:
@@ -109,7 +112,7 @@ class Reader:
         name = item["conversation_id"]
         created_at = datetime.fromisoformat(item["created_at"]).astimezone(UTC)
         if not there:
-            await self._view.conversations.create(stored_name("conversation_id", name), created_at)
+            await self._view.log(CONVERSATION_LOG).create(stored_name("conversation_id", name), created_at)
         self._conversation, self._turns = item, 0
 
     async def _take_turn(self, item: Item, there: bool) -> None:
@@ -150,7 +153,7 @@ class Flows(ConversationFlows):
 
     def __init__(self, view: StoreView, tokens: int | None = None) -> None:
         estimator = TokenEstimator() if tokens is None else _Counted(tokens=tokens)
-        super().__init__(view.conversations, Rules(1, 0, estimator), None)
+        super().__init__(view.log(CONVERSATION_LOG), Rules(1, 0, estimator), None)
 
     async def keyed_turns(self, conversation_id: str) -> AsyncIterator[tuple[ConversationTurn, str | None]]:
         """All turns, with their idempotency keys."""

@@ -19,6 +19,7 @@ from pymongo.errors import PyMongoError
 
 from firefly_memory.agent_history.log import released
 from firefly_memory.agent_history.mongodb import documents
+from firefly_memory.agent_history.mongodb.documents import DIALOGUE_ENTRIES, DIALOGUES
 from firefly_memory.databases.mongodb.clients import Connection
 from firefly_memory.databases.mongodb.transactions import InTransaction
 from firefly_memory.entries.mongodb.documents import Document
@@ -80,12 +81,14 @@ class DialogueDeletion:
     async def _let_go(self, session: Any, conversation_id: str, expected: str) -> list[str] | None:
         connection = self._connection
         this = {"_id": conversation_id, "revision": expected}
-        there = await connection.settle(connection.dialogues.find_one_and_delete(this, session=session))
+        there = await connection.settle(connection[DIALOGUES].find_one_and_delete(this, session=session))
         if there is None:
             return None
         ends = sorted(documents.dialogue_of(there).ends)
         fewer = {"$inc": {"holders": -1}}
-        await connection.settle(connection.dialogue_entries.update_many({"_id": {"$in": ends}}, fewer, session=session))
+        await connection.settle(
+            connection[DIALOGUE_ENTRIES].update_many({"_id": {"$in": ends}}, fewer, session=session)
+        )
         return ends
 
     async def _release(self, ends: list[str]) -> None:
@@ -109,7 +112,7 @@ class DialogueDeletion:
         return batch
 
     async def _delete(self, session: Any, wanted: Document) -> _Batch:
-        connection, entries = self._connection, self._connection.dialogue_entries
+        connection, entries = self._connection, self._connection[DIALOGUE_ENTRIES]
         undamaged = {"holders": 0, **documents.IS_SOUND}
         unheld = entries.find({**wanted, **undamaged}, {"chain": 1, "place": 1}, session=session)
         ends = await connection.all_of(unheld.limit(self._ends_at_once))

@@ -16,6 +16,7 @@ from bson import ObjectId
 from pymongo import ASCENDING, DESCENDING, IndexModel
 
 from firefly_memory.agent_history.log import Dialogue, DialogueEntry
+from firefly_memory.databases.mongodb.collections import Collection
 from firefly_memory.entries.mongodb.documents import DAMAGE, Document, split, text, text_or_none, whole
 from firefly_memory.errors import CorruptDataError
 from firefly_memory.identifiers import original_name
@@ -29,6 +30,8 @@ DIALOGUE_ENTRY_INDEXES = (
     IndexModel([("chain", ASCENDING), ("place", ASCENDING)]),
     IndexModel([("holders", ASCENDING)], partialFilterExpression={"holders": 0}),
 )
+
+COLLECTIONS = (Collection(DIALOGUES, DIALOGUE_INDEXES), Collection(DIALOGUE_ENTRIES, DIALOGUE_ENTRY_INDEXES))
 
 _COUNTS = ["int", "long", "double"]
 _HOLDERS_COUNT = [{"$in": [{"$type": "$holders"}, _COUNTS]}, {"$gte": ["$holders", 0]}]

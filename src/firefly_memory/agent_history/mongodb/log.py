@@ -16,6 +16,8 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 from firefly_memory.agent_history.log import Ascent, Dialogue, DialogueEntry, holders_gained
 from firefly_memory.agent_history.mongodb import documents
 from firefly_memory.agent_history.mongodb.deletion import DialogueDeletion
+from firefly_memory.agent_history.mongodb.documents import DIALOGUE_ENTRIES, DIALOGUES
+from firefly_memory.databases.mongodb.access import MongoAccess
 from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection, MongoDatabase
 from firefly_memory.databases.mongodb.errors import DUPLICATE, translated, written
 from firefly_memory.databases.mongodb.transactions import InTransaction
@@ -45,20 +47,20 @@ class MongoDialogueLog:
     async def record(self, conversation_id: str) -> Dialogue | None:
         with translated("read_record", self._database.place):
             connection = await self._connected("read_record")
-            there = await connection.settle(connection.dialogues.find_one({"_id": conversation_id}))
+            there = await connection.settle(connection[DIALOGUES].find_one({"_id": conversation_id}))
             return None if there is None else documents.dialogue_of(there)
 
     async def records(self, scope: str | None, limit: int | None) -> Sequence[Dialogue]:
         with translated("read_records", self._database.place):
             connection = await self._connected("read_records")
-            cursor = connection.dialogues.find({} if scope is None else {"scope": scope}).sort(documents.NEWEST_FIRST)
+            cursor = connection[DIALOGUES].find({} if scope is None else {"scope": scope}).sort(documents.NEWEST_FIRST)
             found = await connection.all_of(cursor if limit is None else cursor.limit(min(limit, _MOST_RECORDS)))
             return [documents.dialogue_of(document) for document in found]
 
     async def page(self, limit: int, after: str) -> Sequence[Dialogue]:
         with translated("read_records", self._database.place):
             connection = await self._connected("read_records")
-            found = connection.dialogues.find({"_id": {"$gt": after}}).sort("_id").limit(limit)
+            found = connection[DIALOGUES].find({"_id": {"$gt": after}}).sort("_id").limit(limit)
             return [documents.dialogue_of(document) for document in await connection.all_of(found)]
 
     async def history(self, head_id: str, limit: int | None) -> Sequence[DialogueEntry]:
@@ -68,7 +70,7 @@ class MongoDialogueLog:
             forks = _FEW_FORKS
             while (above := ascent.next) is not None:
                 wanted = documents.history(above, ascent.left, forks)
-                cursor = connection.dialogue_entries.aggregate(wanted, batchSize=IN_ONE_BATCH)
+                cursor = connection[DIALOGUE_ENTRIES].aggregate(wanted, batchSize=IN_ONE_BATCH)
                 found = documents.by_id(await connection.all_of(cursor))
                 if above not in found:
                     await self._check_missing(connection, above)
@@ -80,7 +82,7 @@ class MongoDialogueLog:
 
     async def _check_missing(self, connection: Connection, entry_id: str) -> None:
         """``CorruptDataError`` if the entry is there after all, but its chain does not lead to it."""
-        there = await connection.settle(connection.dialogue_entries.find_one({"_id": entry_id}, {"message": 0}))
+        there = await connection.settle(connection[DIALOGUE_ENTRIES].find_one({"_id": entry_id}, {"message": 0}))
         if there is not None:
             raise documents.not_in_its_chain(there)
 
@@ -94,7 +96,7 @@ class MongoDialogueLog:
     async def _these(self, wanted: Document, shape: Document | None = None) -> Sequence[Document]:
         with translated("read_history", self._database.place):
             connection = await self._connected("read_history")
-            return await connection.all_of(connection.dialogue_entries.find(wanted, shape))
+            return await connection.all_of(connection[DIALOGUE_ENTRIES].find(wanted, shape))
 
     async def write(self, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None) -> bool:
         with written("write_record", self._database.place, "message", retryable=False), suppress(_ConflictError):
@@ -112,7 +114,7 @@ class MongoDialogueLog:
             connection = await self._connected("delete_record")
             if not self._database.has_transactions:
                 this = {"_id": conversation_id, "revision": expected}
-                return bool((await connection.settle(connection.dialogues.delete_one(this))).deleted_count)
+                return bool((await connection.settle(connection[DIALOGUES].delete_one(this))).deleted_count)
             deletion = DialogueDeletion(connection, self._in_transaction)
             ends = await deletion.begin(conversation_id, expected)
         if ends is None:
@@ -122,7 +124,6 @@ class MongoDialogueLog:
             return True
 
     async def go_on_deleting(self) -> bool:
-        """Delete some of the entries that are left of a deletion that broke off; whether there may be more."""
         with written("cleanup_expired", self._database.place):
             connection = await self._connected("cleanup_expired")
             if not self._database.has_transactions:
@@ -138,7 +139,7 @@ class MongoDialogueLog:
         expected: str | None,
     ) -> None:
         this = {"_id": dialogue.conversation_id}
-        before = await connection.settle(connection.dialogues.find_one(this, session=session))
+        before = await connection.settle(connection[DIALOGUES].find_one(this, session=session))
         if (None if before is None else before["revision"]) != expected:
             raise _ConflictError
         held = frozenset[str]() if before is None else documents.dialogue_of(before).ends
@@ -151,7 +152,7 @@ class MongoDialogueLog:
         new, chain = documents.entry_documents(entries, documents.chain_of(before), own)
         if new:
             try:
-                await connection.settle(connection.dialogue_entries.insert_many(new, session=session))
+                await connection.settle(connection[DIALOGUE_ENTRIES].insert_many(new, session=session))
             except BulkWriteError as exc:
                 if (exc.details.get("writeErrors") or [{}])[0].get("code") == DUPLICATE:
                     raise _ConflictError from exc  # an entry that is there is never replaced
@@ -165,10 +166,10 @@ class MongoDialogueLog:
     ) -> bool:
         if expected is not None:
             change = {"$set": document}
-            updating = connection.dialogues.update_one({**this, "revision": expected}, change, session=session)
+            updating = connection[DIALOGUES].update_one({**this, "revision": expected}, change, session=session)
             return bool((await connection.settle(updating)).matched_count)
         try:
-            await connection.settle(connection.dialogues.insert_one({**this, **document}, session=session))
+            await connection.settle(connection[DIALOGUES].insert_one({**this, **document}, session=session))
         except DuplicateKeyError:
             return False
         return True
@@ -177,5 +178,9 @@ class MongoDialogueLog:
 async def _hold(connection: Connection, session: Any, entry_id: str, more: int) -> bool:
     """More holders for an entry, or fewer; whether it is there."""
     change = {"$inc": {"holders": more}}
-    updated = connection.dialogue_entries.update_one({"_id": entry_id}, change, session=session)
+    updated = connection[DIALOGUE_ENTRIES].update_one({"_id": entry_id}, change, session=session)
     return bool((await connection.settle(updated)).matched_count)
+
+
+def history_log(access: MongoAccess) -> MongoDialogueLog:
+    return MongoDialogueLog(access.database, access.connected, access.in_transaction)

@@ -1,4 +1,4 @@
-"""Dialogues in SQL: the hooks, each of which runs one operation wherever its runner runs things."""
+"""Dialogues in SQL: the hooks, each of which runs one operation through the executor."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import ParamSpec, TypeVar
 
 from firefly_memory.agent_history.log import Dialogue, DialogueEntry
 from firefly_memory.agent_history.sql import operations
+from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.errors import sqlstate
-from firefly_memory.databases.sql.executor import Runner
+from firefly_memory.databases.sql.executor import Executor
 from firefly_memory.databases.sql.operation import Operation
 from firefly_memory.errors import DatabaseStoreError
 
@@ -19,10 +20,10 @@ _ATTEMPTS = 20  # each that fails is another writer's success
 
 
 class SQLDialogueLog:
-    """A :class:`~firefly_memory.agent_history.log.DialogueLog` over a runner."""
+    """A :class:`~firefly_memory.agent_history.log.DialogueLog` over an executor."""
 
-    def __init__(self, runner: Runner) -> None:
-        self._run = runner.run
+    def __init__(self, executor: Executor, _: type[SQLDialect]) -> None:
+        self._run = executor.run
 
     async def record(self, conversation_id: str) -> Dialogue | None:
         return await self._run(operations.read_dialogue, conversation_id)
@@ -47,6 +48,9 @@ class SQLDialogueLog:
 
     async def shared(self, entry_ids: Sequence[str]) -> Sequence[str]:
         return await self._run(operations.shared_entries, entry_ids)
+
+    async def go_on_deleting(self) -> bool:
+        return False  # a deletion is one transaction
 
     async def _uncollided(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run it anew where PostgreSQL gave it up for another transaction: two deletions of dialogues that share

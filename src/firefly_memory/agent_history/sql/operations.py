@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from firefly_memory.agent_history.log import Ascent, Dialogue, DialogueEntry, holders_gained, released
+from firefly_memory.agent_history.sql.statements import DialogueStatements
 from firefly_memory.databases.sql.errors import is_duplicate
 from firefly_memory.databases.sql.operation import UndecidedError, operation, reads
-from firefly_memory.entries.sql.operations import SQLSession
+from firefly_memory.databases.sql.session import Session
 
 _EVERYTHING = 2**31 - 1
 _STEPS = 5_000  # entries that one statement goes up: so each ends, whatever is in the rows
@@ -22,29 +23,29 @@ class _HeadIsGoneError(Exception):
 
 
 @reads
-def read_dialogue(session: SQLSession, conversation_id: str) -> Dialogue | None:
-    statements = session.statements.dialogues
+def read_dialogue(session: Session, conversation_id: str) -> Dialogue | None:
+    statements = session.statements(DialogueStatements)
     rows = session.fetch(statements.record, {"this_id": conversation_id})
     return statements.dialogue(rows[0]) if rows else None
 
 
 @reads
-def read_dialogues(session: SQLSession, scope: str | None, limit: int | None) -> list[Dialogue]:
-    statements = session.statements.dialogues
+def read_dialogues(session: Session, scope: str | None, limit: int | None) -> list[Dialogue]:
+    statements = session.statements(DialogueStatements)
     values = {"scope": scope, "limit": _EVERYTHING if limit is None else min(limit, _EVERYTHING)}
     rows = session.fetch(statements.newest if scope is None else statements.newest_of_scope, values)
     return [statements.dialogue(row) for row in rows]
 
 
 @reads
-def read_dialogue_page(session: SQLSession, limit: int, after: str) -> list[Dialogue]:
-    statements = session.statements.dialogues
+def read_dialogue_page(session: Session, limit: int, after: str) -> list[Dialogue]:
+    statements = session.statements(DialogueStatements)
     return [statements.dialogue(row) for row in session.fetch(statements.page, {"limit": limit, "after": after})]
 
 
 @reads
-def read_history(session: SQLSession, head_id: str, limit: int | None) -> list[DialogueEntry]:
-    statements, ascent = session.statements.dialogues, Ascent(head_id, limit)
+def read_history(session: Session, head_id: str, limit: int | None) -> list[DialogueEntry]:
+    statements, ascent = session.statements(DialogueStatements), Ascent(head_id, limit)
     while (above := ascent.next) is not None:
         values = {"head_id": above, "limit": _STEPS if ascent.left is None else min(ascent.left, _STEPS)}
         rows = session.fetch(statements.history, values)
@@ -55,19 +56,19 @@ def read_history(session: SQLSession, head_id: str, limit: int | None) -> list[D
 
 
 @reads
-def read_entries(session: SQLSession, entry_ids: Sequence[str]) -> list[DialogueEntry]:
-    statements, values = session.statements.dialogues, {"entry_ids": session.statements.texts(entry_ids)}
+def read_entries(session: Session, entry_ids: Sequence[str]) -> list[DialogueEntry]:
+    statements, values = session.statements(DialogueStatements), {"entry_ids": session.dialect.texts(entry_ids)}
     return [statements.entry(row) for row in session.fetch(statements.these, values)]
 
 
 @reads
-def shared_entries(session: SQLSession, entry_ids: Sequence[str]) -> list[str]:
-    values = {"entry_ids": session.statements.texts(entry_ids)}
-    return [row[0] for row in session.fetch(session.statements.dialogues.shared, values)]
+def shared_entries(session: Session, entry_ids: Sequence[str]) -> list[str]:
+    values = {"entry_ids": session.dialect.texts(entry_ids)}
+    return [row[0] for row in session.fetch(session.statements(DialogueStatements).shared, values)]
 
 
 def write_unless_written(
-    session: SQLSession, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None
+    session: Session, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None
 ) -> bool:
     """:func:`write_dialogue` after a lost answer. Looks last: the first attempt may still be under way when the second
     one begins, which is then refused."""
@@ -83,7 +84,7 @@ def write_unless_written(
 
 @operation(on_lost_reply=write_unless_written, retryable=False)
 def write_dialogue(
-    session: SQLSession, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None
+    session: Session, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None
 ) -> bool:
     try:
         with session.transaction():
@@ -96,8 +97,8 @@ def write_dialogue(
         return False  # an entry that is there is never replaced
 
 
-def _written(session: SQLSession, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None) -> bool:
-    statements = session.statements.dialogues
+def _written(session: Session, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None) -> bool:
+    statements = session.statements(DialogueStatements)
     values = {**statements.values(dialogue), "this_id": dialogue.conversation_id}
     before: frozenset[str] = frozenset()
     if expected is None:
@@ -120,7 +121,7 @@ def _written(session: SQLSession, dialogue: Dialogue, entries: Sequence[Dialogue
     return True
 
 
-def delete_unless_deleted(session: SQLSession, conversation_id: str, expected: str) -> bool:
+def delete_unless_deleted(session: Session, conversation_id: str, expected: str) -> bool:
     """:func:`delete_dialogue` after a lost answer."""
     if delete_dialogue(session, conversation_id, expected) or read_dialogue(session, conversation_id) is None:
         return True
@@ -128,7 +129,7 @@ def delete_unless_deleted(session: SQLSession, conversation_id: str, expected: s
 
 
 @operation(on_lost_reply=delete_unless_deleted, retryable=False)
-def delete_dialogue(session: SQLSession, conversation_id: str, expected: str) -> bool:
+def delete_dialogue(session: Session, conversation_id: str, expected: str) -> bool:
     try:
         with session.transaction():
             _delete(session, conversation_id, expected)
@@ -137,8 +138,8 @@ def delete_dialogue(session: SQLSession, conversation_id: str, expected: str) ->
     return True
 
 
-def _delete(session: SQLSession, conversation_id: str, expected: str) -> None:
-    statements = session.statements.dialogues
+def _delete(session: Session, conversation_id: str, expected: str) -> None:
+    statements = session.statements(DialogueStatements)
     rows = session.fetch(statements.locked, {"this_id": conversation_id, "expected": expected})
     if not rows:
         raise _HeadIsGoneError
@@ -149,13 +150,13 @@ def _delete(session: SQLSession, conversation_id: str, expected: str) -> None:
         pass
 
 
-def _release(session: SQLSession) -> bool:
+def _release(session: Session) -> bool:
     """Delete entries that nobody holds; whether there were any."""
-    statements = session.statements.dialogues
+    statements = session.statements(DialogueStatements)
     rows = session.fetch(statements.released, {"steps": _STEPS})
     gone, lost = released({entry_id: (parent_id, holders) for entry_id, parent_id, holders in rows})
     if gone:
-        session.execute(statements.remove, {"entry_ids": session.statements.texts(gone)})
+        session.execute(statements.remove, {"entry_ids": session.dialect.texts(gone)})
     for entry_id, holders in lost.items():
         session.execute(statements.hold, {"this_id": entry_id, "gained": -holders})
     return bool(gone)

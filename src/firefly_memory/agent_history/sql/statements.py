@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, Text, and_, bindparam, delete, insert, literal_column, select, update
-from sqlalchemy.sql.elements import CompilerElement
 
 from firefly_memory.agent_history.log import Dialogue, DialogueEntry, checked_dialogue, checked_entry, damaged
 from firefly_memory.databases.sql.compiled_statement import Statement
-from firefly_memory.databases.sql.schema import metadata as schema
-
-if TYPE_CHECKING:
-    from firefly_memory.entries.sql.statements import Statements
+from firefly_memory.databases.sql.dialect import SQLDialect
+from firefly_memory.databases.sql.statements import FacetStatements
 
 
 def _number(name: str) -> Any:
@@ -25,26 +22,22 @@ def _text(name: str) -> Any:
     return bindparam(name, type_=Text)
 
 
-class DialogueStatements:
-    """Said in the words of a dialect: ``of``, which also knows where the tables are."""
-
-    def __init__(self, of: Statements, schema_name: str | None) -> None:
-        self._of = of
-        tables = schema.metadata(schema_name).tables
-        prefix = f"{schema_name}." if schema_name else ""
-        self.table = tables[f"{prefix}memory_dialogues"]
-        self.entries = tables[f"{prefix}memory_dialogue_entries"]
+class DialogueStatements(FacetStatements):
+    def __init__(self, dialect: SQLDialect, schema_name: str | None) -> None:
+        super().__init__(dialect, schema_name)
+        self.table = self.in_schema("memory_dialogues")
+        self.entries = self.in_schema("memory_dialogue_entries")
 
     def values(self, dialogue: Dialogue) -> dict[str, Any]:
         """The parameters for a row."""
-        instant = self._of.instant(dialogue.updated_at)
+        instant = self.dialect.instant(dialogue.updated_at)
         return {**dialogue._asdict(), "branches": json.dumps(dialogue.branches), "updated_at": instant}
 
     def dialogue(self, row: Any) -> Dialogue:
         """What a row stands for."""
         dialogue = Dialogue(*row)
         try:
-            moment = self._of.read_instant(dialogue.updated_at)
+            moment = self.dialect.read_instant(dialogue.updated_at)
             return checked_dialogue(dialogue._replace(branches=json.loads(row[6]), updated_at=moment))
         except (AttributeError, OverflowError, RecursionError, TypeError, ValueError) as exc:
             raise damaged("conversation", dialogue.conversation_id, exc) from exc
@@ -55,15 +48,15 @@ class DialogueStatements:
 
     @cached_property
     def record(self) -> Statement:
-        return self._compiled(select(*self._columns()).where(self._is_this))
+        return self.compiled(select(*self._columns()).where(self._is_this))
 
     @cached_property
     def newest(self) -> Statement:
-        return self._compiled(self._newest())
+        return self.compiled(self._newest())
 
     @cached_property
     def newest_of_scope(self) -> Statement:
-        return self._compiled(self._newest().where(self.table.c.scope == _text("scope")))
+        return self.compiled(self._newest().where(self.table.c.scope == _text("scope")))
 
     def _newest(self) -> Any:
         return select(*self._columns()).order_by(self.table.c.updated_at.desc()).limit(_number("limit"))
@@ -71,42 +64,42 @@ class DialogueStatements:
     @cached_property
     def page(self) -> Statement:
         """Some, by id."""
-        place = self._of.by_code_point(self.table.c.conversation_id)
+        place = self.dialect.by_code_point(self.table.c.conversation_id)
         some = select(*self._columns()).where(place > _text("after"))
-        return self._compiled(some.order_by(place).limit(_number("limit")))
+        return self.compiled(some.order_by(place).limit(_number("limit")))
 
     @cached_property
     def locked(self) -> Statement:
         """The dialogue, if it has the expected revision, to be changed by nobody else."""
-        return self._compiled(select(*self._columns()).where(self._is_expected).with_for_update())
+        return self.compiled(select(*self._columns()).where(self._is_expected).with_for_update())
 
     @cached_property
     def create(self) -> Statement:
         """No row where there is one already."""
-        return self._compiled(self._of.insert(self.table).values(self._row()).on_conflict_do_nothing())
+        return self.compiled(self.dialect.insert(self.table).values(self._row()).on_conflict_do_nothing())
 
     @cached_property
     def replace(self) -> Statement:
         row = self._row()
         del row["conversation_id"]
-        return self._compiled(update(self.table).where(self._is_this).values(row))
+        return self.compiled(update(self.table).where(self._is_this).values(row))
 
     @cached_property
     def delete(self) -> Statement:
-        return self._compiled(delete(self.table).where(self._is_this))
+        return self.compiled(delete(self.table).where(self._is_this))
 
     @cached_property
     def add(self) -> Statement:
         """A new entry."""
         row = {name: _text(name) for name in DialogueEntry._fields}
-        return self._compiled(insert(self.entries).values({**row, "holders": _number("holders")}))
+        return self.compiled(insert(self.entries).values({**row, "holders": _number("holders")}))
 
     @cached_property
     def hold(self) -> Statement:
         """More holders for an entry, or fewer: no row if it is not there."""
         e = self.entries.c
         this = e.entry_id == _text("this_id")
-        return self._compiled(update(self.entries).where(this).values(holders=e.holders + _number("gained")))
+        return self.compiled(update(self.entries).where(this).values(holders=e.holders + _number("gained")))
 
     @cached_property
     def history(self) -> Statement:
@@ -118,20 +111,20 @@ class DialogueStatements:
         chain = head.cte("chain", recursive=True)
         before = select(e.entry_id, e.parent_id, chain.c.place + one)
         above = before.where(e.entry_id == chain.c.parent_id, chain.c.place < _number("limit"))
-        found = self._of.is_in(e.entry_id, select(chain.union_all(above).c.entry_id))
-        return self._compiled(select(*[e[name] for name in DialogueEntry._fields]).where(found))
+        found = self.dialect.is_in(e.entry_id, select(chain.union_all(above).c.entry_id))
+        return self.compiled(select(*[e[name] for name in DialogueEntry._fields]).where(found))
 
     @cached_property
     def these(self) -> Statement:
         """Entries by their ids."""
         columns = [self.entries.c[name] for name in DialogueEntry._fields]
-        return self._compiled(select(*columns).where(self._is_one_of_these))
+        return self.compiled(select(*columns).where(self._is_one_of_these))
 
     @cached_property
     def shared(self) -> Statement:
         """Those that several hold."""
         e = self.entries.c
-        return self._compiled(select(e.entry_id).where(self._is_one_of_these, e.holders > literal_column("1")))
+        return self.compiled(select(e.entry_id).where(self._is_one_of_these, e.holders > literal_column("1")))
 
     @cached_property
     def released(self) -> Statement:
@@ -145,19 +138,19 @@ class DialogueStatements:
         found = select(below.union_all(before.where(*only_they)).c.entry_id)
         # In one order, so that two deletions do not wait for each other.
         locked = select(e.entry_id, e.parent_id, e.holders).order_by(e.entry_id).with_for_update()
-        return self._compiled(locked.where(self._of.is_in(e.entry_id, found)))
+        return self.compiled(locked.where(self.dialect.is_in(e.entry_id, found)))
 
     @cached_property
     def remove(self) -> Statement:
-        return self._compiled(delete(self.entries).where(self._is_one_of_these))
+        return self.compiled(delete(self.entries).where(self._is_one_of_these))
 
     def _columns(self) -> list[Any]:
-        return [self._of.value_out(self.table.c[name]) for name in Dialogue._fields]
+        return [self.dialect.value_out(self.table.c[name]) for name in Dialogue._fields]
 
     def _row(self) -> dict[str, Any]:
-        of = self._of
-        parameters = [(each.name, bindparam(each.name, type_=of.type_in(each))) for each in self.table.columns]
-        return {name: of.value_in(name, parameter) for name, parameter in parameters}
+        said = self.dialect
+        parameters = [(each, bindparam(each.name, type_=said.type_in(each))) for each in self.table.columns]
+        return {column.name: said.value_in(column, parameter) for column, parameter in parameters}
 
     @property
     def _is_this(self) -> ColumnElement[bool]:
@@ -166,11 +159,8 @@ class DialogueStatements:
 
     @property
     def _is_one_of_these(self) -> ColumnElement[bool]:
-        return self._of.is_one_of(self.entries.c.entry_id, "entry_ids")
+        return self.dialect.is_one_of(self.entries.c.entry_id, "entry_ids")
 
     @property
     def _is_expected(self) -> ColumnElement[bool]:
         return and_(self._is_this, self.table.c.revision == _text("expected"))
-
-    def _compiled(self, construct: CompilerElement) -> Statement:
-        return self._of.compiled(construct)

@@ -12,6 +12,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from firefly_memory.conversations.mongodb import documents
+from firefly_memory.conversations.mongodb.documents import CONVERSATIONS
 from firefly_memory.databases.mongodb.clients import Connection
 from firefly_memory.databases.mongodb.errors import despite_a_loss
 from firefly_memory.databases.mongodb.transactions import InTransaction
@@ -35,7 +36,7 @@ class ConversationDeletion:
     async def at_once(self, in_transaction: InTransaction) -> bool:
         """Delete all of them, but not yet their turns, if they are not too many; whether that was done."""
         connection = self._connection
-        counting = connection.conversations.count_documents(_CONVERSATIONS, limit=MOST_AT_ONCE + 1)
+        counting = connection[CONVERSATIONS].count_documents(_CONVERSATIONS, limit=MOST_AT_ONCE + 1)
         if await connection.settle(counting) > MOST_AT_ONCE:
             return False
         await in_transaction(connection, self._delete)
@@ -50,12 +51,12 @@ class ConversationDeletion:
 
     async def _delete(self, session: Any) -> None:
         connection = self._connection
-        await connection.settle(connection.conversations.delete_many(_CONVERSATIONS, session=session))
+        await connection.settle(connection[CONVERSATIONS].delete_many(_CONVERSATIONS, session=session))
         for namespace in (_FACTS, *([] if self._namespace is None else [self._namespace])):
             await connection.settle(connection.entries.delete_many({"namespace": namespace}, session=session))
 
     async def _delete_in_steps(self) -> None:
-        conversations, after, is_full = self._connection.conversations, "", True
+        conversations, after, is_full = self._connection[CONVERSATIONS], "", True
         while is_full:
             page = conversations.find({"_id": {"$gt": after}}, {"_id": 1}).sort("_id").limit(MOST_AT_ONCE)
             ids = [each["_id"] for each in await self._connection.all_of(page)]
@@ -66,7 +67,7 @@ class ConversationDeletion:
 
     async def _delete_turns(self) -> None:
         """All turns whose conversation is gone."""
-        connection, conversations, is_full = self._connection, self._connection.conversations, True
+        connection, conversations, is_full = self._connection, self._connection[CONVERSATIONS], True
         after: Document = {"$type": "object"}  # which the id of a turn is
         while is_full:
             some = conversations.find({"_id": after}, {"conversation_id": 1, "life": 1})
@@ -85,7 +86,7 @@ class ConversationDeletion:
 
     async def _delete_these(self, ids: list[Any]) -> None:
         connection, these = self._connection, {"_id": {"$in": ids}}
-        await despite_a_loss(lambda: connection.settle(connection.conversations.delete_many(these)))
+        await despite_a_loss(lambda: connection.settle(connection[CONVERSATIONS].delete_many(these)))
 
 
 def is_over(life: Any, lives: set[Any]) -> bool:

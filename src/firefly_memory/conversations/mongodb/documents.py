@@ -29,6 +29,7 @@ from pymongo import ASCENDING, IndexModel, ReplaceOne, UpdateOne
 
 from firefly_memory.conversations.log import Head, StoredTurn
 from firefly_memory.conversations.mongodb.damage import damaged
+from firefly_memory.databases.mongodb.collections import Collection
 from firefly_memory.entries.mongodb.documents import DAMAGE, Document, exact, place, split, text, text_or_none, whole
 from firefly_memory.entries.record import Position
 
@@ -49,6 +50,8 @@ CONVERSATION_INDEXES = (
         partialFilterExpression={"idempotency_key": {"$exists": True}},
     ),
 )
+
+COLLECTIONS = (Collection(CONVERSATIONS, CONVERSATION_INDEXES),)
 
 _LARGEST_SUM = 2**63 - 1
 

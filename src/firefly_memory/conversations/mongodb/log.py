@@ -22,7 +22,7 @@ from firefly_memory.conversations.log import Appended, Head, StoredTurn
 from firefly_memory.conversations.mongodb import documents
 from firefly_memory.conversations.mongodb.damage import check_findable, lacks_turns
 from firefly_memory.conversations.mongodb.deletion import ConversationDeletion, is_over
-from firefly_memory.conversations.mongodb.documents import NOWHERE, Pipeline, Tail
+from firefly_memory.conversations.mongodb.documents import CONVERSATIONS, NOWHERE, Pipeline, Tail
 from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection, MongoDatabase
 from firefly_memory.databases.mongodb.errors import DUPLICATE, despite_a_loss, translated, written
 from firefly_memory.databases.mongodb.transactions import InTransaction
@@ -114,7 +114,7 @@ class MongoConversationLog:
         if tail is None or not tail.turns:
             return None
         since = documents.since(tail, conversation_id, budget)
-        recent = connection.conversations.find(since, batch_size=IN_ONE_BATCH)
+        recent = connection[CONVERSATIONS].find(since, batch_size=IN_ONE_BATCH)
         return documents.window_since(tail, await connection.all_of(recent), budget)
 
     async def turns(self, conversation_id: str, after: int, limit: int | None) -> Sequence[StoredTurn]:
@@ -167,7 +167,7 @@ class MongoConversationLog:
                 return False
             # Where nobody sees them: they appear with the one update that makes their life the conversation's.
             copy = documents.copied_turns(there, fork, count)
-            await despite_a_loss(lambda: connection.all_of(connection.conversations.aggregate(copy)))
+            await despite_a_loss(lambda: connection.all_of(connection[CONVERSATIONS].aggregate(copy)))
             copied = await self._count(connection, {**documents.life_of(fork), "turn_id": {"$lt": count}})
             made = documents.replaced_by(fork)
             if copied == count and await self._update(connection, fork["_id"], documents.is_forking(fork), made):
@@ -187,23 +187,23 @@ class MongoConversationLog:
         itself = documents.itself(fork["_id"])
         no_longer = documents.no_longer_forking(fork)
         still = await self._update(connection, fork["_id"], documents.is_forking(fork), no_longer)
-        there = await connection.settle(connection.conversations.find_one(itself, documents.NAMES_OF_LIVES))
+        there = await connection.settle(connection[CONVERSATIONS].find_one(itself, documents.NAMES_OF_LIVES))
         if there is None or there["life"] != fork["life"]:  # else it was made, and only the answer was lost
             life = documents.life_of(fork)
-            await despite_a_loss(lambda: connection.settle(connection.conversations.delete_many(life)))
+            await despite_a_loss(lambda: connection.settle(connection[CONVERSATIONS].delete_many(life)))
         nobody_is = {**itself, "forks": [], "settled": {"$exists": False}}
-        await despite_a_loss(lambda: connection.settle(connection.conversations.delete_one(nobody_is)))
+        await despite_a_loss(lambda: connection.settle(connection[CONVERSATIONS].delete_one(nobody_is)))
         return still
 
     async def _count(self, connection: Connection, wanted: Document) -> int:
-        return int(await connection.settle(connection.conversations.count_documents(wanted)))
+        return int(await connection.settle(connection[CONVERSATIONS].count_documents(wanted)))
 
     async def _make(self, operation: str, connection: Connection, new: Document, change: Document) -> bool:
         """Insert the document of a conversation, or change one that is not there yet; ``False`` if it is there."""
         tries = self._tries(operation, new["_id"])
         while True:
             with suppress(DuplicateKeyError):
-                await connection.settle(connection.conversations.insert_one(new))
+                await connection.settle(connection[CONVERSATIONS].insert_one(new))
                 return True
             there = await self._conversation(connection, new["_id"])
             if there is not None:
@@ -221,18 +221,18 @@ class MongoConversationLog:
                 await connection.settle(connection.entries.delete_many({"namespace": facts}))
             # Gone with this; the rest gives back the room, also what an earlier deletion or append has left behind.
             itself = documents.itself(conversation_id)
-            await connection.settle(connection.conversations.delete_one(itself))
+            await connection.settle(connection[CONVERSATIONS].delete_one(itself))
             writing.has_begun = True
             self._tails.pop(conversation_id, None)
             of_id = {"conversation_id": conversation_id}
-            lives = await connection.settle(connection.conversations.distinct("life", of_id))
+            lives = await connection.settle(connection[CONVERSATIONS].distinct("life", of_id))
             # A life is named before it has turns: if it is not now, it never will be again.
-            there = await connection.all_of(connection.conversations.find(itself, documents.NAMES_OF_LIVES))
+            there = await connection.all_of(connection[CONVERSATIONS].find(itself, documents.NAMES_OF_LIVES))
             named = documents.lives(there)
             over = [life for life in lives if is_over(life, named)]
             if over:
                 dead = {**of_id, "life": {"$in": over}}
-                await despite_a_loss(lambda: connection.settle(connection.conversations.delete_many(dead)))
+                await despite_a_loss(lambda: connection.settle(connection[CONVERSATIONS].delete_many(dead)))
 
     async def delete_all(self, namespace: str | None) -> None:
         with written("clear_all", self._database.place):
@@ -263,7 +263,7 @@ class MongoConversationLog:
         taken: str | None = None
         writes = documents.appending(conversation_id, [*new, *documents.new_turns(conversation_id, drafts, tail)], life)
         try:
-            result = await connection.settle(connection.conversations.bulk_write(writes))
+            result = await connection.settle(connection[CONVERSATIONS].bulk_write(writes))
             is_there = result.matched_count == 1
         except BulkWriteError as exc:
             refusal = {"code": None, **(exc.details.get("writeErrors") or [{}])[0]}
@@ -285,7 +285,7 @@ class MongoConversationLog:
         for conversation in new:
             wanted = {**documents.itself(conversation["_id"]), **documents.unsettled(conversation)}
             with suppress(PyMongoError):  # the refusal is the error to raise
-                await connection.settle(connection.conversations.delete_one(wanted))
+                await connection.settle(connection[CONVERSATIONS].delete_one(wanted))
 
     def _in_place(self, conversation_id: str, drafts: Iterable[StoredTurn], tail: Tail) -> list[Appended | None]:
         appended: list[Appended | None] = []
@@ -303,7 +303,7 @@ class MongoConversationLog:
         self._tails.pop(conversation_id, None)
         ids = [documents.turn_key(draft.append_id) for draft in drafts]
         lost = {"conversation_id": conversation_id, "life": life, "_id": {"$in": ids}}
-        await connection.settle(connection.conversations.delete_many(lost))
+        await connection.settle(connection[CONVERSATIONS].delete_many(lost))
 
     async def _known(
         self, connection: Connection, conversation_id: str, draft: StoredTurn, by: str | None
@@ -313,7 +313,7 @@ class MongoConversationLog:
             found = await self._found(connection, documents.keyed(conversation_id, draft.idempotency_key or ""))
         else:
             key = documents.turn_key(draft.append_id)
-            found = await connection.all_of(connection.conversations.find({"_id": key}))
+            found = await connection.all_of(connection[CONVERSATIONS].find({"_id": key}))
         if not found:  # not readable yet, or taken back
             return []
         turn, life = documents.turn(found[0]), found[0]["life"]
@@ -332,7 +332,7 @@ class MongoConversationLog:
     async def _settled(self, connection: Connection, conversation_id: str, life: Any) -> Document | None:
         """The conversation's own document, if it is in that life: it is settled now."""
         settling = documents.settling(conversation_id, life)
-        there: Document | None = await connection.settle(connection.conversations.find_one_and_update(*settling))
+        there: Document | None = await connection.settle(connection[CONVERSATIONS].find_one_and_update(*settling))
         return there
 
     async def _conversation(self, connection: Connection, conversation_id: str) -> dict[str, Any] | None:
@@ -340,13 +340,13 @@ class MongoConversationLog:
         return found[0] if found else None
 
     async def _found(self, connection: Connection, pipeline: Pipeline, **options: Any) -> list[dict[str, Any]]:
-        return await connection.all_of(connection.conversations.aggregate(pipeline, batchSize=IN_ONE_BATCH, **options))
+        return await connection.all_of(connection[CONVERSATIONS].aggregate(pipeline, batchSize=IN_ONE_BATCH, **options))
 
     async def _update(
         self, connection: Connection, conversation_id: str, condition: Document, change: Document
     ) -> bool:
         wanted = {**documents.itself(conversation_id), **condition}
-        result = await connection.settle(connection.conversations.update_one(wanted, change))
+        result = await connection.settle(connection[CONVERSATIONS].update_one(wanted, change))
         return int(result.matched_count) == 1
 
     async def _end_claim(self, operation: str, conversation_id: str, claim: str, change: Document) -> bool:
@@ -377,7 +377,7 @@ class _Tries:
             others = f"other writers of conversation {original_name(self._conversation_id)!r} were always faster"
             raise StoreTimeoutError(self._operation, others, retryable=True)
         if self._longest == _LONGEST_PAUSE:  # it is not others, perhaps
-            there = connection.conversations.find_one({"_id": self._conversation_id}, {"conversation_id": 1})
+            there = connection[CONVERSATIONS].find_one({"_id": self._conversation_id}, {"conversation_id": 1})
             check_findable(await connection.settle(there))
         await connection.pause(random.uniform(0, self._longest))  # noqa: S311 - not a secret
         self._longest = min(2 * self._longest, _LONGEST_PAUSE)

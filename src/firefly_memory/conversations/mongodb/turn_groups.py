@@ -10,6 +10,7 @@ from firefly_memory.concurrency.group_commit import LARGEST_GROUP
 from firefly_memory.concurrency.per_event_loop import PerLoop
 from firefly_memory.conversations.log import Appended, StoredTurn
 from firefly_memory.conversations.mongodb.log import Connected, MongoConversationLog
+from firefly_memory.databases.mongodb.access import MongoAccess
 from firefly_memory.databases.mongodb.clients import MongoDatabase
 from firefly_memory.databases.mongodb.transactions import InTransaction
 from firefly_memory.errors import DatabaseStoreError, OutcomeUnknownError, outcome_unknown
@@ -118,3 +119,9 @@ def _next_group(queue: _Queue) -> list[_Waiting]:
 
 async def _nothing(_: object) -> None:
     """Queues have nothing to close."""
+
+
+def conversation_log(access: MongoAccess) -> MongoConversationLog:
+    """For event loops with groups; blocking callers have nobody to append with."""
+    kind = GroupingMongoConversationLog if access.in_event_loop else MongoConversationLog
+    return kind(access.database, access.connected, access.in_transaction)

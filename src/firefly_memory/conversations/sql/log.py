@@ -1,4 +1,4 @@
-"""Conversations in SQL: the hooks, each of which runs one operation wherever its runner runs things."""
+"""Conversations in SQL: the hooks, each of which runs one operation through the executor."""
 
 from __future__ import annotations
 
@@ -7,25 +7,22 @@ from datetime import datetime
 
 from firefly_memory.conversations.log import Appended, Head, StoredTurn
 from firefly_memory.conversations.sql import operations
-from firefly_memory.databases.sql.executor import Runner
-from firefly_memory.entries.sql.statements import Statements
+from firefly_memory.databases.sql.dialect import SQLDialect
+from firefly_memory.databases.sql.executor import Executor
 
 
 class SQLConversationLog:
-    """A :class:`~firefly_memory.conversations.log.ConversationLog` over a runner."""
+    """A :class:`~firefly_memory.conversations.log.ConversationLog` over an executor."""
 
-    def __init__(self, runner: Runner, dialect: type[Statements]) -> None:
+    def __init__(self, executor: Executor, dialect: type[SQLDialect]) -> None:
         self.form = dialect.form
         self.read_instant = dialect.read_instant
-        self._run = runner.run
-        self._append = runner.append
+        self._run = executor.run
 
     async def create(self, conversation_id: str, now: datetime) -> bool:
         return await self._run(operations.create_conversation, conversation_id, now)
 
     async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
-        if expected is None and draft.idempotency_key is None:
-            return await self._append((conversation_id, draft))
         return await self._run(operations.append_turn, conversation_id, draft, expected)
 
     async def head(self, conversation_id: str) -> Head | None:

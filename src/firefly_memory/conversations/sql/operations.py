@@ -5,40 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from firefly_memory.conversations.log import HEAD_COLUMNS, Appended, Draft, Head, StoredTurn, checked_head, checked_turn
+from firefly_memory.conversations.log import HEAD_COLUMNS, Appended, Head, StoredTurn, checked_head, checked_turn
+from firefly_memory.conversations.sql.statements import ConversationStatements
 from firefly_memory.databases.sql.errors import is_duplicate
-from firefly_memory.databases.sql.operation import REPEAT, UndecidedError, operation, reads
+from firefly_memory.databases.sql.operation import REPEAT, Grouping, UndecidedError, operation, reads
+from firefly_memory.databases.sql.session import Session
 from firefly_memory.entries.record import Row
 from firefly_memory.entries.scopes import FACTS_OF_CONVERSATIONS
-from firefly_memory.entries.sql.operations import SQLSession
+from firefly_memory.entries.sql.statements import EntryStatements
 
 _HEAD = len(HEAD_COLUMNS)
 _FACTS_OF_CONVERSATIONS = {"first": FACTS_OF_CONVERSATIONS, "beyond": FACTS_OF_CONVERSATIONS[:-1] + chr(ord(":") + 1)}
 _ATTEMPTS = 1000  # each that fails is another writer's success
 
 
-def create_unless_created(session: SQLSession, conversation_id: str, now: datetime) -> bool:
+def create_unless_created(session: Session, conversation_id: str, now: datetime) -> bool:
     """:func:`create_conversation` after a lost answer. Looks last: the first attempt may still be under way when the
     second one begins."""
     return create_conversation(session, conversation_id, now) or _was_made(session, conversation_id, now)
 
 
-def _was_made(session: SQLSession, conversation_id: str, now: datetime) -> bool:
+def _was_made(session: Session, conversation_id: str, now: datetime) -> bool:
     """Whether this very caller made the conversation: at this moment, to the microsecond."""
     there = conversation_head(session, conversation_id)
-    return there is not None and session.statements.read_instant(there.created_at) == now
+    return there is not None and session.dialect.read_instant(there.created_at) == now
 
 
 @operation(on_lost_reply=create_unless_created)
-def create_conversation(session: SQLSession, conversation_id: str, now: datetime) -> bool:
-    statements = session.statements
+def create_conversation(session: Session, conversation_id: str, now: datetime) -> bool:
+    statements = session.statements(ConversationStatements)
     with session.writing():
-        values = {"conversation_id": conversation_id, "now": statements.instant(now)}
-        return session.execute(statements.conversations.create, values) == 1
+        values = {"conversation_id": conversation_id, "now": session.dialect.instant(now)}
+        return session.execute(statements.create, values) == 1
 
 
 def append_unless_appended(
-    session: SQLSession, conversation_id: str, draft: StoredTurn, expected: int | None
+    session: Session, conversation_id: str, draft: StoredTurn, expected: int | None
 ) -> Appended | None:
     """:func:`append_turn` after a lost answer. The first attempt may still be under way, so the second one is made on
     the condition that no turn has come since it was looked for."""
@@ -56,13 +58,13 @@ def append_unless_appended(
     raise UndecidedError
 
 
-def _is_known(session: SQLSession, conversation_id: str, idempotency_key: str | None) -> bool:
+def _is_known(session: Session, conversation_id: str, idempotency_key: str | None) -> bool:
     return idempotency_key is not None and find_turn(session, conversation_id, idempotency_key) is not None
 
 
-def _appended(session: SQLSession, conversation_id: str, draft: StoredTurn) -> Appended | None:
+def _appended(session: Session, conversation_id: str, draft: StoredTurn) -> Appended | None:
     values = {"conversation_id": conversation_id, "append_id": draft.append_id}
-    appended = session.fetch(session.statements.conversations.appended, values)
+    appended = session.fetch(session.statements(ConversationStatements).appended, values)
     head = conversation_head(session, conversation_id) if appended else None
     if head is None:
         return None
@@ -70,41 +72,56 @@ def _appended(session: SQLSession, conversation_id: str, draft: StoredTurn) -> A
     return Appended(turns, tokens, head.evicted_tokens)
 
 
-@operation(on_lost_reply=append_unless_appended, retryable=False)
-def append_turn(session: SQLSession, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
+def _append_turn(session: Session, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
     try:
-        return session.statements.write_turn(session, (conversation_id, draft), expected)
+        return session.statements(ConversationStatements).write_turn(session, (conversation_id, draft), expected)
     except Exception as exc:
         if not is_duplicate(exc):
             raise
         return None  # somebody else appended it under its idempotency key at the same moment
 
 
-settle_append = operation(name="append_turn", on_lost_reply=REPEAT, retryable=False)(append_unless_appended)
-"""For a turn of which an earlier attempt may have been written."""
+_Append = tuple[str, StoredTurn, None]
 
 
-def append_group_unless_appended(session: SQLSession, drafts: Sequence[Draft]) -> list[Appended | None]:
+def append_group_unless_appended(session: Session, appends: Sequence[_Append]) -> list[Appended | None]:
     """:func:`append_group` after a lost answer."""
-    return [append_unless_appended(session, *draft, None) for draft in drafts]
+    return [append_unless_appended(session, *each) for each in appends]
 
 
 @operation(on_lost_reply=append_group_unless_appended, retryable=False)
-def append_group(session: SQLSession, drafts: Sequence[Draft]) -> list[Appended | None]:
+def append_group(session: Session, appends: Sequence[_Append]) -> list[Appended | None]:
     """Append turns of different callers, which have no conditions. Durable when it returns."""
-    return [*session.statements.write_turns(session, drafts)]
+    drafts = [(conversation_id, draft) for conversation_id, draft, _ in appends]
+    return [*session.statements(ConversationStatements).write_turns(session, drafts)]
+
+
+_looked_for = operation(name="append_turn", on_lost_reply=REPEAT, retryable=False)(append_unless_appended)
+
+_APPENDS = Grouping(
+    key=lambda _, draft, __: draft.append_id,
+    size=lambda _, draft, __: len(draft.user_prompt) + len(draft.assistant_response) + len(draft.messages or ""),
+    several=append_group,
+    after_cancellation=_looked_for,
+    after_lost_reply=_looked_for,
+    may_join=lambda _, draft, expected: expected is None and draft.idempotency_key is None,
+)
+
+append_turn = operation(name="append_turn", on_lost_reply=append_unless_appended, retryable=False, grouping=_APPENDS)(
+    _append_turn
+)
 
 
 @reads
-def conversation_head(session: SQLSession, conversation_id: str) -> Head | None:
-    rows = session.fetch(session.statements.conversations.head, {"conversation_id": conversation_id})
+def conversation_head(session: Session, conversation_id: str) -> Head | None:
+    rows = session.fetch(session.statements(ConversationStatements).head, {"conversation_id": conversation_id})
     return checked_head(Head(*rows[0])) if rows else None
 
 
 @reads
-def conversation_window(session: SQLSession, conversation_id: str, budget: int) -> tuple[Head, list[StoredTurn]] | None:
+def conversation_window(session: Session, conversation_id: str, budget: int) -> tuple[Head, list[StoredTurn]] | None:
     values = {"conversation_id": conversation_id, "budget": budget}
-    rows = session.fetch(session.statements.conversations.window, values)
+    rows = session.fetch(session.statements(ConversationStatements).window, values)
     if not rows:
         return None
     turns = [_turn(conversation_id, row[_HEAD:]) for row in rows if row[_HEAD] is not None]
@@ -112,8 +129,8 @@ def conversation_window(session: SQLSession, conversation_id: str, budget: int) 
 
 
 @reads
-def turns_after(session: SQLSession, conversation_id: str, after: int, limit: int | None) -> list[StoredTurn]:
-    statements = session.statements.conversations
+def turns_after(session: Session, conversation_id: str, after: int, limit: int | None) -> list[StoredTurn]:
+    statements = session.statements(ConversationStatements)
     values = {"conversation_id": conversation_id, "after": after, "limit": limit}
     rows = session.fetch(statements.turns if limit is None else statements.some_turns, values)
     return [_turn(conversation_id, row) for row in rows]
@@ -124,31 +141,31 @@ def _turn(conversation_id: str, row: Row) -> StoredTurn:
 
 
 @reads
-def find_turn(session: SQLSession, conversation_id: str, idempotency_key: str) -> StoredTurn | None:
+def find_turn(session: Session, conversation_id: str, idempotency_key: str) -> StoredTurn | None:
     values = {"conversation_id": conversation_id, "idempotency_key": idempotency_key}
-    rows = session.fetch(session.statements.conversations.find, values)
+    rows = session.fetch(session.statements(ConversationStatements).find, values)
     return _turn(conversation_id, rows[0]) if rows else None
 
 
 @operation(on_lost_reply=REPEAT)  # by the claim's own id
 def claim_summary(
-    session: SQLSession, conversation_id: str, claim: str, evicted: int, now: datetime, until: datetime
+    session: Session, conversation_id: str, claim: str, evicted: int, now: datetime, until: datetime
 ) -> bool:
-    statements = session.statements
+    statements = session.statements(ConversationStatements)
     values = {
         "conversation_id": conversation_id,
         "new_claim": claim,
         "evicted": evicted,
-        "now": statements.instant(now),
-        "until": statements.instant(until),
-        "beyond": statements.instant(until + (until - now)),
+        "now": session.dialect.instant(now),
+        "until": session.dialect.instant(until),
+        "beyond": session.dialect.instant(until + (until - now)),
     }
     with session.writing():
-        return session.execute(statements.conversations.claim, values) == 1
+        return session.execute(statements.claim, values) == 1
 
 
 def evict_unless_evicted(
-    session: SQLSession, conversation_id: str, claim: str, summary: str, turns: int, tokens: int
+    session: Session, conversation_id: str, claim: str, summary: str, turns: int, tokens: int
 ) -> bool:
     """:func:`evict_turns` after a lost answer. Looks last, as :func:`create_unless_created` does."""
     if evict_turns(session, conversation_id, claim, summary, turns, tokens):
@@ -162,7 +179,7 @@ def evict_unless_evicted(
 
 
 @operation(on_lost_reply=evict_unless_evicted, retryable=False)
-def evict_turns(session: SQLSession, conversation_id: str, claim: str, summary: str, turns: int, tokens: int) -> bool:
+def evict_turns(session: Session, conversation_id: str, claim: str, summary: str, turns: int, tokens: int) -> bool:
     values = {
         "conversation_id": conversation_id,
         "held": claim,
@@ -171,27 +188,25 @@ def evict_turns(session: SQLSession, conversation_id: str, claim: str, summary: 
         "tokens": tokens,
     }
     with session.writing():
-        return session.execute(session.statements.conversations.evict, values) == 1
+        return session.execute(session.statements(ConversationStatements).evict, values) == 1
 
 
 @operation(on_lost_reply=REPEAT)  # by the claim's own id
-def release_claim(session: SQLSession, conversation_id: str, claim: str) -> None:
+def release_claim(session: Session, conversation_id: str, claim: str) -> None:
     with session.writing():
-        session.execute(session.statements.conversations.release, {"conversation_id": conversation_id, "held": claim})
+        session.execute(
+            session.statements(ConversationStatements).release, {"conversation_id": conversation_id, "held": claim}
+        )
 
 
-def fork_unless_forked(
-    session: SQLSession, conversation_id: str, fork_id: str, turns: int | None, now: datetime
-) -> bool:
+def fork_unless_forked(session: Session, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
     """:func:`fork_conversation` after a lost answer. Looks last, as :func:`create_unless_created` does."""
     forked = fork_conversation(session, conversation_id, fork_id, turns, now)
     return forked or _was_made(session, fork_id, now)
 
 
 @operation(on_lost_reply=fork_unless_forked, retryable=False)
-def fork_conversation(
-    session: SQLSession, conversation_id: str, fork_id: str, turns: int | None, now: datetime
-) -> bool:
+def fork_conversation(session: Session, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
     try:
         with session.transaction():
             return _copy_conversation(session, conversation_id, fork_id, turns, now)
@@ -199,16 +214,14 @@ def fork_conversation(
         return False
 
 
-def _copy_conversation(
-    session: SQLSession, conversation_id: str, fork_id: str, turns: int | None, now: datetime
-) -> bool:
-    statements = session.statements
+def _copy_conversation(session: Session, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
+    statements = session.statements(ConversationStatements)
     values = {"conversation_id": conversation_id, "fork_id": fork_id}
-    head = {**values, "limit": turns, "now": statements.instant(now)}
-    if not session.execute(statements.conversations.fork_head, head):
+    head = {**values, "limit": turns, "now": session.dialect.instant(now)}
+    if not session.execute(statements.fork_head, head):
         return False
     fork = conversation_head(session, fork_id)
-    if fork is None or session.execute(statements.conversations.fork_turns, values) != fork.turns:
+    if fork is None or session.execute(statements.fork_turns, values) != fork.turns:
         raise _DeletedMeanwhileError
     return True
 
@@ -217,54 +230,55 @@ class _DeletedMeanwhileError(Exception):
     """The conversation that was being copied; what was copied of it is taken back."""
 
 
-def delete_conversation_unless_deleted(session: SQLSession, conversation_id: str, facts: str | None) -> None:
+def delete_conversation_unless_deleted(session: Session, conversation_id: str, facts: str | None) -> None:
     """:func:`delete_conversation` after a lost answer. If there is one, others may have made it since."""
     if conversation_head(session, conversation_id) is not None:
         raise UndecidedError
-    if facts is not None and session.fetch(session.statements.is_used, {"namespace": facts}):
+    if facts is not None and session.fetch(session.statements(EntryStatements).is_used, {"namespace": facts}):
         raise UndecidedError
 
 
 @operation(on_lost_reply=delete_conversation_unless_deleted)
-def delete_conversation(session: SQLSession, conversation_id: str, facts: str | None) -> None:
-    statements = session.statements.conversations
+def delete_conversation(session: Session, conversation_id: str, facts: str | None) -> None:
+    statements = session.statements(ConversationStatements)
     values = {"conversation_id": conversation_id}
     with session.transaction():
         # The head first: whoever appends at this moment has it locked, so that the turn is seen afterwards.
         session.execute(statements.delete_head, values)
         session.execute(statements.delete_turns, values)
         if facts is not None:
-            session.execute(session.statements.clear, {"namespace": facts})
+            session.execute(session.statements(EntryStatements).clear, {"namespace": facts})
 
 
-def delete_all_unless_deleted(session: SQLSession, namespace: str | None) -> None:
+def delete_all_unless_deleted(session: Session, namespace: str | None) -> None:
     """:func:`delete_all_conversations` after a lost answer. What is there, others may have made since."""
-    statements = session.statements
-    if session.fetch(statements.conversations.newest, {"limit": 1}):
+    statements = session.statements(ConversationStatements)
+    if session.fetch(statements.newest, {"limit": 1}):
         raise UndecidedError
-    if session.fetch(statements.is_used_between, _FACTS_OF_CONVERSATIONS):
+    entries = session.statements(EntryStatements)
+    if session.fetch(entries.is_used_between, _FACTS_OF_CONVERSATIONS):
         raise UndecidedError
-    if namespace is not None and session.fetch(statements.is_used, {"namespace": namespace}):
+    if namespace is not None and session.fetch(entries.is_used, {"namespace": namespace}):
         raise UndecidedError
 
 
 @operation(on_lost_reply=delete_all_unless_deleted, name="clear_all")
-def delete_all_conversations(session: SQLSession, namespace: str | None) -> None:
-    statements = session.statements
+def delete_all_conversations(session: Session, namespace: str | None) -> None:
+    statements, entries = session.statements(ConversationStatements), session.statements(EntryStatements)
     with session.transaction():
-        session.execute(statements.conversations.delete_heads, {})  # first, as above
-        session.execute(statements.conversations.delete_headless_turns, {})
-        session.execute(statements.clear_between, _FACTS_OF_CONVERSATIONS)
+        session.execute(statements.delete_heads, {})  # first, as above
+        session.execute(statements.delete_headless_turns, {})
+        session.execute(entries.clear_between, _FACTS_OF_CONVERSATIONS)
         if namespace is not None:
-            session.execute(statements.clear, {"namespace": namespace})
+            session.execute(entries.clear, {"namespace": namespace})
 
 
 @reads
-def conversation_page(session: SQLSession, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
-    statements = session.statements
+def conversation_page(session: Session, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
+    statements = session.statements(ConversationStatements)
     if after is None:
-        rows = session.fetch(statements.conversations.newest, {"limit": limit})
+        rows = session.fetch(statements.newest, {"limit": limit})
     else:
-        values = {"limit": limit, "created_at": statements.instant(after[0]), "conversation_id": after[1]}
-        rows = session.fetch(statements.conversations.older, values)
+        values = {"limit": limit, "created_at": session.dialect.instant(after[0]), "conversation_id": after[1]}
+        rows = session.fetch(statements.older, values)
     return [checked_head(Head(*row)) for row in rows]

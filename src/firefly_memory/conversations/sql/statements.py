@@ -1,10 +1,10 @@
-"""The statements of conversations, as values, like those of entries."""
+"""The statements of conversations."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlalchemy import (
     BigInteger,
@@ -27,14 +27,14 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.sql.elements import CompilerElement
 
-from firefly_memory.conversations.log import HEAD_COLUMNS, Appended, StoredTurn
+from firefly_memory.conversations.log import HEAD_COLUMNS, Appended, Draft, StoredTurn
 from firefly_memory.databases.sql.compiled_statement import Statement
-from firefly_memory.databases.sql.schema import metadata as schema
+from firefly_memory.databases.sql.dialect import SQLDialect
+from firefly_memory.databases.sql.statements import FacetStatements
 
 if TYPE_CHECKING:
-    from firefly_memory.entries.sql.statements import Statements
+    from firefly_memory.databases.sql.session import Session
 
 
 def _number(name: str) -> Any:
@@ -45,27 +45,39 @@ def _text(name: str) -> Any:
     return bindparam(name, type_=Text)
 
 
-class ConversationStatements:
-    """Said in the words of a dialect: ``of``, which also knows where the tables are."""
+class ConversationStatements(FacetStatements):
+    """What both dialects have in common."""
 
-    def __init__(self, of: Statements, schema_name: str | None) -> None:
-        self._of = of
-        tables = schema.metadata(schema_name).tables
-        prefix = f"{schema_name}." if schema_name else ""
-        self.table = tables[f"{prefix}memory_conversations"]
-        self.turns_table = tables[f"{prefix}memory_turns"]
+    by_dialect: ClassVar[Mapping[str, str]] = {
+        "sqlite": "firefly_memory.conversations.sql.sqlite:SQLiteConversationStatements",
+        "postgresql": "firefly_memory.conversations.sql.postgresql:PostgreSQLConversationStatements",
+    }
+
+    def __init__(self, dialect: SQLDialect, schema_name: str | None) -> None:
+        super().__init__(dialect, schema_name)
+        self.table = self.in_schema("memory_conversations")
+        self.turns_table = self.in_schema("memory_turns")
+
+    def write_turn(self, session: Session, draft: Draft, expected: int | None) -> Appended | None:
+        """Append a turn; what there is with it, or ``None`` where it may not be appended."""
+        raise NotImplementedError
+
+    def write_turns(self, session: Session, drafts: Sequence[Draft]) -> list[Appended]:
+        """Append turns of different callers, durable in one go; what there is with each. None has a condition."""
+        raise NotImplementedError
 
     def values(self, conversation_id: str, draft: StoredTurn) -> dict[str, Any]:
         """The parameters for a turn to be appended."""
-        return {**draft._asdict(), "conversation_id": conversation_id, "created_at": self._of.instant(draft.created_at)}
+        created_at = self.dialect.instant(draft.created_at)
+        return {**draft._asdict(), "conversation_id": conversation_id, "created_at": created_at}
 
     @cached_property
     def create(self) -> Statement:
         now = self._now("now")
         zero: ColumnElement[int] = literal_column("0")
         row = {"conversation_id": _text("conversation_id"), "turns": zero, "tokens": zero}
-        made = self._of.insert(self.table).values({**row, "created_at": now, "updated_at": now})
-        return self._compiled(made.on_conflict_do_nothing())
+        made = self.dialect.insert(self.table).values({**row, "created_at": now, "updated_at": now})
+        return self.compiled(made.on_conflict_do_nothing())
 
     @cached_property
     def append(self) -> Statement:
@@ -75,17 +87,17 @@ class ConversationStatements:
         turn = insert(self.turns_table).from_select(columns, select(*self._turn(head.c).values()).select_from(head))
         written = turn.returning(literal_column("1")).cte("written")
         # Nothing reads "written", but it is named here, so that nobody takes it for one that may be left out.
-        return self._compiled(select(*head.c).add_cte(written))
+        return self.compiled(select(*head.c).add_cte(written))
 
     @cached_property
     def take_number(self) -> Statement:
         """The first half of :attr:`append`, elsewhere: count the turn that is to come. No row where it may not."""
-        return self._compiled(self._next_number)
+        return self.compiled(self._next_number)
 
     @cached_property
     def insert_turn(self) -> Statement:
         """The second half."""
-        return self._compiled(insert(self.turns_table).values(self._turn(None)))
+        return self.compiled(insert(self.turns_table).values(self._turn(None)))
 
     @property
     def _next_number(self) -> Any:
@@ -104,7 +116,7 @@ class ConversationStatements:
             self._now("created_at"),
         ).where(as_expected, not_(is_there))
         names = ["conversation_id", "turns", "tokens", "created_at", "updated_at"]
-        new = self._of.insert(self.table).from_select(names, first)
+        new = self.dialect.insert(self.table).from_select(names, first)
         counted = new.on_conflict_do_update(
             index_elements=[c.conversation_id],
             set_={
@@ -120,7 +132,7 @@ class ConversationStatements:
     def _turn(self, head: Any) -> dict[str, Any]:
         """The values of a row: the number and the sum before it from ``head``, or as parameters."""
         row = {
-            column.name: self._of.value_in(column.name, bindparam(column.name, type_=self._of.type_in(column)))
+            column.name: self.dialect.value_in(column, bindparam(column.name, type_=self.dialect.type_in(column)))
             for column in self.turns_table.columns
         }
         if head is not None:
@@ -130,7 +142,7 @@ class ConversationStatements:
 
     @cached_property
     def head(self) -> Statement:
-        return self._compiled(select(*self.head_columns()).where(self._is_this(self.table.c)))
+        return self.compiled(select(*self.head_columns()).where(self._is_this(self.table.c)))
 
     @cached_property
     def window(self) -> Statement:
@@ -149,15 +161,15 @@ class ConversationStatements:
         found = select(*self.head_columns(summary=once), *self._stored_turn()).select_from(
             self.table.outerjoin(self.turns_table, fits)
         )
-        return self._compiled(found.where(self._is_this(c)).order_by(t.tokens_before))
+        return self.compiled(found.where(self._is_this(c)).order_by(t.tokens_before))
 
     @cached_property
     def turns(self) -> Statement:
-        return self._compiled(self._turns_after)
+        return self.compiled(self._turns_after)
 
     @cached_property
     def some_turns(self) -> Statement:
-        return self._compiled(self._turns_after.limit(bindparam("limit", type_=Integer)))
+        return self.compiled(self._turns_after.limit(bindparam("limit", type_=Integer)))
 
     @property
     def _turns_after(self) -> Any:
@@ -168,7 +180,7 @@ class ConversationStatements:
     def find(self) -> Statement:
         t = self.turns_table.c
         wanted = select(*self._stored_turn()).where(self._is_this(t), t.idempotency_key == _text("idempotency_key"))
-        return self._compiled(wanted)
+        return self.compiled(wanted)
 
     @cached_property
     def appended(self) -> Statement:
@@ -178,7 +190,7 @@ class ConversationStatements:
         of_this = select(*numbers).where(self._is_this(t))
         newest = of_this.order_by(t.turn_id.desc()).limit(literal_column("1000")).subquery().c
         after = newest.turn_id + literal_column("1"), newest.tokens_before + newest.tokens
-        return self._compiled(select(*after).where(newest.append_id == _text("append_id")))
+        return self.compiled(select(*after).where(newest.append_id == _text("append_id")))
 
     @cached_property
     def claim(self) -> Statement:
@@ -186,7 +198,7 @@ class ConversationStatements:
         # Or ours already: the call may be repeated after a lost connection.
         ended = or_(c.claimed_until <= self._now("now"), c.claimed_until > self._now("beyond"))  # or a clock jumped
         free = or_(c.claim.is_(None), ended, c.claim == _text("new_claim"))
-        return self._compiled(
+        return self.compiled(
             update(self.table)
             .where(self._is_this(c), c.evicted_turns == _number("evicted"), free)
             .values(claim=_text("new_claim"), claimed_until=self._now("until"))
@@ -195,11 +207,11 @@ class ConversationStatements:
     @cached_property
     def evict(self) -> Statement:
         evicted = {"evicted_turns": _number("turns"), "evicted_tokens": _number("tokens"), "summary": _text("summary")}
-        return self._compiled(self._end_claim({**evicted}))
+        return self.compiled(self._end_claim({**evicted}))
 
     @cached_property
     def release(self) -> Statement:
-        return self._compiled(self._end_claim({}))
+        return self.compiled(self._end_claim({}))
 
     def _end_claim(self, values: Mapping[str, Any]) -> Any:
         c = self.table.c
@@ -228,8 +240,8 @@ class ConversationStatements:
             "created_at": self._now("now"),
             "updated_at": func.coalesce(appended_at, self._now("now")),
         }
-        made = self._of.insert(self.table).from_select(list(row), select(*row.values()).where(self._is_this(c)))
-        return self._compiled(made.on_conflict_do_nothing())
+        made = self.dialect.insert(self.table).from_select(list(row), select(*row.values()).where(self._is_this(c)))
+        return self.compiled(made.on_conflict_do_nothing())
 
     @cached_property
     def fork_turns(self) -> Statement:
@@ -239,43 +251,43 @@ class ConversationStatements:
         row = {**columns, "conversation_id": _text("fork_id")}
         count = select(head.turns).where(head.conversation_id == _text("fork_id")).scalar_subquery()
         source = select(*row.values()).where(self._is_this(t), t.turn_id < count)
-        return self._compiled(insert(self.turns_table).from_select(list(row), source))
+        return self.compiled(insert(self.turns_table).from_select(list(row), source))
 
     @cached_property
     def delete_head(self) -> Statement:
-        return self._compiled(delete(self.table).where(self._is_this(self.table.c)))
+        return self.compiled(delete(self.table).where(self._is_this(self.table.c)))
 
     @cached_property
     def delete_turns(self) -> Statement:
-        return self._compiled(delete(self.turns_table).where(self._is_this(self.turns_table.c)))
+        return self.compiled(delete(self.turns_table).where(self._is_this(self.turns_table.c)))
 
     @cached_property
     def delete_heads(self) -> Statement:
         """Of all conversations, locked in the order in which groups of appends lock them."""
         c = self.table.c
-        locked = select(c.conversation_id).order_by(self._of.by_code_point(c.conversation_id)).with_for_update()
-        return self._compiled(delete(self.table).where(c.conversation_id.in_(locked)))
+        locked = select(c.conversation_id).order_by(self.dialect.by_code_point(c.conversation_id)).with_for_update()
+        return self.compiled(delete(self.table).where(c.conversation_id.in_(locked)))
 
     @cached_property
     def delete_headless_turns(self) -> Statement:
         """Not those of a conversation that somebody has begun meanwhile."""
         c, t = self.table.c, self.turns_table.c
         head = select(literal_column("1")).where(c.conversation_id == t.conversation_id).exists()
-        return self._compiled(delete(self.turns_table).where(not_(head)))
+        return self.compiled(delete(self.turns_table).where(not_(head)))
 
     @cached_property
     def newest(self) -> Statement:
-        return self._compiled(self._page())
+        return self.compiled(self._page())
 
     @cached_property
     def older(self) -> Statement:
         c = self.table.c
-        place = tuple_(c.created_at, self._of.by_code_point(c.conversation_id))
-        return self._compiled(self._page().where(place < tuple_(self._now("created_at"), _text("conversation_id"))))
+        place = tuple_(c.created_at, self.dialect.by_code_point(c.conversation_id))
+        return self.compiled(self._page().where(place < tuple_(self._now("created_at"), _text("conversation_id"))))
 
     def _page(self) -> Any:
         c = self.table.c
-        newest_first = c.created_at.desc(), self._of.by_code_point(c.conversation_id).desc()
+        newest_first = c.created_at.desc(), self.dialect.by_code_point(c.conversation_id).desc()
         return (
             select(*self.head_columns(summary=null())).order_by(*newest_first).limit(bindparam("limit", type_=Integer))
         )
@@ -285,19 +297,16 @@ class ConversationStatements:
 
     def head_columns(self, **instead: ColumnElement[Any]) -> list[Any]:
         c = self.table.c
-        columns = [instead.get(name, self._of.value_out(c[name])) for name in HEAD_COLUMNS]
+        columns = [instead.get(name, self.dialect.value_out(c[name])) for name in HEAD_COLUMNS]
         return [column.label(name) for name, column in zip(HEAD_COLUMNS, columns, strict=True)]
 
     def _stored_turn(self) -> list[Any]:
         c = self.turns_table.c
-        return [self._of.value_out(c[name]).label(f"turn_{name}") for name in StoredTurn._fields]
+        return [self.dialect.value_out(c[name]).label(f"turn_{name}") for name in StoredTurn._fields]
 
     def _is_this(self, columns: Any) -> ColumnElement[bool]:
         this: ColumnElement[bool] = columns.conversation_id == _text("conversation_id")
         return this
 
     def _now(self, name: str) -> ColumnElement[Any]:
-        return self._of.instant_in(_text(name))
-
-    def _compiled(self, construct: CompilerElement) -> Statement:
-        return self._of.compiled(construct)
+        return self.dialect.instant_in(_text(name))

@@ -8,7 +8,6 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
 from datetime import UTC
 from typing import Any, TypeVar
 
@@ -17,11 +16,9 @@ from pymongo import AsyncMongoClient, MongoClient, ReadPreference, WriteConcern
 from pymongo.errors import InvalidName
 from pymongo.read_concern import ReadConcern
 
-from firefly_memory.agent_history.mongodb.documents import DIALOGUE_ENTRIES, DIALOGUES
 from firefly_memory.concurrency.cancellation import to_its_end
 from firefly_memory.concurrency.per_event_loop import PerLoop, abandon
 from firefly_memory.concurrency.process_fork import ForkAware
-from firefly_memory.conversations.mongodb.documents import CONVERSATIONS
 from firefly_memory.databases.mongodb.pymongo_cleanup import cut_client
 from firefly_memory.databases.mongodb.url_options import unused_client
 from firefly_memory.errors import ConfigurationError, NotSupportedError, StoreClosedError
@@ -43,8 +40,8 @@ _COLLECTION_OPTIONS: dict[str, Any] = {
     "read_preference": ReadPreference.PRIMARY,
 }
 
-# An append builds on what it read, so that must not be rolled back by an election.
-_CONVERSATION_OPTIONS: dict[str, Any] = {**_COLLECTION_OPTIONS, "read_concern": ReadConcern("majority")}
+# A write may build on what was read, so that must not be rolled back by an election.
+_MAJORITY_OPTIONS: dict[str, Any] = {**_COLLECTION_OPTIONS, "read_concern": ReadConcern("majority")}
 
 IN_ONE_BATCH = 100_000
 """Documents, where all are wanted; the server sends no more than 16 MB at once."""
@@ -73,17 +70,25 @@ def awaited_in_turn(connections: int) -> Settle:
     return settle
 
 
-@dataclass(frozen=True, slots=True)
 class Connection:
     """A client, the collections, and how to get at what a call returns."""
 
-    client: Any
-    entries: Any
-    conversations: Any
-    dialogues: Any
-    dialogue_entries: Any
-    version: Any
-    settle: Settle
+    __slots__ = ("_database", "_made", "client", "entries", "settle")
+
+    def __init__(self, client: Any, database: str, entries: str, settle: Settle) -> None:
+        self.client = client
+        self.settle = settle
+        self._database = client.get_database(database)
+        self._made: dict[str, Any] = {}
+        self.entries = self._database.get_collection(entries, **_COLLECTION_OPTIONS)
+        """The collection that the store was opened with."""
+
+    def __getitem__(self, name: str) -> Any:
+        """A collection that a facet has registered."""
+        made = self._made.get(name)
+        if made is None:
+            made = self._made[name] = self._database.get_collection(name, **_MAJORITY_OPTIONS)
+        return made
 
     async def all_of(self, cursor: Any) -> list[dict[str, Any]]:
         """The documents of a cursor, which PyMongo's asynchronous client promises where the others have one."""
@@ -107,8 +112,6 @@ class MongoDatabase(ABC):
     """Where the entries are, and what is known of the place."""
 
     def __init__(self, place: str, database: str, collection: str, *, timeout: float, migrate: bool) -> None:
-        if collection in (CONVERSATIONS, DIALOGUES, DIALOGUE_ENTRIES, VERSION):
-            raise ConfigurationError(f"collection: {collection!r} holds something else already; choose another name")
         self.place = place
         self.database = database
         self.collection = collection
@@ -137,16 +140,7 @@ class MongoDatabase(ABC):
 
     def connection(self, client: Any, settle: Settle) -> Connection:
         try:
-            database = client.get_database(self.database)
-            return Connection(
-                client,
-                database.get_collection(self.collection, **_COLLECTION_OPTIONS),
-                database.get_collection(CONVERSATIONS, **_CONVERSATION_OPTIONS),
-                database.get_collection(DIALOGUES, **_CONVERSATION_OPTIONS),
-                database.get_collection(DIALOGUE_ENTRIES, **_CONVERSATION_OPTIONS),
-                database.get_collection(VERSION, **_CONVERSATION_OPTIONS),
-                settle,
-            )
+            return Connection(client, self.database, self.collection, settle)
         except InvalidName as exc:
             raise ConfigurationError(f"database or collection: {exc}") from exc
 

@@ -12,7 +12,8 @@ from pymongo.errors import OperationFailure
 from firefly_memory import clock
 from firefly_memory.concurrency.sync_bridge import finish
 from firefly_memory.databases.diagnostics import MISSING, Difference, Finding, clock_skew, ok, problem, warning
-from firefly_memory.databases.mongodb.clients import Connection
+from firefly_memory.databases.mongodb.clients import VERSION, Connection
+from firefly_memory.databases.mongodb.collections import collections_of
 from firefly_memory.databases.mongodb.errors import translated
 from firefly_memory.databases.mongodb.indexes import differences
 from firefly_memory.stores.mongodb import MongoDBStore
@@ -79,8 +80,7 @@ def _rights(connection: Connection) -> Finding:
         return ok("rights", "the server was not given a user")
     user = status["authenticatedUsers"][0]["user"]
     lacking = []
-    collections = [connection.entries, connection.conversations, connection.dialogues, connection.dialogue_entries]
-    collections.append(connection.version)
+    collections = [*(collection for collection, _ in collections_of(connection)), connection[VERSION]]
     for collection in collections:
         allowed = {
             action

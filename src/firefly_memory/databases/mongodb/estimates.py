@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from firefly_memory.databases.mongodb.collections import collections_of
 from firefly_memory.databases.mongodb.errors import translated
 from firefly_memory.stores.mongodb import MongoDBStore
 
@@ -14,7 +15,6 @@ def estimated_documents(url: str, options: dict[str, Any]) -> dict[str, int]:
     try:
         with translated("estimate", store.database.place):
             there = store.database.blocking()
-            collections = (there.entries, there.conversations, there.dialogues, there.dialogue_entries)
-            return {each.name: int(each.estimated_document_count()) for each in collections}
+            return {each.name: int(each.estimated_document_count()) for each, _ in collections_of(there)}
     finally:
         store.close_sync()

@@ -12,11 +12,9 @@ from typing import Any
 
 from pymongo import IndexModel
 
-from firefly_memory.agent_history.mongodb.documents import DIALOGUE_ENTRY_INDEXES, DIALOGUE_INDEXES
-from firefly_memory.conversations.mongodb.documents import CONVERSATION_INDEXES
 from firefly_memory.databases.diagnostics import MISSING, Difference
 from firefly_memory.databases.mongodb.clients import Connection
-from firefly_memory.entries.mongodb import documents
+from firefly_memory.databases.mongodb.collections import collections_of
 
 _OPTIONS = ("unique", "sparse", "hidden", "partialFilterExpression", "expireAfterSeconds", "collation")
 
@@ -29,7 +27,7 @@ _Needed = list[tuple[Any, IndexModel]]
 async def missing(connection: Connection) -> _Needed:
     """The indexes that are not there, each after its collection."""
     found: _Needed = []
-    for collection, indexes in _needed(connection):
+    for collection, indexes in collections_of(connection):
         there = [(_fields(each), each.get("unique", False)) for each in (await _real(connection, collection)).values()]
         for index in indexes:
             if (_fields(index.document), index.document.get("unique", False)) not in there:
@@ -40,22 +38,13 @@ async def missing(connection: Connection) -> _Needed:
 async def differences(connection: Connection) -> list[Difference]:
     """Every index that is missing or other than this version needs it: none where all is well."""
     found: list[Difference] = []
-    for collection, indexes in _needed(connection):
+    for collection, indexes in collections_of(connection):
         real = await _real(connection, collection)
         for index in indexes:
             difference = _difference(collection, index.document, real)
             if difference is not None:
                 found.append(difference)
     return found
-
-
-def _needed(connection: Connection) -> list[tuple[Any, tuple[IndexModel, ...]]]:
-    return [
-        (connection.entries, documents.INDEXES),
-        (connection.conversations, CONVERSATION_INDEXES),
-        (connection.dialogues, DIALOGUE_INDEXES),
-        (connection.dialogue_entries, DIALOGUE_ENTRY_INDEXES),
-    ]
 
 
 async def _real(connection: Connection, collection: Any) -> dict[str, Definition]:

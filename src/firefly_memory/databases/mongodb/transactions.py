@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
-from firefly_memory.databases.mongodb.clients import Connection
+from pymongo.errors import PyMongoError
+
+from firefly_memory.databases.mongodb.clients import DURABLE, Connection
 
 T = TypeVar("T")
 
@@ -16,3 +21,46 @@ class InTransaction(Protocol):
     async def __call__(
         self, connection: Connection, work: Callable[[Any], Awaitable[T]], *, once: bool = False
     ) -> T: ...
+
+
+async def run_in_transaction(connection: Connection, work: Callable[[Any], Awaitable[T]], *, seconds: float) -> T:
+    """All that ``work`` does with the session, or nothing; tried again for ``seconds``, while the server says that may
+    help."""
+    deadline = time.monotonic() + seconds
+    session = await _settled(connection.client.start_session())
+    try:
+        while True:
+            await _settled(session.start_transaction(write_concern=DURABLE))
+            try:
+                result = await work(session)
+                await _commit(connection, session, deadline)
+            except BaseException as exc:
+                if session.in_transaction:
+                    with suppress(PyMongoError):
+                        await connection.settle(session.abort_transaction())
+                if _has_label(exc, "TransientTransactionError") and time.monotonic() < deadline:
+                    continue
+                raise
+            return result
+    finally:
+        await connection.settle(session.end_session())
+
+
+async def _commit(connection: Connection, session: Any, deadline: float) -> None:
+    while True:
+        try:
+            await connection.settle(session.commit_transaction())
+        except PyMongoError as exc:
+            if not _has_label(exc, "UnknownTransactionCommitResult") or time.monotonic() >= deadline:
+                raise
+        else:
+            return
+
+
+def _has_label(exc: BaseException, label: str) -> bool:
+    return isinstance(exc, PyMongoError) and exc.has_error_label(label)
+
+
+async def _settled(result: Any) -> Any:
+    # Blocking and asynchronous clients, and Motor, disagree on which calls of a session return something to await.
+    return await result if inspect.isawaitable(result) else result

@@ -41,14 +41,14 @@ class Database(ForkAware, ABC):
         self.timeout = seconds("timeout", timeout)
         self._migrate = migrate
         self._closed = False
-        self._pool: Pool[Any] | None = None
+        self._pool: Pool | None = None
         self._lock = threading.Lock()
         self.schema_is_current = False
         self.warm_connections = 0
         self.watch_forks()
 
     @abstractmethod
-    def open_pool(self) -> Pool[Any]:
+    def open_pool(self) -> Pool:
         """A new pool for blocking calls."""
 
     def after_fork_in_child(self) -> None:
@@ -72,7 +72,7 @@ class Database(ForkAware, ABC):
         with self._lock:
             pool.warm_up(self.warm_connections)
 
-    def _prepared(self, operation: str, migrate: bool | None) -> Pool[Any]:
+    def _prepared(self, operation: str, migrate: bool | None) -> Pool:
         with self._lock:
             self.check_open(operation)
             if self._pool is None:
@@ -81,7 +81,7 @@ class Database(ForkAware, ABC):
                 self.check_schema(self._pool, migrate)
             return self._pool
 
-    def check_schema(self, pool: Pool[Any], migrate: bool | None) -> None:
+    def check_schema(self, pool: Pool, migrate: bool | None) -> None:
         ensure_schema(pool.engine, self.place, migrate=self.migrates(migrate), timeout=self.timeout)
         self.schema_is_current = True
 

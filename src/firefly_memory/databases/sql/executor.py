@@ -1,38 +1,27 @@
-"""The colours: where the work of a database, which is all plain functions, is done for whom."""
+"""Executors: where the operations of a database, which are plain functions, are run for whom."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from sqlalchemy.util import greenlet_spawn
 
 from firefly_memory.concurrency.cancellation import in_worker_thread
+from firefly_memory.concurrency.group_commit import GroupCommit, Writes
 from firefly_memory.concurrency.per_event_loop import PerLoop
-from firefly_memory.conversations.log import Appended, Draft
-from firefly_memory.conversations.sql import operations as conversation_operations
-from firefly_memory.databases.sql.groups import Groups
-from firefly_memory.databases.sql.operation import Operation
-from firefly_memory.entries.record import Record
-from firefly_memory.entries.sql import operations
+from firefly_memory.databases.sql.operation import Grouping, Operation
 from firefly_memory.errors import NotSupportedError
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Runner(Protocol):
-    """Runs operations on one database in one colour."""
+class Executor(Protocol):
+    """Runs operations on one database, for blocking callers or for those of an event loop."""
 
     async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
-
-    async def save(self, record: Record, now: datetime) -> None:
-        """``operations.save``, which a runner may put together with other callers' saves."""
-
-    async def append(self, draft: Draft) -> Appended | None:
-        """``append_turn`` without a condition, likewise."""
 
     async def initialize(self, migrate: bool | None) -> None: ...
 
@@ -70,7 +59,7 @@ async def in_thread(call: Callable[[], T]) -> T:
 
 
 def refused(what: str) -> Through:
-    """Nowhere: ``what`` has no such colour."""
+    """Nowhere: ``what`` says why there is no such mode."""
 
     async def refuse(call: Callable[[], T]) -> T:  # noqa: ARG001
         raise NotSupportedError(what)
@@ -78,7 +67,7 @@ def refused(what: str) -> Through:
     return refuse
 
 
-class CallRunner:
+class CallExecutor:
     """One call for each operation."""
 
     def __init__(self, works: Works, through: Through) -> None:
@@ -88,12 +77,6 @@ class CallRunner:
     async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._through(partial(self._works.run, operation, *args, **kwargs))
 
-    async def save(self, record: Record, now: datetime) -> None:
-        await self.run(operations.save, record, now)
-
-    async def append(self, draft: Draft) -> Appended | None:
-        return await self.run(conversation_operations.append_turn, *draft, None)
-
     async def initialize(self, migrate: bool | None) -> None:
         await self._through(partial(self._works.initialize, migrate))
 
@@ -101,18 +84,62 @@ class CallRunner:
         await self._through(self._works.close)
 
 
-class GroupingRunner(CallRunner):
-    """The same, with the writes of one event loop put together."""
+class GroupingExecutor(CallExecutor):
+    """The same; writes of one event loop that may go together do."""
 
     def __init__(self, works: Works, through: Through) -> None:
         super().__init__(works, through)
-        self._groups = PerLoop(lambda: Groups(self), _nothing)
+        self._groups = PerLoop(lambda: Groups(super(GroupingExecutor, self).run), _nothing)
 
-    async def save(self, record: Record, now: datetime) -> None:
-        await self._groups.get().saves.write((record, now))
+    async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if operation.grouping is None:
+            return await super().run(operation, *args, **kwargs)
+        return await self._groups.get().run(operation, *args, **kwargs)
 
-    async def append(self, draft: Draft) -> Appended | None:
-        return await self._groups.get().appends.write(draft)
+
+class Groups:
+    """The writes of one event loop that go to the database together, each operation by itself."""
+
+    def __init__(self, run: Callable[..., Any]) -> None:
+        self._run = run
+        self._groups: dict[Operation[..., Any], GroupCommit[Any, Any]] = {}
+
+    async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        grouping = operation.grouping
+        if grouping is None or not grouping.may_join(*args):
+            return await self._run(operation, *args, **kwargs)  # type: ignore[no-any-return]
+        group = self._groups.get(operation)
+        if group is None:
+            group = self._groups[operation] = GroupCommit(_GroupedWrites(self._run, operation, grouping))
+        return await group.write(args)  # type: ignore[no-any-return]
+
+
+class _GroupedWrites(Writes[tuple[Any, ...], Any]):
+    """The writes of one operation, each given by its arguments."""
+
+    def __init__(self, run: Callable[..., Any], operation: Operation[..., Any], grouping: Grouping) -> None:
+        self.retryable = operation.retryable
+        self._run = run
+        self._operation = operation
+        self._grouping = grouping
+
+    def key(self, item: tuple[Any, ...]) -> str:
+        return self._grouping.key(*item)
+
+    def size(self, item: tuple[Any, ...]) -> int:
+        return self._grouping.size(*item)
+
+    async def one(self, item: tuple[Any, ...]) -> Any:
+        return await self._run(self._operation, *item)
+
+    async def again(self, item: tuple[Any, ...]) -> Any:
+        return await self._run(self._grouping.after_cancellation, *item)
+
+    async def settle(self, item: tuple[Any, ...]) -> Any:
+        return await self._run(self._grouping.after_lost_reply, *item)
+
+    async def several(self, items: Sequence[tuple[Any, ...]]) -> Sequence[Any]:
+        return await self._run(self._grouping.several, items)  # type: ignore[no-any-return]
 
 
 async def _nothing(_: object) -> None:

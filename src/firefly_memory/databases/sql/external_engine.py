@@ -15,12 +15,13 @@ from sqlalchemy.util import await_only
 
 from firefly_memory.concurrency.per_event_loop import PerLoop
 from firefly_memory.concurrency.process_fork import ForkAware
+from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.errors import Doubt, Place, is_an_answer, translated
-from firefly_memory.databases.sql.executor import CallRunner, Runner, here, in_greenlet, in_thread, refused
+from firefly_memory.databases.sql.executor import CallExecutor, Executor, here, in_greenlet, in_thread, refused
 from firefly_memory.databases.sql.operation import Operation
 from firefly_memory.databases.sql.schema.migrate import checked_schema_name, ensure_schema
 from firefly_memory.databases.sql.session import BoundSession
-from firefly_memory.entries.sql.statements import Statements
+from firefly_memory.databases.sql.statements import Statements
 from firefly_memory.errors import ConfigurationError, StoreClosedError, StoreTimeoutError
 from firefly_memory.urls import without_password
 from firefly_memory.validation import seconds
@@ -100,7 +101,7 @@ class BorrowedDatabase(ForkAware):
     def __init__(
         self,
         engine: Engine | AsyncEngine,
-        statements: type[Statements],
+        kind: type[SQLDialect],
         schema_name: str | None,
         *,
         timeout: float,
@@ -109,25 +110,25 @@ class BorrowedDatabase(ForkAware):
         if not isinstance(engine, Engine) and not hasattr(engine, "sync_engine"):
             raise ConfigurationError(f"engine must be a SQLAlchemy Engine or AsyncEngine, not {type(engine).__name__}")
         self.engine: Engine = engine if isinstance(engine, Engine) else engine.sync_engine
-        _check_dialect("engine", self.engine.dialect, statements)
+        _check_dialect("engine", self.engine.dialect, kind)
         name = without_password(self.engine.url.render_as_string(hide_password=True))  # it hides none in parameters
         self.place = Place(name, None if schema_name is None else checked_schema_name(schema_name))
         self.timeout = seconds("timeout", timeout)
         self._migrate = migrate
         self._schema_is_current = False
         self._closed = False
-        self._statements = statements(self.engine.dialect, self.place.schema_name)
+        self._statements = Statements(kind(self.engine.dialect), self.place.schema_name)
         self._make_lock: Callable[[], _Lock]
-        self.blocking: Runner
-        self.suspending: Runner
+        self.blocking: Executor
+        self.suspending: Executor
         if isinstance(engine, Engine):
             self._make_lock = threading.Lock
-            self.blocking = CallRunner(self, here)
-            self.suspending = CallRunner(self, in_thread)
+            self.blocking = CallExecutor(self, here)
+            self.suspending = CallExecutor(self, in_thread)
         else:
             self._make_lock = _TaskLock
-            self.blocking = CallRunner(self, refused(_ASYNC_ENGINE))
-            self.suspending = CallRunner(self, in_greenlet)
+            self.blocking = CallExecutor(self, refused(_ASYNC_ENGINE))
+            self.suspending = CallExecutor(self, in_greenlet)
         self._start_afresh()
         self.watch_forks()
 
@@ -204,7 +205,7 @@ class BoundDatabase:
     def __init__(
         self,
         connection: Connection | AsyncConnection,
-        statements: type[Statements],
+        kind: type[SQLDialect],
         schema_name: str | None,
         owner: _Owner,
     ) -> None:
@@ -218,16 +219,16 @@ class BoundDatabase:
         if self._connection is None:
             raise ConfigurationError("the connection has not been opened; use it as `async with engine.begin() as …`")
         dialect = self._connection.dialect
-        _check_dialect("connection", dialect, statements)
+        _check_dialect("connection", dialect, kind)
         if not self._connection.closed and _is_autocommit(self._connection):
             raise ConfigurationError(_AUTOCOMMIT)
         self._place = Place("the bound connection", schema_name)
-        self._statements = _compiled(statements, dialect, schema_name)
-        self.blocking: Runner = CallRunner(self, here)
-        self.suspending: Runner = self.blocking
+        self._statements = _compiled(kind, dialect, schema_name)
+        self.blocking: Executor = CallExecutor(self, here)
+        self.suspending: Executor = self.blocking
         if not isinstance(connection, Connection):
-            self.blocking = CallRunner(self, refused(_ASYNC_CONNECTION))
-            self.suspending = CallRunner(self, in_greenlet)
+            self.blocking = CallExecutor(self, refused(_ASYNC_CONNECTION))
+            self.suspending = CallExecutor(self, in_greenlet)
 
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         self.check_open(operation.name)
@@ -262,14 +263,14 @@ def _is_autocommit(connection: Connection) -> bool:
 _bound_statements: WeakKeyDictionary[Dialect, dict[str | None, Statements]] = WeakKeyDictionary()
 
 
-def _compiled(statements: type[Statements], dialect: Dialect, schema_name: str | None) -> Statements:
+def _compiled(kind: type[SQLDialect], dialect: Dialect, schema_name: str | None) -> Statements:
     """Kept, for compiling takes longer than running, and connections are bound all the time."""
     of_dialect = _bound_statements.setdefault(dialect, {})
     if schema_name not in of_dialect:
-        of_dialect[schema_name] = statements(dialect, schema_name)
+        of_dialect[schema_name] = Statements(kind(dialect), schema_name)
     return of_dialect[schema_name]
 
 
-def _check_dialect(what: str, dialect: Dialect, statements: type[Statements]) -> None:
-    if dialect.name != statements.dialect_name:
-        raise ConfigurationError(f"the {what} is for {dialect.name}, this store is for {statements.dialect_name}")
+def _check_dialect(what: str, dialect: Dialect, kind: type[SQLDialect]) -> None:
+    if dialect.name != kind.name:
+        raise ConfigurationError(f"the {what} is for {dialect.name}, this store is for {kind.name}")

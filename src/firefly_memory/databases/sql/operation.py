@@ -7,6 +7,7 @@ work was done. Each operation says here what is right in that case; one that doe
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from functools import update_wrapper
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
@@ -16,7 +17,7 @@ from firefly_memory.databases.sql.session import Session
 P = ParamSpec("P")
 T = TypeVar("T")
 
-Work = Callable[Concatenate[Session[Any], P], T]
+Work = Callable[Concatenate[Session, P], T]
 """A plain function over a session."""
 
 
@@ -37,22 +38,52 @@ class UndecidedError(Exception):
     """A function that looks after a lost answer cannot tell whether the work was done."""
 
 
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """How writes that different callers make at the same moment go to the database together.
+
+    Each of these takes the arguments of the operation, but for ``several``.
+    """
+
+    key: Callable[..., str]
+    """No two with the same key go together: their order would be lost."""
+    size: Callable[..., int]
+    """About how many characters it writes."""
+    several: Any
+    """The operation that does all of them, given the arguments of each. It returns a result, or an error, for each."""
+    after_cancellation: Any
+    """The operation after an attempt that was cancelled: it may have been done."""
+    after_lost_reply: Any
+    """The operation after an attempt whose answer was lost: it may have been done, and changed by others since."""
+    may_join: Callable[..., bool] = lambda *_: True
+    """Whether a write may go together with others at all."""
+
+
 class Operation(Generic[P, T]):
     """A function over a session, its name in errors, and what to do after a lost answer.
 
     ``on_lost_reply`` may be a function with the same arguments: it finds out whether the work was done, does it if it
     was not, and returns what the first run would have returned; or it raises :class:`UndecidedError`.
     ``retryable`` says whether a caller who does not know the outcome may make the same call again without harm.
+    ``grouping`` is given to a write that callers of one event loop may make together.
     """
 
-    def __init__(self, work: Work[P, T], name: str, on_lost_reply: OnLostReply | Work[P, T], retryable: bool) -> None:
+    def __init__(
+        self,
+        work: Work[P, T],
+        name: str,
+        on_lost_reply: OnLostReply | Work[P, T],
+        retryable: bool,
+        grouping: Grouping | None = None,
+    ) -> None:
         update_wrapper(self, work)
         self._work = work
         self.name = name
         self.on_lost_reply = on_lost_reply
         self.retryable = retryable
+        self.grouping = grouping
 
-    def __call__(self, session: Session[Any], *args: P.args, **kwargs: P.kwargs) -> T:
+    def __call__(self, session: Session, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._work(session, *args, **kwargs)
 
     @property
@@ -72,20 +103,24 @@ class _Decorator(Protocol):
 
 
 @overload
-def operation(*, on_lost_reply: OnLostReply, retryable: bool = True, name: str | None = None) -> _Decorator: ...
+def operation(
+    *, on_lost_reply: OnLostReply, retryable: bool = True, name: str | None = None, grouping: Grouping | None = None
+) -> _Decorator: ...
 
 
 @overload
 def operation(
-    *, on_lost_reply: Work[P, T], retryable: bool = True, name: str | None = None
+    *, on_lost_reply: Work[P, T], retryable: bool = True, name: str | None = None, grouping: Grouping | None = None
 ) -> Callable[[Work[P, T]], Operation[P, T]]: ...
 
 
-def operation(*, on_lost_reply: Any, retryable: bool = True, name: str | None = None) -> Any:
+def operation(
+    *, on_lost_reply: Any, retryable: bool = True, name: str | None = None, grouping: Grouping | None = None
+) -> Any:
     """Make an :class:`Operation` of a function; ``name`` if the function's own is not what callers know."""
 
     def decorate(work: Work[..., Any]) -> Operation[..., Any]:
-        return Operation(work, name or work.__name__, on_lost_reply, retryable)
+        return Operation(work, name or work.__name__, on_lost_reply, retryable, grouping)
 
     return decorate
 

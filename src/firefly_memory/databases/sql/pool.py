@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from time import monotonic, sleep
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from sqlalchemy import Engine
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
@@ -25,12 +25,11 @@ from firefly_memory.databases.sql.errors import (
 )
 from firefly_memory.databases.sql.operation import REPEAT, Operation, UndecidedError
 from firefly_memory.databases.sql.session import DriverSession
-from firefly_memory.entries.sql.statements import Statements
+from firefly_memory.databases.sql.statements import Statements
 from firefly_memory.errors import OutcomeUnknownError
 
 P = ParamSpec("P")
 T = TypeVar("T")
-S = TypeVar("S", bound=Statements)
 
 _LAST_USED = "firefly_memory.last_used"
 
@@ -51,13 +50,13 @@ def growing_pauses() -> Iterator[float]:
         longest = min(2 * longest, _LONGEST_PAUSE)
 
 
-class Pool(Generic[S]):
+class Pool:
     """Runs operations on connections of one engine. For an asynchronous engine, inside ``greenlet_spawn``."""
 
     def __init__(
         self,
         engine: Engine,
-        statements: S,
+        statements: Statements,
         place: Place,
         gate: AbstractContextManager[None] | None = None,
         is_quiet: Callable[[Any], bool] | None = None,

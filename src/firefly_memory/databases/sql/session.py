@@ -5,25 +5,24 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from sqlalchemy import Connection
 from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.pool import PoolProxiedConnection
 
 from firefly_memory.databases.sql.compiled_statement import Statement
-from firefly_memory.entries.sql.statements import Statements
-
-S = TypeVar("S", bound=Statements)
+from firefly_memory.databases.sql.statements import Statements
 
 Values = Mapping[str, Any]
 
 
-class Session(ABC, Generic[S]):
+class Session(ABC):
     """One connection, for the length of one operation. The colour of the connection makes no difference here."""
 
-    def __init__(self, statements: S) -> None:
-        self.statements = statements
+    def __init__(self, statements: Statements) -> None:
+        self.statements = statements.of
+        self.dialect = statements.dialect
         self.may_have_written = False
         """Whether the database may have done a write that was sent: of a transaction, once its end was sent."""
 
@@ -52,7 +51,7 @@ class Session(ABC, Generic[S]):
         """Around a write of several statements: all of them or none."""
 
 
-class DriverSession(Session[S]):
+class DriverSession(Session):
     """On a pooled connection of ours, in autocommit mode, without SQLAlchemy's layers between.
 
     A statement that is atomic by itself then costs one round trip. ``gate`` lets one writer of this process in at a
@@ -60,7 +59,7 @@ class DriverSession(Session[S]):
     """
 
     def __init__(
-        self, statements: S, connection: PoolProxiedConnection, gate: AbstractContextManager[None] | None
+        self, statements: Statements, connection: PoolProxiedConnection, gate: AbstractContextManager[None] | None
     ) -> None:
         super().__init__(statements)
         self.is_usable = True
@@ -94,7 +93,7 @@ class DriverSession(Session[S]):
     @contextmanager
     def transaction(self) -> Iterator[None]:
         with self._gate:
-            self._command(self.statements.begin)
+            self._command(self.dialect.begin)
             try:
                 yield
                 self.may_have_written = True
@@ -119,10 +118,10 @@ class DriverSession(Session[S]):
             cursor.close()
 
 
-class BoundSession(Session[S]):
+class BoundSession(Session):
     """On a SQLAlchemy connection, inside its transaction, visible to its events and log."""
 
-    def __init__(self, statements: S, connection: Connection) -> None:
+    def __init__(self, statements: Statements, connection: Connection) -> None:
         super().__init__(statements)
         self._connection = connection
 

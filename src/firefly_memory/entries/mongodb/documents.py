@@ -13,6 +13,7 @@ from typing import Any
 
 from pymongo import ASCENDING, IndexModel
 
+from firefly_memory.databases.mongodb.collections import Collection
 from firefly_memory.entries.record import Position, Record
 from firefly_memory.errors import CorruptDataError
 
@@ -31,6 +32,8 @@ INDEXES = (
     IndexModel(IN_ORDER),
     IndexModel(KEY_IN_ORDER, partialFilterExpression={"key": {"$exists": True}}),
 )
+
+COLLECTIONS = (Collection(None, INDEXES),)
 
 
 def place(position: Position) -> str:

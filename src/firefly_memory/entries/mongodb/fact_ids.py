@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from pymongo.errors import DuplicateKeyError
 
-from firefly_memory.databases.mongodb.clients import Connection
+from firefly_memory.databases.mongodb.clients import VERSION, Connection
 from firefly_memory.entries.fact_ids import PREFIX, id_of_today, id_out_of_the_way
 from firefly_memory.entries.mongodb.documents import Document
 from firefly_memory.entries.scopes import NAMESPACE
@@ -52,7 +52,7 @@ InTransaction = Callable[[Connection, Callable[[Any], Awaitable[None]]], Awaitab
 async def bring_to_today(connection: Connection, migrate: bool, in_transaction: InTransaction | None) -> None:
     """Give every fact the id of today; ``SchemaMismatchError`` if nobody may ``migrate`` and one has another."""
     this: Document = {"_id": connection.entries.name}
-    noted = await connection.settle(connection.version.find_one(this))
+    noted = await connection.settle(connection[VERSION].find_one(this))
     if noted is not None and noted.get("revision") == REVISION:
         return
     for wanted in (_OF_FACTS, _OF_BEFORE):
@@ -70,7 +70,7 @@ async def bring_to_today(connection: Connection, migrate: bool, in_transaction: 
         await connection.settle(connection.entries.update_many(_IN_CONVERSATIONS, _ELSEWHERE))
     if migrate:
         with suppress(DuplicateKeyError):  # another process has noted it at the same moment
-            await connection.settle(connection.version.update_one(this, {"$set": {"revision": REVISION}}, upsert=True))
+            await connection.settle(connection[VERSION].update_one(this, {"$set": {"revision": REVISION}}, upsert=True))
 
 
 def _is_not_of_today() -> SchemaMismatchError:

@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-import inspect
-import time
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine
 from datetime import datetime
-from functools import partial
 from typing import Any, TypeVar
 
 import bson
 from pymongo import DESCENDING, UpdateOne
-from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
+from pymongo.errors import BulkWriteError, DuplicateKeyError
 
-from firefly_memory.agent_history.mongodb.log import MongoDialogueLog
 from firefly_memory.codec import BSON, Form
 from firefly_memory.concurrency.group_commit import GroupCommit
 from firefly_memory.concurrency.per_event_loop import PerLoop
-from firefly_memory.conversations.mongodb.log import MongoConversationLog
-from firefly_memory.conversations.mongodb.turn_groups import GroupingMongoConversationLog
-from firefly_memory.databases.mongodb import indexes
-from firefly_memory.databases.mongodb.clients import DURABLE, Connection, MongoDatabase
-from firefly_memory.databases.mongodb.errors import DUPLICATE, despite_a_loss, translated, written
+from firefly_memory.databases.mongodb.access import MongoAccess
+from firefly_memory.databases.mongodb.clients import Connection
+from firefly_memory.databases.mongodb.errors import DUPLICATE, translated, written
 from firefly_memory.entries.mongodb import documents
 from firefly_memory.entries.mongodb.documents import Document
-from firefly_memory.entries.mongodb.fact_ids import bring_to_today
-from firefly_memory.entries.record import Position, Purged, Record, as_it_is
-from firefly_memory.entries.saves import Save, Saves
+from firefly_memory.entries.mongodb.save_groups import Save, Saves
+from firefly_memory.entries.record import Position, Record, as_it_is
 from firefly_memory.errors import (
     DatabaseStoreError,
     EntryOwnershipError,
     NotSupportedError,
     OutcomeUnknownError,
-    SchemaMismatchError,
 )
+from firefly_memory.facets import FacetLogs, Purged
 from firefly_memory.identifiers import original_name
 from firefly_memory.protocols import ABSENT, SAME_METADATA, Capability
 
@@ -52,14 +44,12 @@ class MongoBackend:
     form: Form = BSON
     read_instant = staticmethod(as_it_is)
 
-    def __init__(
-        self, database: MongoDatabase, connect: Callable[[], Connection], close: Callable[[], Coroutine[Any, Any, None]]
-    ) -> None:
-        self._database = database
-        self._connect = connect
+    def __init__(self, access: MongoAccess, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._database = access.database
+        self._connected = access.connected
+        self._in_transaction = access.in_transaction
         self.close = close
-        self.conversations = MongoConversationLog(database, self._connected, self._in_transaction)
-        self.dialogues = MongoDialogueLog(database, self._connected, self._in_transaction)
+        self.log = FacetLogs("mongodb", lambda log: log(access))
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -238,7 +228,7 @@ class MongoBackend:
         return found
 
     async def purge(self, limit: int, now: datetime) -> Purged:
-        with written("cleanup_expired", self._database.place) as writing:
+        with written("cleanup_expired", self._database.place):
             connection = await self._connected("cleanup_expired")
             doomed = documents.expired(now)
             count = await connection.settle(connection.entries.count_documents(doomed, limit=limit + 1))
@@ -247,38 +237,7 @@ class MongoBackend:
                 ids = [document["_id"] for document in await connection.settle(some.to_list(None))]
                 doomed = {"_id": {"$in": ids}, **doomed}
             deleted = (await connection.settle(connection.entries.delete_many(doomed))).deleted_count
-            writing.has_begun = True
-            more = count > limit or await self.dialogues.go_on_deleting()
-            return Purged(int(deleted), more=more)
-
-    async def _connected(self, operation: str, migrate: bool | None = None) -> Connection:
-        database = self._database
-        database.check_open(operation)
-        connection = self._connect()
-        if not database.indexes_are_there:
-            with translated(operation, database.place):  # nothing has been written yet
-                await self._prepare(connection, database.migrate if migrate is None else migrate)
-        return connection
-
-    async def _prepare(self, connection: Connection, migrate: bool) -> None:
-        database = self._database
-        hello = await despite_a_loss(lambda: connection.settle(connection.client.admin.command("hello")))
-        database.has_transactions = "setName" in hello or hello.get("msg") == "isdbgrid"
-        await self._ensure_indexes(connection, migrate)
-        in_transaction = self._in_transaction if database.has_transactions else None
-        await bring_to_today(connection, migrate, in_transaction)
-        database.indexes_are_there = True
-
-    async def _ensure_indexes(self, connection: Connection, migrate: bool) -> None:
-        missing = await indexes.missing(connection)
-        if missing and not migrate:
-            names = ", ".join(f"{collection.name}.{index.document['name']}" for collection, index in missing)
-            raise SchemaMismatchError(
-                "initialize", None, f"the indexes {names}", "initialize(migrate=True) as a user that may create them"
-            )
-        for each in {collection.name: collection for collection, _ in missing}.values():
-            new = [index for collection, index in missing if collection is each]
-            await despite_a_loss(partial(_made, connection, each, new))
+            return Purged(int(deleted), more=count > limit)
 
     async def _make_way(self, connection: Connection, records: list[Record], now: datetime) -> None:
         """After a duplicate: drop expired entries of these ids, or say that another namespace owns one."""
@@ -301,58 +260,17 @@ class MongoBackend:
                 return await self._in_transaction(connection, delete)
             return await delete(None)
 
-    async def _in_transaction(
-        self, connection: Connection, work: Callable[[Any], Awaitable[T]], *, once: bool = False
-    ) -> T:
-        """All that ``work`` does with the session, or nothing; tried again while the server says that may help, if not
-        ``once``."""
-        deadline = time.monotonic() + (0 if once else self._database.timeout)
-        session = await _settled(connection.client.start_session())
-        try:
-            while True:
-                await _settled(session.start_transaction(write_concern=DURABLE))
-                try:
-                    result = await work(session)
-                    await self._commit(connection, session, deadline)
-                except BaseException as exc:
-                    if session.in_transaction:
-                        with suppress(PyMongoError):
-                            await connection.settle(session.abort_transaction())
-                    if _has_label(exc, "TransientTransactionError") and time.monotonic() < deadline:
-                        continue
-                    raise
-                return result
-        finally:
-            await connection.settle(session.end_session())
-
-    async def _commit(self, connection: Connection, session: Any, deadline: float) -> None:
-        while True:
-            try:
-                await connection.settle(session.commit_transaction())
-            except PyMongoError as exc:
-                if not _has_label(exc, "UnknownTransactionCommitResult") or time.monotonic() >= deadline:
-                    raise
-            else:
-                return
-
 
 class GroupingMongoBackend(MongoBackend):
     """The same, with the saves of one event loop put together."""
 
-    def __init__(
-        self, database: MongoDatabase, connect: Callable[[], Connection], close: Callable[[], Coroutine[Any, Any, None]]
-    ) -> None:
-        super().__init__(database, connect, close)
-        self.conversations = GroupingMongoConversationLog(database, self._connected, self._in_transaction)
+    def __init__(self, access: MongoAccess, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        super().__init__(access, close)
         saves = Saves(super().save, self._settle_save, self.save_group, _not_the_owner)
         self._groups: PerLoop[GroupCommit[Save, None]] = PerLoop(lambda: GroupCommit(saves), _nothing)
 
     async def save(self, record: Record, now: datetime) -> None:
         await self._groups.get().write((record, now))
-
-
-async def _made(connection: Connection, collection: Any, indexes: list[Any]) -> None:
-    await connection.settle(collection.create_indexes(indexes))
 
 
 def _own(record: Record, now: datetime) -> Document:
@@ -367,15 +285,6 @@ def _updates(records: list[Record], now: datetime) -> list[UpdateOne]:
 def _only_duplicates(exc: BulkWriteError) -> bool:
     errors = exc.details.get("writeErrors", [])
     return bool(errors) and all(error["code"] == DUPLICATE for error in errors)
-
-
-def _has_label(exc: BaseException, label: str) -> bool:
-    return isinstance(exc, PyMongoError) and exc.has_error_label(label)
-
-
-async def _settled(result: Any) -> Any:
-    # Blocking and asynchronous clients, and Motor, disagree on which calls of a session return something to await.
-    return await result if inspect.isawaitable(result) else result
 
 
 def _not_the_owner(record: Record) -> EntryOwnershipError:

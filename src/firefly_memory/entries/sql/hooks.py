@@ -1,4 +1,4 @@
-"""The hooks of a store, in SQL: each runs one operation wherever its runner runs things."""
+"""The hooks of a store, in SQL: each runs one operation through the executor."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from firefly_memory.agent_history.sql.log import SQLDialogueLog
-from firefly_memory.conversations.sql.log import SQLConversationLog
-from firefly_memory.databases.sql.executor import Runner
-from firefly_memory.entries.record import Position, Purged, Record, Row
+from firefly_memory.databases.sql.dialect import SQLDialect
+from firefly_memory.databases.sql.executor import Executor
+from firefly_memory.entries.record import Position, Record, Row
 from firefly_memory.entries.sql import operations
-from firefly_memory.entries.sql.statements import Statements
+from firefly_memory.facets import FacetLogs, Purged
 from firefly_memory.protocols import Capability
 
 
 class SQLBackend:
-    """A :class:`~firefly_memory.entries.hooks.Backend` over a runner."""
+    """A :class:`~firefly_memory.entries.hooks.Backend` over an executor."""
 
-    def __init__(self, runner: Runner, dialect: type[Statements], capabilities: frozenset[Capability]) -> None:
+    def __init__(self, executor: Executor, dialect: type[SQLDialect], capabilities: frozenset[Capability]) -> None:
         self.form = dialect.form
         self.read_instant = dialect.read_instant
         self.capabilities = capabilities
-        self.conversations = SQLConversationLog(runner, dialect)
-        self.dialogues = SQLDialogueLog(runner)
-        self.initialize = runner.initialize
-        self.close = runner.close
-        self.save = runner.save
-        self._run = runner.run
+        self.log = FacetLogs("sql", lambda log: log(executor, dialect))
+        self.initialize = executor.initialize
+        self.close = executor.close
+        self._run = executor.run
+
+    async def save(self, record: Record, now: datetime) -> None:
+        await self._run(operations.save, record, now)
 
     async def save_if(self, record: Record, expected: Any, now: datetime) -> bool:
         return await self._run(operations.save_if, record, expected, now)

@@ -6,48 +6,62 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from firefly_memory.databases.sql.operation import REPEAT, REPORT, UndecidedError, operation, reads
+from firefly_memory.databases.sql.operation import REPEAT, REPORT, Grouping, UndecidedError, operation, reads
 from firefly_memory.databases.sql.session import Session
 from firefly_memory.entries.ordered_records import is_live
-from firefly_memory.entries.record import Position, Purged, Record, Row
-from firefly_memory.entries.sql.statements import Statements
+from firefly_memory.entries.record import Position, Record, Row
+from firefly_memory.entries.sql.statements import EntryStatements
 from firefly_memory.errors import EntryOwnershipError
+from firefly_memory.facets import Purged
 from firefly_memory.identifiers import original_name
 from firefly_memory.protocols import ABSENT, SAME_METADATA
 
-SQLSession = Session[Statements]
 
-
-def save_unless_saved(session: SQLSession, record: Record, now: datetime) -> None:
+def save_unless_saved(session: Session, record: Record, now: datetime) -> None:
     """:func:`save` after a lost answer. If the entry is not as it was saved, it may have been saved and changed by
     others since: saving again would undo that."""
     if not _are_saved(session, [record], now):
         raise UndecidedError
 
 
-def _are_saved(session: SQLSession, records: Sequence[Record], now: datetime) -> bool:
+def _are_saved(session: Session, records: Sequence[Record], now: datetime) -> bool:
     """Whether each that is not expired, which nobody would see, is there as it is given."""
-    statements = session.statements
+    statements = session.statements(EntryStatements)
     values = [statements.values(record) for record in records if is_live(record, now)]
     return all(session.fetch(statements.is_saved, each) for each in values)
 
 
-@operation(on_lost_reply=save_unless_saved)
-def save(session: SQLSession, record: Record, now: datetime) -> None:
-    statements = session.statements
+def _save(session: Session, record: Record, now: datetime) -> None:
+    statements = session.statements(EntryStatements)
     with session.writing():
-        if session.execute(statements.upsert, {**statements.values(record), "now": statements.instant(now)}) == 0:
+        if session.execute(statements.upsert, {**statements.values(record), "now": session.dialect.instant(now)}) == 0:
             raise not_the_owner(record)
 
 
-settle_save = operation(name="save", on_lost_reply=REPEAT)(save_unless_saved)
-"""For saves of a group whose answer was lost: each looks for itself."""
+@operation(name="save", on_lost_reply=REPORT)
+def save_group(session: Session, saves: Sequence[tuple[Record, datetime]]) -> list[EntryOwnershipError | None]:
+    """Save records of different callers, each for itself; the errors of those that are refused. Durable when it
+    returns."""
+    records, now = [record for record, _ in saves], max(now for _, now in saves)
+    refused = {record.entry_id for record in session.statements(EntryStatements).write_group(session, records, now)}
+    return [not_the_owner(record) if record.entry_id in refused else None for record in records]
+
+
+_SAVES = Grouping(
+    key=lambda record, _: record.entry_id,
+    size=lambda record, _: len(record.content),
+    several=save_group,
+    after_cancellation=operation(name="save", on_lost_reply=save_unless_saved)(_save),  # saving twice is saving once
+    after_lost_reply=operation(name="save", on_lost_reply=REPEAT)(save_unless_saved),
+)
+
+save = operation(name="save", on_lost_reply=save_unless_saved, grouping=_SAVES)(_save)
 
 
 @operation(on_lost_reply=REPORT, retryable=False)
-def save_if(session: SQLSession, record: Record, expected: Any, now: datetime) -> bool:
-    statements = session.statements
-    values = {**statements.values(record), "now": statements.instant(now)}
+def save_if(session: Session, record: Record, expected: Any, now: datetime) -> bool:
+    statements = session.statements(EntryStatements)
+    values = {**statements.values(record), "now": session.dialect.instant(now)}
     statement = statements.insert_if_absent
     if expected is not ABSENT:
         by_metadata = expected is SAME_METADATA
@@ -58,107 +72,103 @@ def save_if(session: SQLSession, record: Record, expected: Any, now: datetime) -
         return session.execute(statement, values) == 1
 
 
-def save_many_unless_saved(session: SQLSession, records: Sequence[Record], now: datetime) -> None:
+def save_many_unless_saved(session: Session, records: Sequence[Record], now: datetime) -> None:
     """:func:`save_many` after a lost answer."""
     if not _are_saved(session, records, now):
         raise UndecidedError
 
 
 @operation(on_lost_reply=save_many_unless_saved)
-def save_many(session: SQLSession, records: Sequence[Record], now: datetime) -> None:
+def save_many(session: Session, records: Sequence[Record], now: datetime) -> None:
     with session.transaction():
-        refused = session.statements.write_all(session, records, now)
+        refused = session.statements(EntryStatements).write_all(session, records, now)
         if refused:
             raise not_the_owner(refused[0])
 
 
-@operation(name="save", on_lost_reply=REPORT)
-def save_group(session: SQLSession, records: Sequence[Record], now: datetime) -> list[Record]:
-    """Save records of different callers; returns those that were refused. Durable when it returns."""
-    return session.statements.write_group(session, records, now)
-
-
 @reads
-def load(
-    session: SQLSession, namespace: str, limit: int | None, after: Position | None, now: datetime
-) -> Sequence[Row]:
-    statements = session.statements
-    values: dict[str, Any] = {"namespace": namespace, "now": statements.instant(now), "limit": limit}
+def load(session: Session, namespace: str, limit: int | None, after: Position | None, now: datetime) -> Sequence[Row]:
+    statements = session.statements(EntryStatements)
+    values: dict[str, Any] = {"namespace": namespace, "now": session.dialect.instant(now), "limit": limit}
     statement = statements.load if limit is None else statements.first_page
     if after is not None:
-        values |= {"created_at": statements.instant(after.created_at), "entry_id": after.entry_id}
+        values |= {"created_at": session.dialect.instant(after.created_at), "entry_id": after.entry_id}
         statement = statements.next_page
     return session.fetch(statement, values)
 
 
 @reads
-def load_several(session: SQLSession, namespaces: Sequence[str], now: datetime) -> Sequence[Row]:
-    statements = session.statements
-    values = {"namespaces": statements.texts(namespaces), "now": statements.instant(now)}
+def load_several(session: Session, namespaces: Sequence[str], now: datetime) -> Sequence[Row]:
+    statements = session.statements(EntryStatements)
+    values = {"namespaces": session.dialect.texts(namespaces), "now": session.dialect.instant(now)}
     return session.fetch(statements.load_several, values)
 
 
 @reads
-def load_by_key(session: SQLSession, namespace: str, key: str, now: datetime) -> Row | None:
-    statements = session.statements
-    rows = session.fetch(statements.newest, {"namespace": namespace, "key": key, "now": statements.instant(now)})
+def load_by_key(session: Session, namespace: str, key: str, now: datetime) -> Row | None:
+    statements = session.statements(EntryStatements)
+    rows = session.fetch(statements.newest, {"namespace": namespace, "key": key, "now": session.dialect.instant(now)})
     return rows[0] if rows else None
 
 
-def delete_unless_deleted(session: SQLSession, namespace: str, entry_id: str, now: datetime) -> None:
+def delete_unless_deleted(session: Session, namespace: str, entry_id: str, now: datetime) -> None:
     """:func:`delete` after a lost answer. If the entry is there, others may have saved it since."""
-    statements = session.statements
-    values = {"namespace": namespace, "entry_id": entry_id, "now": statements.instant(now)}
+    statements = session.statements(EntryStatements)
+    values = {"namespace": namespace, "entry_id": entry_id, "now": session.dialect.instant(now)}
     if session.fetch(statements.is_there, values):
         raise UndecidedError
 
 
 @operation(on_lost_reply=delete_unless_deleted)
-def delete(session: SQLSession, namespace: str, entry_id: str, now: datetime) -> None:
-    statements = session.statements
-    values = {"namespace": namespace, "entry_id": entry_id, "now": statements.instant(now)}
+def delete(session: Session, namespace: str, entry_id: str, now: datetime) -> None:
+    statements = session.statements(EntryStatements)
+    values = {"namespace": namespace, "entry_id": entry_id, "now": session.dialect.instant(now)}
     with session.writing():
         session.execute(statements.delete, values)
 
 
 @operation(on_lost_reply=REPORT)
-def delete_many(session: SQLSession, namespace: str, entry_ids: Sequence[str], now: datetime) -> int:
-    statements = session.statements
-    values = {"namespace": namespace, "entry_ids": statements.texts(entry_ids), "now": statements.instant(now)}
+def delete_many(session: Session, namespace: str, entry_ids: Sequence[str], now: datetime) -> int:
+    statements = session.statements(EntryStatements)
+    values = {
+        "namespace": namespace,
+        "entry_ids": session.dialect.texts(entry_ids),
+        "now": session.dialect.instant(now),
+    }
     with session.writing():
         return session.execute(statements.delete_many, values)
 
 
-def clear_unless_cleared(session: SQLSession, namespace: str) -> None:
+def clear_unless_cleared(session: Session, namespace: str) -> None:
     """:func:`clear` after a lost answer. What is there, others may have saved since."""
-    if session.fetch(session.statements.is_used, {"namespace": namespace}):
+    if session.fetch(session.statements(EntryStatements).is_used, {"namespace": namespace}):
         raise UndecidedError
 
 
 @operation(on_lost_reply=clear_unless_cleared)
-def clear(session: SQLSession, namespace: str) -> None:
+def clear(session: Session, namespace: str) -> None:
     with session.writing():
-        session.execute(session.statements.clear, {"namespace": namespace})
+        session.execute(session.statements(EntryStatements).clear, {"namespace": namespace})
 
 
 @reads
-def count(session: SQLSession, namespace: str, now: datetime) -> int:
-    statements = session.statements
-    rows = session.fetch(statements.count, {"namespace": namespace, "now": statements.instant(now)})
+def count(session: Session, namespace: str, now: datetime) -> int:
+    statements = session.statements(EntryStatements)
+    rows = session.fetch(statements.count, {"namespace": namespace, "now": session.dialect.instant(now)})
     return int(rows[0][0])
 
 
 @reads
-def namespaces(session: SQLSession, prefix: str, limit: int, after: str, now: datetime) -> list[str]:
-    statements = session.statements
-    values = {"prefix": prefix, "limit": limit, "after": after, "now": statements.instant(now)}
+def namespaces(session: Session, prefix: str, limit: int, after: str, now: datetime) -> list[str]:
+    statements = session.statements(EntryStatements)
+    values = {"prefix": prefix, "limit": limit, "after": after, "now": session.dialect.instant(now)}
     return [row[0] for row in session.fetch(statements.namespaces, values)]
 
 
 @operation(on_lost_reply=REPORT)
-def cleanup_expired(session: SQLSession, limit: int, now: datetime) -> Purged:
+def cleanup_expired(session: Session, limit: int, now: datetime) -> Purged:
     with session.writing():
-        return session.statements.purge(session, limit, now)
+        return session.statements(EntryStatements).purge(session, limit, now)
 
 
 def not_the_owner(record: Record) -> EntryOwnershipError:

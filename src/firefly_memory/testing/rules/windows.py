@@ -7,6 +7,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.memory import ConversationMemory
 from firefly_memory.conversations.types import ConversationTurn
 from firefly_memory.errors import UnknownConversationError
@@ -269,7 +270,7 @@ async def a_summarizer_is_not_given_everything_at_once(subject: Subject) -> None
 @check("C4")
 async def a_claim_made_while_a_clock_was_ahead_does_not_last(subject: Subject) -> None:
     memory, conversation = await filled(subject, 1, summarize_threshold=1, summarizer=lambda _: "summary")
-    log = subject.view.conversations
+    log = subject.view.log(CONVERSATION_LOG)
     with stopped() as clock:
         ahead = clock.now() + timedelta(days=1000)
         assert await log.claim(conversation, "of a clock that was ahead", 0, ahead, ahead + timedelta(minutes=10))

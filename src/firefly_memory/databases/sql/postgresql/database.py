@@ -1,26 +1,23 @@
-"""A PostgreSQL server in both colours."""
+"""A PostgreSQL server, for blocking callers and for event loops."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from datetime import datetime
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from sqlalchemy import Engine
 from sqlalchemy.util import greenlet_spawn
 
 from firefly_memory.concurrency.cancellation import in_worker_thread
 from firefly_memory.concurrency.per_event_loop import PerLoop
-from firefly_memory.conversations.log import Appended, Draft
 from firefly_memory.databases.sql.database import Database
 from firefly_memory.databases.sql.errors import Place
-from firefly_memory.databases.sql.executor import CallRunner, here
-from firefly_memory.databases.sql.groups import Groups
+from firefly_memory.databases.sql.executor import CallExecutor, Groups, here
 from firefly_memory.databases.sql.operation import Operation
 from firefly_memory.databases.sql.pool import Pool
-from firefly_memory.databases.sql.postgresql.dialect import PostgreSQLStatements
+from firefly_memory.databases.sql.postgresql.dialect import PostgreSQLDialect
 from firefly_memory.databases.sql.postgresql.engines import (
     OF_A_MIGRATION,
     blocking_engine,
@@ -31,7 +28,7 @@ from firefly_memory.databases.sql.postgresql.engines import (
 from firefly_memory.databases.sql.postgresql.quiet import is_quiet
 from firefly_memory.databases.sql.postgresql.url import PostgreSQLUrl
 from firefly_memory.databases.sql.schema.migrate import checked_schema_name, has_schema, upgrade_schema
-from firefly_memory.entries.record import Record
+from firefly_memory.databases.sql.statements import Statements
 from firefly_memory.validation import at_least
 
 P = ParamSpec("P")
@@ -57,20 +54,20 @@ class PostgreSQLDatabase(Database):
         self._prepares = prepared
         self.pool_size = at_least(1, "pool_size", pool_size)
         self.warm_connections = min(at_least(0, "pool_min_size", pool_min_size), pool_size)
-        self.blocking = CallRunner(self, here)
-        self.suspending = _LoopRunner(self)
+        self.blocking = CallExecutor(self, here)
+        self.suspending = _LoopExecutor(self)
 
-    def open_pool(self) -> Pool[Any]:
+    def open_pool(self) -> Pool:
         return self._pool_on(blocking_engine)
 
     def close(self) -> None:
         self.close_blocking()
         self.suspending.close_elsewhere()
 
-    def open_suspending_pool(self) -> Pool[Any]:
+    def open_suspending_pool(self) -> Pool:
         return self._pool_on(suspending_engine)
 
-    async def prepare_schema(self, pool: Pool[Any], migrate: bool | None) -> None:
+    async def prepare_schema(self, pool: Pool, migrate: bool | None) -> None:
         """:meth:`check_schema` for an event loop. Migrates outside of the loop: a blocking call in it may already be
         waiting for the end of the migration."""
         wanted = self._migrate if migrate is None else migrate
@@ -90,7 +87,7 @@ class PostgreSQLDatabase(Database):
 
         asyncio.run(migrate())
 
-    def check_schema(self, pool: Pool[Any], migrate: bool | None) -> None:
+    def check_schema(self, pool: Pool, migrate: bool | None) -> None:
         if not has_schema(pool.engine, self.place, migrate=self.migrates(migrate)):
             pool.engine.dispose()  # one connection is enough, as below
             engine = self._engine_to_migrate(blocking_engine)
@@ -103,24 +100,27 @@ class PostgreSQLDatabase(Database):
     def _engine_to_migrate(self, make_engine: Callable[..., Engine]) -> Engine:
         return make_engine(self._url, pool_size=1, timeout=self.timeout, patience=OF_A_MIGRATION)
 
-    def _pool_on(self, make_engine: Callable[..., Engine]) -> Pool[Any]:
+    def _pool_on(self, make_engine: Callable[..., Engine]) -> Pool:
         engine = make_engine(self._url, pool_size=self.pool_size, timeout=self.timeout, prepared=self._prepares)
-        statements = PostgreSQLStatements(engine.dialect, self.place.schema_name)
+        statements = Statements(PostgreSQLDialect(engine.dialect), self.place.schema_name)
         return Pool(engine, statements, self.place, is_quiet=is_quiet, timeout=self.timeout)
 
 
-class _Lane:
+class _LoopPool:
     """What one event loop has of a database: a pool, and the writes that are put together."""
 
-    def __init__(self, pool: Pool[Any], connections: int) -> None:
+    def __init__(self, pool: Pool, connections: int) -> None:
         self.pool = pool
         self._connections = connections_of(pool.engine)
         # Waiting here costs a fraction of waiting in the pool. Statements have a time-out, so it cannot be for ever.
         self._free = asyncio.Semaphore(connections)
-        self.groups = Groups(self)
+        self._groups = Groups(self._run)
         self.preparing = asyncio.Lock()
 
     async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._groups.run(operation, *args, **kwargs)
+
+    async def _run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         async with self._free:
             return await greenlet_spawn(partial(self.pool.run, operation, *args, **kwargs))
 
@@ -132,45 +132,37 @@ class _Lane:
             end_without_loop(connection)
 
 
-class _LoopRunner:
+class _LoopExecutor:
     """Runs operations on the pool of the event loop it is called from."""
 
     def __init__(self, database: PostgreSQLDatabase) -> None:
         self._database = database
-        self._lanes = PerLoop(
-            lambda: _Lane(database.open_suspending_pool(), database.pool_size), _Lane.close, _Lane.cut
+        self._pools = PerLoop(
+            lambda: _LoopPool(database.open_suspending_pool(), database.pool_size), _LoopPool.close, _LoopPool.cut
         )
 
     async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        lane = await self._lane(operation.name)
-        return await lane.run(operation, *args, **kwargs)
-
-    async def save(self, record: Record, now: datetime) -> None:
-        lane = await self._lane("save")
-        await lane.groups.saves.write((record, now))
-
-    async def append(self, draft: Draft) -> Appended | None:
-        lane = await self._lane("append_turn")
-        return await lane.groups.appends.write(draft)
+        mine = await self._mine(operation.name)
+        return await mine.run(operation, *args, **kwargs)
 
     async def initialize(self, migrate: bool | None) -> None:
-        lane = await self._lane("initialize", migrate)
-        async with lane.preparing:
-            await greenlet_spawn(lane.pool.warm_up, self._database.warm_connections)
+        mine = await self._mine("initialize", migrate)
+        async with mine.preparing:
+            await greenlet_spawn(mine.pool.warm_up, self._database.warm_connections)
 
     async def close(self) -> None:
         self._database.close_blocking()
-        await self._lanes.close()
+        await self._pools.close()
 
     def close_elsewhere(self) -> None:
-        self._lanes.close_elsewhere()
+        self._pools.close_elsewhere()
 
-    async def _lane(self, operation: str, migrate: bool | None = None) -> _Lane:
+    async def _mine(self, operation: str, migrate: bool | None = None) -> _LoopPool:
         database = self._database
         database.check_open(operation)
-        lane = self._lanes.get()
+        mine = self._pools.get()
         if not database.schema_is_current:
-            async with lane.preparing:
+            async with mine.preparing:
                 if not database.schema_is_current:
-                    await database.prepare_schema(lane.pool, migrate)
-        return lane
+                    await database.prepare_schema(mine.pool, migrate)
+        return mine

@@ -5,6 +5,13 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[3]
 """Where this package is installed, or where a checkout has it."""
 
+_PACKAGED = PACKAGE / "migrations"
+
+MIGRATIONS = _PACKAGED if _PACKAGED.is_dir() else PACKAGE.parents[1] / "migrations"
+"""Alembic's environment with the revisions: inside the installed package, or at the top of a checkout."""
+
+REVISIONS_OF_THE_LIBRARY = MIGRATIONS / "versions"
+
 POSTGRESQL_SCHEMA = "firefly_memory"
 """The PostgreSQL schema everything lives in unless ``schema_name`` says otherwise. SQLite has none."""
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 from urllib.parse import unquote
 
 from sqlalchemy import Engine, create_engine
@@ -26,10 +26,11 @@ from firefly_memory.databases.files.file_system import make_directory, new_file
 from firefly_memory.databases.files.file_system import translated as file_errors_translated
 from firefly_memory.databases.sql.database import ENGINE_OPTIONS, Database
 from firefly_memory.databases.sql.errors import Place, translated
-from firefly_memory.databases.sql.executor import CallRunner, GroupingRunner, here
+from firefly_memory.databases.sql.executor import CallExecutor, GroupingExecutor, here
 from firefly_memory.databases.sql.operation import Operation
 from firefly_memory.databases.sql.pool import Pool
-from firefly_memory.databases.sql.sqlite.dialect import SQLiteStatements
+from firefly_memory.databases.sql.sqlite.dialect import SQLiteDialect
+from firefly_memory.databases.sql.statements import Statements
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError, NotSupportedError, StoreTimeoutError
 from firefly_memory.validation import ONLY_MINE, Modes, at_least
 
@@ -88,8 +89,8 @@ class SQLiteDatabase(Database):
         self._pool_size = 1 if path == IN_MEMORY else pool_size
         self._orphaned = False
         self._start_afresh()
-        self.blocking = CallRunner(self, here)
-        self.suspending = GroupingRunner(self, self._in_thread)
+        self.blocking = CallExecutor(self, here)
+        self.suspending = GroupingExecutor(self, self._in_thread)
 
     def _start_afresh(self) -> None:
         self._turn = _Turn()
@@ -97,7 +98,7 @@ class SQLiteDatabase(Database):
         self._threads: ThreadPoolExecutor | None = None
         self._threads_lock = threading.Lock()
 
-    def open_pool(self) -> Pool[Any]:
+    def open_pool(self) -> Pool:
         step = min(_STEP, self.timeout)
         engine = sqlite_engine(
             self.path,
@@ -106,7 +107,7 @@ class SQLiteDatabase(Database):
             synchronous=self._synchronous,
             file_mode=self._modes.file,
         )
-        return Pool(engine, SQLiteStatements(engine.dialect, None), self.place, gate=self._turn)
+        return Pool(engine, Statements(SQLiteDialect(engine.dialect), None), self.place, gate=self._turn)
 
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return self._patiently(operation.name, partial(super().run, operation, *args, **kwargs))
@@ -149,7 +150,7 @@ class SQLiteDatabase(Database):
         finally:
             self._barrier.leave()
 
-    def _prepared(self, operation: str, migrate: bool | None) -> Pool[Any]:
+    def _prepared(self, operation: str, migrate: bool | None) -> Pool:
         self.check_open(operation)
         if self.path != IN_MEMORY:
             file = Path(self.path)

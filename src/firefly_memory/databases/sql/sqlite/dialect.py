@@ -1,4 +1,4 @@
-"""The statements as SQLite says them."""
+"""SQL as SQLite says it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,11 @@ from sqlalchemy import ColumnElement, Select, Table, Text, bindparam, func, lite
 from sqlalchemy.dialects import sqlite
 
 from firefly_memory.codec import TEXT, Form
-from firefly_memory.conversations.log import Appended, Draft
-from firefly_memory.databases.sql.session import Session
-from firefly_memory.entries.record import Record
-from firefly_memory.entries.sql.statements import Statements
-from firefly_memory.errors import CorruptDataError
-from firefly_memory.identifiers import original_name
+from firefly_memory.databases.sql.dialect import SQLDialect
 
 
-class SQLiteStatements(Statements):
-    dialect_name: ClassVar[str] = "sqlite"
+class SQLiteDialect(SQLDialect):
+    name: ClassVar[str] = "sqlite"
     form: ClassVar[Form] = TEXT
     begin: ClassVar[str] = "BEGIN IMMEDIATE"
 
@@ -44,10 +39,9 @@ class SQLiteStatements(Statements):
     def is_in(self, column: ColumnElement[Any], rows: Select[Any]) -> ColumnElement[bool]:
         return column.in_(rows)
 
-    @property
-    def steer_to_order(self) -> ColumnElement[bool]:
+    def steer_to_order(self, column: ColumnElement[Any]) -> ColumnElement[bool]:
         # After ANALYZE, SQLite takes keys for unique where most of them are, and would rather sort what it finds.
-        return self._columns.created_at > literal_column("''")
+        return column > literal_column("''")
 
     def texts(self, values: Sequence[str]) -> str:
         return json.dumps(values)
@@ -64,45 +58,6 @@ class SQLiteStatements(Statements):
         if moment.tzinfo is None:
             raise ValueError(f"{stored!r} has no time zone")
         return moment.astimezone(UTC)
-
-    def write_all(self, session: Session[Any], records: Sequence[Record], now: datetime) -> list[Record]:
-        rows = [self._row_values(record, now) for record in records]
-        if session.execute_many(self.upsert, rows) == len(rows):
-            return []
-        # The transaction is lost already; find out on whose account.
-        return [record for record, row in zip(records, rows, strict=True) if session.execute(self.upsert, row) == 0]
-
-    def write_group(self, session: Session[Any], records: Sequence[Record], now: datetime) -> list[Record]:
-        with session.transaction():
-            return [record for record in records if session.execute(self.upsert, self._row_values(record, now)) == 0]
-
-    def write_turn(self, session: Session[Any], draft: Draft, expected: int | None) -> Appended | None:
-        with session.transaction():
-            return self._write_turn(session, draft, expected)
-
-    def write_turns(self, session: Session[Any], drafts: Sequence[Draft]) -> list[Appended]:
-        with session.transaction():
-            written = [self._write_turn(session, draft, None) for draft in drafts]
-        return [appended for appended in written if appended is not None]
-
-    def _write_turn(self, session: Session[Any], draft: Draft, expected: int | None) -> Appended | None:
-        values = {**self.conversations.values(*draft), "expected": expected}
-        rows = session.fetch(self.conversations.take_number, values)
-        if not rows:
-            return None
-        appended = Appended(*rows[0])
-        if not all(isinstance(each, int) and each >= 0 for each in appended):
-            # SQLite counts with anything, and goes on with a float where 64 bits are not enough.
-            where = f"conversation {original_name(draft[0])!r}"
-            raise CorruptDataError(
-                "append_turn", where, "a count or the sum of its tokens is no whole number of 64 bits"
-            )
-        place = {"turn_id": appended.turns - 1, "tokens_before": appended.tokens - values["tokens"]}
-        session.execute(self.conversations.insert_turn, {**values, **place})
-        return appended
-
-    def _row_values(self, record: Record, now: datetime) -> dict[str, Any]:
-        return {**self.values(record), "now": self.instant(now)}
 
     def insert(self, table: Table) -> sqlite.Insert:
         return sqlite.insert(table)

@@ -16,18 +16,9 @@ from sqlalchemy.pool import QueuePool
 
 from firefly_memory.databases.sql.errors import Place
 from firefly_memory.errors import DatabaseStoreError, FireflyMemoryError
-from firefly_memory.stores.sqlite import SQLiteStore
 
 _FORMAT = slice(18, 20)
 _WAL = b"\x02\x02"
-
-
-@contextmanager
-def read_only_store(path: Path, *, timeout: float = 30.0) -> Iterator[SQLiteStore]:
-    """A store on a file that is there, with a schema that this version works with."""
-    with read_only_engine(path, timeout=timeout) as engine, SQLiteStore(engine=engine, migrate=False) as store:
-        store.path = path
-        yield store
 
 
 @contextmanager

@@ -1,0 +1,35 @@
+"""What the facet of agent history, pydantic-ai's conversations, registers."""
+
+from firefly_memory.databases.sql.schema.names import REVISIONS_OF_THE_LIBRARY
+from firefly_memory.facets import Facet, Moving, Operations, Packaging, Storage, absent
+
+FACET = Facet(
+    name="agent_history",
+    title="agent history",
+    storage=Storage(
+        tables="firefly_memory.agent_history.sql.tables:define",
+        revisions=REVISIONS_OF_THE_LIBRARY,
+        objects=absent("Alembic sees all of it"),
+        accelerators=absent("no query needs an extension"),
+        collections="firefly_memory.agent_history.mongodb.documents:COLLECTIONS",
+        document_upgrades=absent("no document has changed since"),
+        distribution_key=absent("entries are shared by conversations, and found by their own id"),
+        shard_key=absent("entries are shared by conversations, and found by their own id"),
+    ),
+    operations=Operations(
+        sql="firefly_memory.agent_history.sql.log:SQLDialogueLog",
+        mongodb="firefly_memory.agent_history.mongodb.log:history_log",
+        in_memory=absent("pydantic-ai has an in-memory store of its own"),
+        in_files=absent("its rows refer to each other, which takes transactions"),
+        over_entries=absent("its rows refer to each other, which takes transactions"),
+        expiry="firefly_memory.agent_history.log:finish_deletions",
+    ),
+    moving=Moving(kinds=absent("archives and copies know agent history")),
+    people=absent("comes with the erasure of a person"),
+    looking=absent("comes with the service layer"),
+    packaging=Packaging(
+        settings=absent("stores of agent history are made from stores"),
+        extra="agents",
+        rules=absent("pydantic-ai's own store is what its stores are compared with"),
+    ),
+)

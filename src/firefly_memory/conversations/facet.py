@@ -1,0 +1,35 @@
+"""What the facet of conversations registers."""
+
+from firefly_memory.databases.sql.schema.names import REVISIONS_OF_THE_LIBRARY
+from firefly_memory.facets import Facet, Moving, Operations, Packaging, Storage, absent
+
+FACET = Facet(
+    name="conversations",
+    title="conversations",
+    storage=Storage(
+        tables="firefly_memory.conversations.sql.tables:define",
+        revisions=REVISIONS_OF_THE_LIBRARY,
+        objects=absent("Alembic sees all of it"),
+        accelerators=absent("no query needs an extension"),
+        collections="firefly_memory.conversations.mongodb.documents:COLLECTIONS",
+        document_upgrades=absent("no document has changed since"),
+        distribution_key="conversation_id",
+        shard_key="conversation_id",
+    ),
+    operations=Operations(
+        sql="firefly_memory.conversations.sql.log:SQLConversationLog",
+        mongodb="firefly_memory.conversations.mongodb.turn_groups:conversation_log",
+        in_memory="firefly_memory.conversations.in_memory:MemoryConversationLog",
+        in_files="firefly_memory.conversations.over_entries:conversations_in_files",
+        over_entries="firefly_memory.conversations.over_entries:EntryConversationLog",
+        expiry=absent("conversations stay until they are deleted"),
+    ),
+    moving=Moving(kinds=absent("archives and copies know turns")),
+    people=absent("comes with the erasure of a person"),
+    looking=absent("comes with the service layer"),
+    packaging=Packaging(
+        settings="firefly_memory.settings:MemorySettings",
+        extra=absent("part of the core"),
+        rules="firefly_memory.testing.rules:CONVERSATIONS",
+    ),
+)

@@ -1,0 +1,61 @@
+"""The tables of conversations and of their turns."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Index, MetaData, Table, Text, text
+
+from firefly_memory.databases.sql.schema.columns import Columns
+
+
+def define(tables: MetaData, columns: Columns) -> None:
+    conversations = Table(
+        "memory_conversations",
+        tables,
+        Column("conversation_id", Text, primary_key=True),
+        # How many turns there are, and the sum of their tokens: an append takes its place from here.
+        Column("turns", BigInteger, nullable=False),
+        Column("tokens", BigInteger, nullable=False),
+        # How many of them, from the first on, the summary stands for.
+        Column("evicted_turns", BigInteger, nullable=False, server_default=text("0")),
+        Column("evicted_tokens", BigInteger, nullable=False, server_default=text("0")),
+        Column("summary", Text),
+        # Who is at work on the next summary, and until when nobody else should be.
+        Column("claim", Text),
+        columns.instant("claimed_until"),
+        columns.instant("created_at", nullable=False),
+        columns.instant("updated_at", nullable=False),
+    )
+    Index(
+        "idx_conversations_order",
+        conversations.c.created_at,
+        conversations.c.conversation_id,
+        **columns.by_code_point("conversation_id"),
+    )
+    turns = Table(
+        "memory_turns",
+        tables,
+        Column("conversation_id", Text, primary_key=True),
+        Column("turn_id", BigInteger, primary_key=True, autoincrement=False),
+        Column("tokens", BigInteger, nullable=False),
+        # The sum of the tokens of all turns before this one: the window is found by it.
+        Column("tokens_before", BigInteger, nullable=False),
+        Column("user_prompt", Text, nullable=False),
+        Column("assistant_response", Text, nullable=False),
+        # JSON text as the messages' own library writes it, byte for byte.
+        Column("messages", Text),
+        Column("messages_format", Text),
+        columns.document("metadata", nullable=False, server_default="{}"),
+        Column("idempotency_key", Text),
+        # Given to each append by its writer, who recognises it after a lost connection.
+        Column("append_id", Text, nullable=False),
+        columns.instant("created_at", nullable=False),
+    )
+    c = turns.c
+    Index("idx_turns_tokens", c.conversation_id, c.tokens_before)
+    Index(
+        "idx_turns_idempotency",
+        c.conversation_id,
+        c.idempotency_key,
+        unique=True,
+        **columns.only(c.idempotency_key.is_not(None)),
+    )

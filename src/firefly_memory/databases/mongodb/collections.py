@@ -1,0 +1,39 @@
+"""The collections of the facets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pymongo import IndexModel
+
+from firefly_memory.databases.mongodb.clients import VERSION, Connection
+from firefly_memory.facets import all_facets
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A collection of a facet, and the indexes it needs. Without a name it is the one that a store was opened with."""
+
+    name: str | None
+    indexes: tuple[IndexModel, ...] = ()
+
+
+def registered_collections() -> Iterator[Collection]:
+    """Those of every facet."""
+    for facet in all_facets():
+        yield from facet.stored("collections") or ()
+
+
+def taken_names() -> set[str]:
+    """The names that no store may give to its collection of entries."""
+    return {VERSION, *(each.name for each in registered_collections() if each.name is not None)}
+
+
+def collections_of(connection: Connection) -> list[tuple[Any, tuple[IndexModel, ...]]]:
+    """Every collection, with its indexes."""
+    return [
+        (connection.entries if each.name is None else connection[each.name], each.indexes)
+        for each in registered_collections()
+    ]

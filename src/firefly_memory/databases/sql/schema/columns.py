@@ -1,0 +1,76 @@
+"""Columns as SQLite and PostgreSQL have them: documents and instants differ, and so do conditions and collations."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, DateTime, Text
+from sqlalchemy.types import TypeEngine
+
+DOCUMENT, INSTANT = "document", "instant"
+
+_KIND = "firefly_memory.kind"
+
+
+def kind_of(column: Column[Any]) -> str | None:
+    """:data:`DOCUMENT` or :data:`INSTANT`, whose values cross the border as text; ``None`` for all others."""
+    return column.info.get(_KIND)
+
+
+class Columns(ABC):
+    """What a facet builds its tables of."""
+
+    document_type: TypeEngine[Any]
+    instant_type: TypeEngine[Any]
+    now: str
+    """SQL for the present moment, as a default."""
+
+    def document(self, name: str, **options: Any) -> Column[Any]:
+        return Column(name, self.document_type, info={_KIND: DOCUMENT}, **options)
+
+    def instant(self, name: str, **options: Any) -> Column[Any]:
+        return Column(name, self.instant_type, info={_KIND: INSTANT}, **options)
+
+    @abstractmethod
+    def only(self, condition: ColumnElement[bool]) -> dict[str, Any]:
+        """For an index: of the rows that meet ``condition``."""
+
+    @abstractmethod
+    def by_code_point(self, *columns: str) -> dict[str, Any]:
+        """For an index: these of its columns are sorted by code point."""
+
+
+class SQLiteColumns(Columns):
+    """SQLite has neither JSON nor instants, but text keeps both. A column declared JSON would get numeric affinity,
+    which turns ``-0.0`` and integers beyond 64 bits into other numbers. ISO 8601 in UTC sorts by time."""
+
+    document_type = Text()
+    instant_type = Text()
+    now = "(strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now'))"
+
+    def only(self, condition: ColumnElement[bool]) -> dict[str, Any]:
+        return {"sqlite_where": condition}
+
+    def by_code_point(self, *columns: str) -> dict[str, Any]:
+        return {}  # SQLite's own way
+
+
+class PostgreSQLColumns(Columns):
+    """The documented types. Columns have the database's own collation, which differs from server to server; indexes
+    that serve an order are built, and their statements written, by code point, so that order is the same everywhere."""
+
+    instant_type = DateTime(timezone=True)
+    now = "now()"
+
+    @property
+    def document_type(self) -> TypeEngine[Any]:  # type: ignore[override]
+        from sqlalchemy.dialects.postgresql import JSONB  # slow to load, and not needed for SQLite
+
+        return JSONB()
+
+    def only(self, condition: ColumnElement[bool]) -> dict[str, Any]:
+        return {"postgresql_where": condition}
+
+    def by_code_point(self, *columns: str) -> dict[str, Any]:
+        return {"postgresql_ops": dict.fromkeys(columns, 'COLLATE "C"')}

@@ -1,0 +1,28 @@
+"""What the facet of entries registers."""
+
+from firefly_memory.databases.sql.schema.names import REVISIONS_OF_THE_LIBRARY
+from firefly_memory.facets import Facet, Moving, Packaging, Storage, absent
+
+FACET = Facet(
+    name="entries",
+    title="entries",
+    storage=Storage(
+        tables="firefly_memory.entries.sql.tables:define",
+        revisions=REVISIONS_OF_THE_LIBRARY,
+        objects=absent("Alembic sees all of it"),
+        accelerators=absent("no query needs an extension"),
+        collections="firefly_memory.entries.mongodb.documents:COLLECTIONS",
+        document_upgrades="firefly_memory.entries.mongodb.fact_ids:bring_to_today",
+        distribution_key="namespace",
+        shard_key="namespace",
+    ),
+    operations=absent("every store has them in its own methods"),
+    moving=Moving(kinds=absent("archives and copies know entries")),
+    people=absent("entries have no owner"),
+    looking=absent("comes with the service layer"),
+    packaging=Packaging(
+        settings=absent("what configures a store configures entries"),
+        extra=absent("part of the core"),
+        rules="firefly_memory.testing.rules:ENTRIES",
+    ),
+)

@@ -1,0 +1,117 @@
+"""Entries in PostgreSQL: many rows as one array for each column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy import DateTime, Integer, bindparam, cast, delete, func, literal_column, select
+
+from firefly_memory.databases.sql.compiled_statement import Statement
+from firefly_memory.databases.sql.postgresql.arrays import array_in, array_text
+from firefly_memory.databases.sql.postgresql.dialect import GROUP_LOCK_TIMEOUT, PostgreSQLDialect
+from firefly_memory.databases.sql.session import Session
+from firefly_memory.entries.record import Record
+from firefly_memory.entries.sql.statements import EntryStatements
+from firefly_memory.facets import Purged
+
+_ROWS_PER_STATEMENT = 5_000
+_CHARACTERS_PER_STATEMENT = 4_000_000
+"""Unless a single row has more: an array goes as one text, which has a limit of 1 GB, escapes among them."""
+
+
+class PostgreSQLEntryStatements(EntryStatements):
+    dialect: PostgreSQLDialect
+
+    @cached_property
+    def purge_oldest(self) -> Statement:
+        """Deletes what expired before the row that is one too many: by index alone, in half the time of
+        :attr:`purge_some`."""
+        c = self._columns
+        expired = c.expires_at <= self._now
+        limit = bindparam("limit", type_=Integer)
+        one_too_many = (
+            select(c.expires_at).where(expired).order_by(c.expires_at).offset(limit).limit(literal_column("1"))
+        )
+        never = cast(literal_column("'infinity'"), DateTime(timezone=True))
+        oldest = c.expires_at < func.coalesce(one_too_many.scalar_subquery(), never)
+        return self.compiled(delete(self._entries).where(expired, oldest))
+
+    def purge(self, session: Session, limit: int, now: datetime) -> Purged:
+        deleted = session.execute(self.purge_oldest, {"limit": limit, "now": self.dialect.instant(now)})
+        if deleted:
+            return Purged(deleted, more=True)  # perhaps only what expired at one and the same moment
+        return super().purge(session, limit, now)  # that, or nothing
+
+    @cached_property
+    def upsert_many(self) -> Statement:
+        """:attr:`upsert` for rows given as one array a column; returns the ids it wrote."""
+        return self.compiled(self._upsert_arrays(lock_timeout=None))
+
+    @cached_property
+    def upsert_group(self) -> Statement:
+        """The same, but giving up soon where a row is locked: the callers of a group have nothing to do with it."""
+        return self.compiled(self._upsert_arrays(self.dialect.lock_timeout()))
+
+    def _upsert_arrays(self, lock_timeout: Any) -> Any:
+        columns = list(self._entries.columns)
+        arrays = [array_in(column.name, self.dialect.type_in(column)) for column in columns]
+        rows = func.unnest(*arrays).table_valued(*[column.name for column in columns]).render_derived(name="rows")
+        values = [self.dialect.value_in(column, rows.c[column.name]) for column in columns]
+        source = (
+            select(*values).select_from(rows)
+            if lock_timeout is None
+            else select(*values).select_from(rows, lock_timeout)
+        )
+        insert = self.dialect.insert(self._entries).from_select([column.name for column in columns], source)
+        return self._or_replace(insert).returning(self._columns.entry_id)
+
+    def write_all(self, session: Session, records: Sequence[Record], now: datetime) -> list[Record]:
+        if self.dialect.driver == "psycopg":
+            # It writes arrays slowly, but sends many rows in one go, and counts them.
+            rows = [{**self.values(record), "now": self.dialect.instant(now)} for record in _in_order(records)]
+            if session.execute_many(self.upsert, rows) == len(rows):
+                return []
+        refused: list[Record] = []
+        for part in _parts(records):
+            refused += self._refused(part, session.fetch(self.upsert_many, self._arrays(part, now)))
+        return refused
+
+    def write_group(self, session: Session, records: Sequence[Record], now: datetime) -> list[Record]:
+        values = self._arrays(records, now) | {"lock_timeout": GROUP_LOCK_TIMEOUT}
+        with session.writing():
+            return self._refused(records, session.fetch(self.upsert_group, values))
+
+    def _arrays(self, records: Sequence[Record], now: datetime) -> dict[str, Any]:
+        rows = [self.values(record) for record in _in_order(records)]
+        return {name: array_text(row[name] for row in rows) for name in Record._fields} | {
+            "now": self.dialect.instant(now)
+        }
+
+    def _refused(self, records: Sequence[Record], written: Sequence[Sequence[Any]]) -> list[Record]:
+        if len(written) == len(records):
+            return []
+        ids = {row[0] for row in written}
+        return [record for record in records if record.entry_id not in ids]
+
+
+def _in_order(records: Iterable[Record]) -> list[Record]:
+    """By id, so that two processes that write the same rows lock them in the same order."""
+    return sorted(records)
+
+
+def _parts(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """What one statement can take each."""
+    part: list[Record] = []
+    size = 0
+    for record in _in_order(records):
+        characters = len(record.content) + len(record.metadata)
+        if part and (len(part) == _ROWS_PER_STATEMENT or size + characters > _CHARACTERS_PER_STATEMENT):
+            yield part
+            part, size = [], 0
+        part.append(record)
+        size += characters
+    if part:
+        yield part
