@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from firefly_memory.databases.sql.schema.metadata import POSTGRESQL_SCHEMA, VERSION_TABLE, metadata
+from firefly_memory.databases.sql.schema.objects import tables_of_objects
 
 __all__ = ["VERSION_LOCATION", "LeaveOut", "include_name", "include_object"]
 
@@ -41,7 +42,7 @@ class LeaveOut:
         include_object: IncludeObject | None = None,
     ) -> None:
         self._schema = schema_name
-        self._tables = {VERSION_TABLE, *metadata(None).tables}
+        self._tables = {VERSION_TABLE, *metadata(None).tables, *tables_of_objects()}
         self._then_name = include_name
         self._then_object = include_object
 

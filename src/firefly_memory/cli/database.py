@@ -16,6 +16,7 @@ from firefly_memory.cli.values import a_time_out
 from firefly_memory.configured import store_of
 from firefly_memory.databases.diagnostics import MISSING, Difference
 from firefly_memory.databases.sql.schema import metadata as schema
+from firefly_memory.databases.sql.schema import revisions
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.target import Target
 from firefly_memory.urls import Kind
@@ -181,9 +182,9 @@ def _current(arguments: argparse.Namespace) -> int:
 def _history(arguments: argparse.Namespace) -> int:
     from firefly_memory.databases.sql.schema.commands import history
 
-    revisions = history()
-    lines = [f"{each.revision}  {each.title}{'  (head)' if each.revision == schema.HEAD else ''}" for each in revisions]
-    show(arguments, {"revisions": [{"revision": r.revision, "title": r.title} for r in revisions]}, lines)
+    known, head = history(), revisions.head()
+    lines = [f"{each.revision}  {each.title}{'  (head)' if each.revision == head else ''}" for each in known]
+    show(arguments, {"revisions": [{"revision": r.revision, "title": r.title} for r in known]}, lines)
     return Exit.DONE
 
 
@@ -308,7 +309,7 @@ def _differences_as_json(found: list[Difference]) -> list[dict[str, str]]:
 def _as_json(status: Status) -> dict[str, Any]:
     return {
         "revision": status.revision,
-        "head": schema.HEAD,
+        "head": revisions.head(),
         "state": status.state.value,
         "pending": list(status.pending),
     }
@@ -323,7 +324,7 @@ def _in_words(status: Status) -> str:
         case "ahead, compatible":
             return f"{status.revision} ({status.state.value}): this version of firefly-memory works with it"
         case _:
-            return f"{status.revision}; this version of firefly-memory knows revisions up to {schema.HEAD}"
+            return f"{status.revision}; this version of firefly-memory knows revisions up to {revisions.head()}"
 
 
 def _code(status: Status) -> int:

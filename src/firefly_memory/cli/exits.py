@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from firefly_memory.databases.sql.schema.metadata import REVISIONS
+from firefly_memory.databases.sql.schema import revisions
 from firefly_memory.errors import (
     ConfigurationError,
     DatabaseConnectionError,
@@ -34,7 +34,7 @@ def exit_of(error: BaseException) -> Exit:
         case ConfigurationError() | InvalidEntryError() | MissingDependencyError():
             return Exit.USAGE
         case SchemaMismatchError():
-            return Exit.BEHIND if error.found is None or error.found in REVISIONS else Exit.AHEAD
+            return Exit.BEHIND if error.found is None or error.found in revisions.revisions() else Exit.AHEAD
         case DatabaseConnectionError():
             return Exit.UNREACHABLE
         case StoreTimeoutError():

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from sqlalchemy import exc as errors
 
-from firefly_memory.databases.sql.schema.metadata import HEAD, POSTGRESQL_SCHEMA
+from firefly_memory.databases.sql.schema import revisions
+from firefly_memory.databases.sql.schema.metadata import POSTGRESQL_SCHEMA
 from firefly_memory.errors import (
     ConfigurationError,
     CorruptDataError,
@@ -92,12 +93,12 @@ class Place(NamedTuple):
     def is_missing(self, operation: str) -> SchemaMismatchError:
         """There is no file, which whoever migrates makes."""
         return SchemaMismatchError(
-            operation, None, HEAD, self.command("upgrade"), nothing=f"there is no file {self.file}"
+            operation, None, revisions.head(), self.command("upgrade"), nothing=f"there is no file {self.file}"
         )
 
     def is_not_current(self, operation: str, found: str | None) -> SchemaMismatchError:
         otherwise = "initialize(migrate=True) as a role that may create tables"
-        return SchemaMismatchError(operation, found, HEAD, self.command("upgrade"), otherwise)
+        return SchemaMismatchError(operation, found, revisions.head(), self.command("upgrade"), otherwise)
 
 
 @dataclass(slots=True)

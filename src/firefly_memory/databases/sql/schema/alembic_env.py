@@ -49,8 +49,8 @@ def computes_fact_ids() -> bool:
 
 
 def create_index_online(name: str, table: str, columns: list[Any], **options: Any) -> None:
-    """For revisions in ``schema.ONLINE``: an index on a table that may be large, while others read and write it. What
-    a broken build has left is built anew."""
+    """For revisions with the line ``online = True``: an index on a table that may be large, while others read and write
+    it. What a broken build has left is built anew."""
     from alembic import op
 
     if op.get_context().dialect.name == "sqlite":

@@ -16,7 +16,7 @@ from firefly_memory.databases.diagnostics import Difference
 from firefly_memory.databases.sql.errors import Place
 from firefly_memory.databases.sql.estimates import estimated_rows
 from firefly_memory.databases.sql.schema import metadata as schema
-from firefly_memory.databases.sql.schema import migrate
+from firefly_memory.databases.sql.schema import migrate, revisions
 from firefly_memory.databases.sql.schema.drift import differences
 from firefly_memory.databases.sql.search_path import ONLY_PG_CATALOG, pinned_for_reading
 from firefly_memory.errors import ConfigurationError
@@ -43,11 +43,11 @@ class Status:
 
     @property
     def state(self) -> State:
-        if self.revision == schema.HEAD:
+        if self.revision == revisions.head():
             return State.CURRENT
-        if self.revision is None or self.revision in schema.REVISIONS:
+        if self.revision is None or self.revision in revisions.revisions():
             return State.BEHIND
-        return State.COMPATIBLE if schema.is_later_and_compatible(self.revision) else State.AHEAD
+        return State.COMPATIBLE if revisions.is_later_and_compatible(self.revision) else State.AHEAD
 
     @property
     def is_ahead(self) -> bool:
@@ -57,7 +57,7 @@ class Status:
     @property
     def pending(self) -> tuple[str, ...]:
         """The revisions that are missing, oldest first."""
-        return () if self.is_ahead else schema.REVISIONS[migrate.position(self.revision) :]
+        return () if self.is_ahead else revisions.revisions()[migrate.position(self.revision) :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +157,11 @@ class Administration:
 
     def _undoing(self, connection: Connection, found: str | None, last: str | None) -> tuple[list[str], list[str]]:
         """The revisions to undo, newest first, and the statements that undo them."""
-        undone = schema.REVISIONS[migrate.position(last) : migrate.position(found)]
+        undone = revisions.revisions()[migrate.position(last) : migrate.position(found)]
         if not undone:
             return [], []
-        revisions = f"{found}:{last or BASE}"
-        steps = migrate.script(connection.dialect.name, self._place.schema_name, "downgrade", revisions)
+        between = f"{found}:{last or BASE}"
+        steps = migrate.script(connection.dialect.name, self._place.schema_name, "downgrade", between)
         return list(reversed(undone)), steps
 
     def _name(self, connection: Connection) -> str:
@@ -273,9 +273,9 @@ def history() -> list[Revision]:
     from alembic.script import ScriptDirectory
 
     config = Config()
-    config.set_main_option("script_location", str(migrate.script_location()).replace("%", "%%"))
+    migrate.set_locations(config)
     known = {each.revision: each.doc for each in ScriptDirectory.from_config(config).walk_revisions()}
-    return [Revision(name, known[name]) for name in schema.REVISIONS]
+    return [Revision(name, known[name]) for name in revisions.revisions()]
 
 
 def script(dialect_name: str, schema_name: str, start: str, end: str) -> str:
@@ -319,8 +319,8 @@ def checked_revision(name: str) -> str | None:
     """``name`` as a revision of this version; ``None`` for the empty schema."""
     if name == BASE:
         return None
-    revision = schema.HEAD if name == HEAD else name
-    if revision not in schema.REVISIONS:
-        known = ", ".join(schema.REVISIONS)
+    revision = revisions.head() if name == HEAD else name
+    if revision not in revisions.revisions():
+        known = ", ".join(revisions.revisions())
         raise ConfigurationError(f"there is no revision {name!r}; there are {BASE}, {known}, and {HEAD} for the newest")
     return revision

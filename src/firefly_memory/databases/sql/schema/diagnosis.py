@@ -8,8 +8,7 @@ from sqlalchemy import Connection
 
 from firefly_memory.databases.diagnostics import Finding, ok, problem
 from firefly_memory.databases.sql.errors import Place
-from firefly_memory.databases.sql.schema import metadata as schema
-from firefly_memory.databases.sql.schema import migrate
+from firefly_memory.databases.sql.schema import migrate, revisions
 from firefly_memory.databases.sql.schema.commands import State, Status
 from firefly_memory.databases.sql.schema.drift import differences
 
@@ -24,7 +23,7 @@ def of_schema(connection: Connection, place: Place) -> Iterator[Finding]:
         case State.COMPATIBLE:
             yield ok("schema", f"{status.revision}, {status.state.value}: this version works with it")
         case State.AHEAD:
-            found = f"{status.revision}; this version knows revisions up to {schema.HEAD}"
+            found = f"{status.revision}; this version knows revisions up to {revisions.head()}"
             yield problem("schema", found, "pip install --upgrade firefly-memory")
         case State.CURRENT:
             drift = differences(connection, place.schema_name)

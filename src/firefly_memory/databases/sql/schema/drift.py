@@ -17,12 +17,14 @@ from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable, DropConst
 
 from firefly_memory.databases.diagnostics import MISSING, Difference
 from firefly_memory.databases.sql.schema import metadata as schema
+from firefly_memory.databases.sql.schema.objects import object_differences
 
 
 def differences(connection: Connection, schema_name: str | None) -> list[Difference]:
     """Every difference between the database and the schema of the code: none where all is well."""
     compare = _Comparison(connection, schema_name)
-    return [found for one in schema.metadata(schema_name).sorted_tables for found in compare.table(one)]
+    of_tables = [found for one in schema.metadata(schema_name).sorted_tables for found in compare.table(one)]
+    return [*of_tables, *object_differences(connection, schema_name)]
 
 
 class _Comparison:

@@ -12,9 +12,9 @@ from sqlalchemy import Connection, delete, insert
 from sqlalchemy.schema import CreateSchema, CreateTable
 
 from firefly_memory.databases.sql.errors import Place
-from firefly_memory.databases.sql.schema import metadata as schema
+from firefly_memory.databases.sql.schema import revisions
 from firefly_memory.databases.sql.schema.alembic_env import target_schema
-from firefly_memory.databases.sql.schema.migrate import missing_between, revision_of, script_location, version_table
+from firefly_memory.databases.sql.schema.migrate import missing_between, revision_of, version_table
 from firefly_memory.databases.sql.search_path import pinned_in_between
 
 Step = Callable[[], None]
@@ -25,8 +25,8 @@ def steps_of(revision: str) -> tuple[Step, Step]:
 
     A database that a store, or ``firefly-memory db``, has brought so far already is left as it is.
     """
-    position = schema.REVISIONS.index(revision)
-    before = schema.REVISIONS[position - 1] if position else None
+    position = revisions.revisions().index(revision)
+    before = revisions.revisions()[position - 1] if position else None
 
     @_only_pg_catalog()
     def upgrade() -> None:
@@ -60,7 +60,7 @@ def _only_pg_catalog() -> Iterator[None]:
 
 
 def _module(revision: str) -> ModuleType:
-    (path,) = (script_location() / "versions").glob(f"{revision}_*.py")
+    path = revisions.revision_named(revision).path
     spec = spec_from_file_location(f"firefly_memory_revision_{revision}", path)
     assert spec is not None
     assert spec.loader is not None

@@ -31,8 +31,9 @@ from sqlalchemy.schema import CreateSchema
 from firefly_memory.concurrency.process_fork import ForkSafeLock
 from firefly_memory.databases.sql.errors import UNDEFINED_TABLE, Place, is_an_answer, sqlstate, translated
 from firefly_memory.databases.sql.schema import metadata as schema
+from firefly_memory.databases.sql.schema import revisions
 from firefly_memory.databases.sql.schema.migration_lock import begin_alone, online_lock
-from firefly_memory.databases.sql.schema.names import PACKAGE, WORDS_OF_POSTGRESQL
+from firefly_memory.databases.sql.schema.names import MIGRATIONS, WORDS_OF_POSTGRESQL
 from firefly_memory.databases.sql.schema.unrecorded import is_in_the_way, made_by, unrecorded
 from firefly_memory.databases.sql.search_path import rolled_back_on_error
 from firefly_memory.databases.sql.sqlite.fact_ids import compute_fact_ids
@@ -77,14 +78,14 @@ def has_schema(engine: Engine, place: Place, *, migrate: bool) -> bool:
 
 
 def _serves(found: str | None) -> bool:
-    return found == schema.HEAD or (found is not None and schema.is_later_and_compatible(found))
+    return found == revisions.head() or (found is not None and revisions.is_later_and_compatible(found))
 
 
 def upgrade_schema(engine: Engine, place: Place, timeout: float) -> None:
     """Run the revisions that are missing, all of them or none."""
     with connected(engine, place) as connection:
         _check_encoding(connection)
-        upgrade(connection, place, schema.HEAD, timeout)
+        upgrade(connection, place, revisions.head(), timeout)
 
 
 @contextmanager
@@ -122,7 +123,7 @@ def _current_revision(connection: Connection, place: Place) -> str | None:
     for row in rows:
         _refuse_encoding(*row[1:])
     found = _joined(row[0] for row in rows)
-    if found is not None and found not in schema.REVISIONS and not _serves(found):
+    if found is not None and found not in revisions.revisions() and not _serves(found):
         raise is_ahead("initialize", found)
     return found
 
@@ -138,7 +139,7 @@ def _joined(revisions: Iterable[str]) -> str | None:
 
 
 def is_ahead(operation: str, found: str | None) -> SchemaMismatchError:
-    return SchemaMismatchError(operation, found, schema.HEAD, "pip install --upgrade firefly-memory")
+    return SchemaMismatchError(operation, found, revisions.head(), "pip install --upgrade firefly-memory")
 
 
 _ENCODING = func.pg_catalog.current_setting("server_encoding")
@@ -200,7 +201,7 @@ def upgrade(
         with migrating(connection, place, timeout, lock_timeout=lock_timeout):
             found = revision_of(connection, place)  # another process may have been faster
             missing = missing_between(found, target)
-            together = list(takewhile(lambda revision: revision not in schema.ONLINE, missing))
+            together = list(takewhile(lambda revision: not revisions.revision_named(revision).online, missing))
             if together:
                 _run_upgrade(connection, place, found, together[-1])
         ran += together
@@ -211,16 +212,16 @@ def upgrade(
 
 def missing_between(found: str | None, target: str | None) -> tuple[str, ...]:
     """The revisions after ``found``, up to ``target``; none where a later version has been."""
-    if found is not None and found not in schema.REVISIONS:
-        if schema.is_later_and_compatible(found):
+    if found is not None and found not in revisions.revisions():
+        if revisions.is_later_and_compatible(found):
             return ()
         raise is_ahead("upgrade", found)
-    return schema.REVISIONS[position(found) : position(target)]
+    return revisions.revisions()[position(found) : position(target)]
 
 
 def position(revision: str | None) -> int:
     """How many revisions lead to it."""
-    return 0 if revision is None else schema.REVISIONS.index(revision) + 1
+    return 0 if revision is None else revisions.revisions().index(revision) + 1
 
 
 def _run_online(connection: Connection, place: Place, revision: str, timeout: float) -> list[str]:
@@ -251,7 +252,7 @@ def _check_room(connection: Connection, place: Place, found: str | None, steps: 
     there = {*inspect(connection).get_table_names(schema=place.schema_name)}
     taken = next((name for name in made_by(steps) if name in there), None)
     if taken is not None:
-        dialect, path = connection.dialect.name, ("base", *schema.REVISIONS)
+        dialect, path = connection.dialect.name, ("base", *revisions.revisions())
         tables = {
             after: set(made_by(script(dialect, None, "upgrade", f"{before}:{after}")))
             for before, after in pairwise(path)
@@ -306,9 +307,9 @@ class _Statements(io.StringIO):
 
 
 def script(
-    dialect_name: str, schema_name: str | None, step: str, revisions: str, *, for_others: bool = False
+    dialect_name: str, schema_name: str | None, step: str, between: str, *, for_others: bool = False
 ) -> list[str]:
-    """The statements of ``step``, ``upgrade`` or ``downgrade``, between ``revisions``, ``from:to``.
+    """The statements of ``step``, ``upgrade`` or ``downgrade``, ``between`` two revisions, ``from:to``.
 
     Alembic writes them, and never sees a connection: its global lock is not held while anybody waits for a database,
     and so nobody can wait for the lock in the thread that has to answer. ``for_others`` leaves out what only
@@ -320,13 +321,18 @@ def script(
         from alembic.config import Config
 
         config = Config(output_buffer=statements)
-        config.set_main_option("script_location", str(script_location()).replace("%", "%%"))
+        set_locations(config)
         config.attributes.update(dialect_name=dialect_name, schema_name=schema_name, computes=not for_others)
-        getattr(command, step)(config, revisions, sql=True)
+        getattr(command, step)(config, between, sql=True)
     return statements.written
 
 
-def script_location() -> Path:
-    """Where the revisions are: inside the installed package, or at the top of a checkout."""
-    packaged = PACKAGE / "migrations"
-    return packaged if packaged.is_dir() else PACKAGE.parents[1] / "migrations"
+def set_locations(config: Any) -> None:
+    """Tell Alembic's ``config`` where its environment and all revisions are."""
+    config.set_main_option("script_location", _escaped(MIGRATIONS))
+    config.set_main_option("path_separator", "newline")
+    config.set_main_option("version_locations", "\n".join(map(_escaped, revisions.folders())))
+
+
+def _escaped(path: Path) -> str:
+    return str(path).replace("%", "%%")
