@@ -19,6 +19,14 @@ def now() -> datetime:
     return _source()
 
 
+def instant_of(text: str) -> datetime:
+    """The instant that ISO 8601 writes so, in UTC; ``ValueError`` if it has no time zone."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone")
+    return moment.astimezone(UTC)
+
+
 @contextmanager
 def reading_from(source: Callable[[], datetime]) -> Iterator[None]:
     """Inside the ``with`` block, the whole process reads the time from ``source``."""

@@ -71,6 +71,8 @@ class Storage(_Declaration):
     """``define(tables, columns)``, which adds its tables and their indexes to a ``MetaData``."""
     revisions: Path | Absent = _NOT_DECLARED
     """The folder of its Alembic revisions. The first of them names the newest revision before it."""
+    sqlite_functions: Name = _NOT_DECLARED
+    """``(connection)``: adds the functions that its revisions call on SQLite."""
     objects: Name = _NOT_DECLARED
     """What Alembic does not see, each a :class:`~firefly_memory.databases.sql.schema.objects.SchemaObject`: full-text
     tables, triggers, generated columns."""

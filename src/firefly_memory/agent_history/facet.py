@@ -9,6 +9,7 @@ FACET = Facet(
     storage=Storage(
         tables="firefly_memory.agent_history.sql.tables:define",
         revisions=REVISIONS_OF_THE_LIBRARY,
+        sqlite_functions=absent("its revisions call none"),
         objects=absent("Alembic sees all of it"),
         accelerators=absent("no query needs an extension"),
         collections="firefly_memory.agent_history.mongodb.documents:COLLECTIONS",

@@ -287,7 +287,7 @@ def _index_differences(arguments: argparse.Namespace) -> list[Difference]:
 
     assert isinstance(store, MongoDBStore)
     try:
-        return index_differences(store)
+        return index_differences(store.database)
     finally:
         store.close_sync()
 

@@ -66,7 +66,7 @@ def _examined(store: Target, timeout: float) -> Iterator[Finding]:
 
             return of_mongodb.examine(store.url, options["database"], options["collection"], timeout=timeout)
         case Kind.FILE:
-            from firefly_memory.databases.files import diagnosis
+            from firefly_memory.service import file_diagnosis as diagnosis
 
             return diagnosis.examine(Path(directory_in(store.url)).absolute())
         case Kind.IN_MEMORY:

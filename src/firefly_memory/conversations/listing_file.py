@@ -13,13 +13,14 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO, Protocol
 
 from pydantic_core import from_json, to_json
 
+from firefly_memory.clock import instant_of
 from firefly_memory.concurrency.cancellation import stop_if_given_up
 from firefly_memory.concurrency.process_fork import ForkSafeLock
 from firefly_memory.conversations.listing import NAMESPACE_OF_LIST, listed
@@ -152,7 +153,7 @@ class ConversationListFile:
             if "deleted" in said:
                 self._listed.pop(said["deleted"], None)
             else:
-                self._listed.setdefault(_checked(said["conversation"]), instant_in(said["created_at"]))
+                self._listed.setdefault(_checked(said["conversation"]), instant_of(said["created_at"]))
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as exc:
             self._forget()
             where = f"line {number} of file {self._path}"
@@ -201,14 +202,6 @@ def _checked(conversation_id: str) -> str:
     if stored_name("conversation", original_name(conversation_id)) != conversation_id:
         raise InvalidEntryError("conversation", "is not written as a store writes it")
     return conversation_id
-
-
-def instant_in(text: str) -> datetime:
-    """``ValueError`` if it has no time zone."""
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError(f"{text!r} has no time zone")
-    return moment.astimezone(UTC)
 
 
 def _as_lines(lines: Iterable[Mapping[str, str]]) -> bytes:

@@ -9,6 +9,7 @@ FACET = Facet(
     storage=Storage(
         tables="firefly_memory.entries.sql.tables:define",
         revisions=REVISIONS_OF_THE_LIBRARY,
+        sqlite_functions="firefly_memory.entries.sql.sqlite_functions:add_functions",
         objects=absent("Alembic sees all of it"),
         accelerators=absent("no query needs an extension"),
         collections="firefly_memory.entries.mongodb.documents:COLLECTIONS",

@@ -20,9 +20,9 @@ from urllib.parse import unquote
 
 from pydantic_core import from_json, to_json
 
+from firefly_memory.clock import instant_of
 from firefly_memory.codec import DOCUMENT, Form
 from firefly_memory.concurrency.cancellation import stop_if_given_up
-from firefly_memory.conversations.listing_file import instant_in
 from firefly_memory.databases.files.file_system import (
     exclusive_lock,
     make_directory,
@@ -329,8 +329,8 @@ def _record(namespace: str, item: dict[str, Any]) -> Record:
         **item
         | {
             "namespace": namespace,
-            "created_at": instant_in(item["created_at"]),
-            "expires_at": None if item["expires_at"] is None else instant_in(item["expires_at"]),
+            "created_at": instant_of(item["created_at"]),
+            "expires_at": None if item["expires_at"] is None else instant_of(item["expires_at"]),
         }
     )
     for name, value in (

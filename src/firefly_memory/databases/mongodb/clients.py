@@ -30,6 +30,15 @@ T = TypeVar("T")
 VERSION = "memory_version"
 """The collection that notes, for each collection of entries, what was done to its documents."""
 
+DEFAULTS: dict[str, Any] = {
+    "database": "firefly_memory",
+    "collection": "entries",
+    "pool_size": 10,
+    "timeout": 30.0,
+    "migrate": True,
+}
+"""The options of a store that is opened by URL alone."""
+
 DURABLE = WriteConcern("majority", j=True)
 
 # Dates come back in UTC, writes are acknowledged when they are durable, reads see what was written: whichever client

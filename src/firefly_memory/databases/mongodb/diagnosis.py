@@ -12,11 +12,10 @@ from pymongo.errors import OperationFailure
 from firefly_memory import clock
 from firefly_memory.concurrency.sync_bridge import finish
 from firefly_memory.databases.diagnostics import MISSING, Difference, Finding, clock_skew, ok, problem, warning
-from firefly_memory.databases.mongodb.clients import VERSION, Connection
+from firefly_memory.databases.mongodb.clients import VERSION, Connection, MongoDatabase, OwnClients
 from firefly_memory.databases.mongodb.collections import collections_of
 from firefly_memory.databases.mongodb.errors import translated
 from firefly_memory.databases.mongodb.indexes import differences
-from firefly_memory.stores.mongodb import MongoDBStore
 
 _NEEDED = (5, 0)
 """The first that has $setWindowFields, and reads turns by their index in a $lookup."""
@@ -28,10 +27,10 @@ _DOCUMENTS = "firefly-memory db upgrade, as a user that may create indexes"
 
 def examine(url: str, database: str, collection: str, *, timeout: float) -> Iterator[Finding]:
     """The server, its indexes, and what the user may do there."""
-    store = MongoDBStore(url, database=database, collection=collection, timeout=timeout, pool_size=1, migrate=False)
+    server = OwnClients(url, database, collection, timeout=timeout, pool_size=1, migrate=False)
     try:
-        with translated("doctor", store.database.place):
-            connection = store.database.blocking()
+        with translated("doctor", server.place):
+            connection = server.blocking()
             asked = clock.now()
             hello = connection.client.admin.command("hello")
             answered = clock.now()
@@ -42,7 +41,7 @@ def examine(url: str, database: str, collection: str, *, timeout: float) -> Iter
             yield rights
             yield from _indexes(connection)
     finally:
-        store.close_sync()
+        finish(server.close_blocking())
 
 
 def _version(connection: Connection) -> Finding:
@@ -113,7 +112,7 @@ def _indexes(connection: Connection) -> Iterator[Finding]:
         yield ok("indexes", "every index is as it should be")
 
 
-def index_differences(store: MongoDBStore) -> list[Difference]:
+def index_differences(server: MongoDatabase) -> list[Difference]:
     """Every index that is missing or other than this version needs it; nothing is changed."""
-    with translated("check", store.database.place):
-        return finish(differences(store.database.blocking()))
+    with translated("check", server.place):
+        return finish(differences(server.blocking()))

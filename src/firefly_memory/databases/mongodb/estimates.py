@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.databases.mongodb.clients import DEFAULTS, OwnClients
 from firefly_memory.databases.mongodb.collections import collections_of
 from firefly_memory.databases.mongodb.errors import translated
-from firefly_memory.stores.mongodb import MongoDBStore
 
 
 def estimated_documents(url: str, options: dict[str, Any]) -> dict[str, int]:
     """By collection."""
-    store = MongoDBStore(url, **options)
+    server = OwnClients(url, **{**DEFAULTS, **options})
     try:
-        with translated("estimate", store.database.place):
-            there = store.database.blocking()
-            return {each.name: int(each.estimated_document_count()) for each, _ in collections_of(there)}
+        with translated("estimate", server.place):
+            found = collections_of(server.blocking())
+            return {each.name: int(each.estimated_document_count()) for each, _ in found}
     finally:
-        store.close_sync()
+        finish(server.close_blocking())

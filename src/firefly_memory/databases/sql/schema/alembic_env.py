@@ -11,9 +11,14 @@ from sqlalchemy.schema import CreateSchema
 from firefly_memory.databases.sql.schema import metadata as schema
 from firefly_memory.databases.sql.schema.alembic_guard import keep_others_out
 from firefly_memory.databases.sql.schema.commands import database_of, is_sqlite
-from firefly_memory.databases.sql.schema.migrate import checked_schema_name, connected, create_schema, migrating
+from firefly_memory.databases.sql.schema.migrate import (
+    add_sqlite_functions,
+    checked_schema_name,
+    connected,
+    create_schema,
+    migrating,
+)
 from firefly_memory.databases.sql.search_path import ONLY_PG_CATALOG, pinned_for_reading
-from firefly_memory.databases.sql.sqlite.fact_ids import compute_fact_ids
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError
 from firefly_memory.settings import read_settings_of_command, read_url_file
 from firefly_memory.target import Given, target
@@ -44,7 +49,7 @@ def computes_fact_ids() -> bool:
     context = op.get_context()
     if context.as_sql:
         return bool(context.opts.get("firefly_computes"))
-    compute_fact_ids(op.get_bind())
+    add_sqlite_functions(op.get_bind())
     return True
 
 

@@ -36,13 +36,13 @@ from firefly_memory.databases.sql.schema.migration_lock import begin_alone, onli
 from firefly_memory.databases.sql.schema.names import MIGRATIONS, WORDS_OF_POSTGRESQL
 from firefly_memory.databases.sql.schema.unrecorded import is_in_the_way, made_by, unrecorded
 from firefly_memory.databases.sql.search_path import rolled_back_on_error
-from firefly_memory.databases.sql.sqlite.fact_ids import compute_fact_ids
 from firefly_memory.errors import (
     ConfigurationError,
     DatabaseStoreError,
     SchemaMismatchError,
     StoreTimeoutError,
 )
+from firefly_memory.facets import all_facets
 from firefly_memory.reprs import shown
 
 _SCHEMA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]{0,62}")
@@ -276,9 +276,17 @@ def write_revision(connection: Connection, place: Place, revision: str | None) -
         connection.execute(insert(version).values(version_num=revision))
 
 
+def add_sqlite_functions(connection: Connection) -> None:
+    """Those that revisions call."""
+    for facet in all_facets():
+        add = facet.stored("sqlite_functions")
+        if add is not None:
+            add(connection)
+
+
 def run_script(connection: Connection, place: Place, steps: Iterable[str]) -> None:
     if connection.dialect.name == "sqlite":
-        compute_fact_ids(connection)
+        add_sqlite_functions(connection)
     try:
         for statement in steps:
             connection.exec_driver_sql(statement, execution_options={"no_parameters": True})

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, ClassVar
 
 from sqlalchemy import ColumnElement, Select, Table, Text, bindparam, func, literal_column, select
 from sqlalchemy.dialects import sqlite
 
+from firefly_memory.clock import instant_of
 from firefly_memory.codec import TEXT, Form
 from firefly_memory.databases.sql.dialect import SQLDialect
 
@@ -54,10 +55,7 @@ class SQLiteDialect(SQLDialect):
 
     @staticmethod
     def read_instant(stored: Any) -> datetime:
-        moment = datetime.fromisoformat(stored)
-        if moment.tzinfo is None:
-            raise ValueError(f"{stored!r} has no time zone")
-        return moment.astimezone(UTC)
+        return instant_of(stored)
 
     def insert(self, table: Table) -> sqlite.Insert:
         return sqlite.insert(table)

@@ -13,7 +13,7 @@ COMPUTED = "firefly_fact_id"
 """What the function is called; it takes a namespace and a key as they are stored."""
 
 
-def compute_fact_ids(connection: Connection) -> None:
+def add_functions(connection: Connection) -> None:
     """Let the statements of an SQLite ``connection`` call the function."""
     driver: Any = connection.connection.dbapi_connection
     driver.create_function(COMPUTED, 2, _fact_id, deterministic=True)

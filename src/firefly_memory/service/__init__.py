@@ -1,0 +1,1 @@
+"""What the command line stands on: every facet, looked at in one way."""
