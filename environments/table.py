@@ -23,13 +23,14 @@ def _agents(*others: str) -> list[str]:
     """The tests that use pydantic-ai, and some others. The suite's conftest leaves out what an older one cannot run."""
     left_out = [
         f"--ignore={path.relative_to(ROOT)}"
-        for path in sorted((ROOT / "tests").glob("test_*.py"))
-        if path.name not in others and not re.search(r"^\s*from pydantic_ai", path.read_text(), re.MULTILINE)
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if str(path.relative_to(ROOT)) not in others
+        and not re.search(r"^\s*from pydantic_ai", path.read_text(), re.MULTILINE)
     ]
     return [*left_out, "tests"]
 
 
-_NOT_OF_PROCESSES = "not races and not archive and not kill and not process"
+_NOT_OF_PROCESSES = "not races and not transfer and not archive and not kill and not process"
 """What does not depend on the versions of libraries, and takes long."""
 
 _ONCE_PER_DRIVER = (
@@ -79,7 +80,9 @@ ENVIRONMENTS = {
     "oldest-core": Environment((_project(), "pytest>=8.4"), _checks("test_core.py"), lowest=True),
     "oldest": Environment(
         (_project("all"), *testing_tools()),
-        _suite("-k", _ONCE_PER_DRIVER, *_agents("test_schema.py", "test_conformance.py")),
+        _suite(
+            "-k", _ONCE_PER_DRIVER, *_agents("tests/migrations/test_schema.py", "tests/entries/test_conformance.py")
+        ),
         EXTRAS,
         lowest=True,
     ),

@@ -30,15 +30,15 @@ from firefly_memory import (
 from firefly_memory.testing import Colour
 from firefly_memory.tokens import tiktoken_loader
 from firefly_memory.transfer import agent_history
-from tests import servers
-from tests.backends import Place
-from tests.databases import empty_postgresql
-from tests.used import Used, Using
-from tests.vocabularies import PATIENT, fill_cache
+from tests.support import servers
+from tests.support.backends import Place
+from tests.support.databases import empty_postgresql
+from tests.support.store_caller import Used, Using
+from tests.support.tiktoken_vocabularies import PATIENT, fill_cache
 
 # A run with the oldest pydantic-ai that the extra "agents" allows says so. Its ConversationStore came later.
 _WITH_OLDEST_PYDANTIC_AI = os.environ.get("FIREFLY_TEST_PYDANTIC_AI") == "oldest"
-_OF_CONVERSATION_STORES = ["test_conversation_store*.py", "test_dialogue_archive*.py", "test_damage_mongodb.py"]
+_OF_CONVERSATION_STORES = ["agent_history/test_*.py", "transfer/test_*agent_history*.py", "mongodb/test_damage.py"]
 collect_ignore_glob = _OF_CONVERSATION_STORES if _WITH_OLDEST_PYDANTIC_AI else []
 
 
