@@ -14,8 +14,8 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from firefly_memory import PostgreSQLStore
 from firefly_memory.agents import SQLConversationStore
 from tests.support.agent_histories import kept, message, messages, opened, texts
+from tests.support.command_line import run
 from tests.support.planted_functions import calls, planted_database
-from tests.transfer.test_archive import run
 
 
 async def every_operation(conversations: SQLConversationStore) -> None:

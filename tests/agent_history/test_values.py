@@ -41,10 +41,10 @@ from firefly_memory.agent_history.sql.operations import write_unless_written
 from firefly_memory.agents import MongoConversationStore, SQLConversationStore
 from firefly_memory.agents.conversation_stores import _dialogue, _stored_entry
 from firefly_memory.databases.sql.operation import REPEAT, operation
-from tests.conversations.test_messages import EVERYTHING
 from tests.support.agent_histories import KINDS, Stored, kept, message, messages, opened, somewhere
 from tests.support.backends import Place
 from tests.support.databases import execute
+from tests.support.pydantic_ai_messages import EVERYTHING
 from tests.support.servers import EmbeddedMongoDB, free_port
 
 

@@ -26,11 +26,11 @@ from firefly_memory.databases.files.diagnosis import by_others, file_system, fre
 from firefly_memory.databases.sql.schema.metadata import REVISIONS
 from firefly_memory.testing.clock import stopped
 from firefly_memory.urls import without_password
-from tests.files.test_conversation_list import earlier_list
 from tests.support.backends import Place
+from tests.support.command_line import run
+from tests.support.earlier_conversation_list import earlier_list
 from tests.support.pgbouncer import PgBouncer
 from tests.support.servers import EmbeddedMongoDB
-from tests.transfer.test_archive import run
 
 
 @dataclass(frozen=True)

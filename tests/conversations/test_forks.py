@@ -28,10 +28,10 @@ from firefly_memory.conversations.mongodb import documents as conversation_docum
 from firefly_memory.conversations.mongodb.log import MongoConversationLog
 from firefly_memory.conversations.sql import operations as conversation_operations
 from firefly_memory.databases.sql.operation import REPEAT, operation, reads
-from tests.mongodb.test_conversation_races import AtCommand
 from tests.support.backends import Place
 from tests.support.cancellation import cancelled_at
 from tests.support.folder_store import FolderStore
+from tests.support.mongodb_commands import AtCommand
 from tests.support.turns import NOW, a_turn, is_gap_free, new_id
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,12 @@ import pytest
 from pydantic_ai.messages import (
     BinaryContent,
     BinaryImage,
-    DocumentUrl,
     FilePart,
     ImageUrl,
     ModelMessage,
     ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
-    SystemPromptPart,
     TextContent,
     TextPart,
     ThinkingPart,
@@ -33,48 +30,7 @@ from firefly_memory import ConversationMemory, CorruptDataError, InvalidEntryErr
 from firefly_memory.messages.storage import decoded, encoded, first_whole
 from firefly_memory.testing import Colour
 from tests.support.backends import BACKENDS, Backend, Place
-
-WHEN = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
-
-EVERYTHING: list[Any] = [
-    ModelRequest(
-        parts=[
-            SystemPromptPart("Be brief.", timestamp=WHEN),
-            UserPromptPart(
-                [
-                    "Zürich \x00 漢字 \U0001f600",
-                    ImageUrl("https://example.org/a.png"),
-                    DocumentUrl("https://example.org/a.pdf"),
-                    BinaryContent(bytes(range(256)), media_type="application/pdf"),
-                ],
-                timestamp=WHEN,
-            ),
-        ],
-        instructions="Answer in German.",
-        timestamp=WHEN,
-    ),
-    ModelResponse(
-        parts=[
-            ThinkingPart("hm", signature="signed"),
-            TextPart("Let me see."),
-            ToolCallPart(
-                "weather", {"city": "Zürich", "big": 2**70, "exact": 1e22, "zero": -0.0}, tool_call_id="call 1"
-            ),
-            ToolCallPart("broken", '{"not": json', tool_call_id="call 2"),
-        ],
-        model_name="a-model",
-        timestamp=WHEN,
-        provider_details={"n": 1},
-    ),
-    ModelRequest(
-        parts=[
-            ToolReturnPart("weather", {"degrees": [1, 2.5, None]}, tool_call_id="call 1", timestamp=WHEN),
-            ToolReturnPart("broken", "no such thing", tool_call_id="call 2", timestamp=WHEN, outcome="failed"),
-        ],
-        timestamp=WHEN,
-    ),
-    ModelResponse(parts=[TextPart("Cold.")], timestamp=WHEN),
-]
+from tests.support.pydantic_ai_messages import EVERYTHING
 
 
 @pytest.mark.parametrize("backend", [each for each in BACKENDS if each.colours == tuple(Colour)], ids=str)

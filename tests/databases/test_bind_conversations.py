@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import text
 
 from firefly_memory import ConversationMemory, MemoryManager, StaleConversationError, TurnConflictError, WorkingMemory
-from tests.databases.test_bind_entries import DRIVERS, KINDS, opened, opened_async
 from tests.support.backends import Place
+from tests.support.bound_stores import DRIVERS, KINDS, opened, opened_async
 
 
 @KINDS

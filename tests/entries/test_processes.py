@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import threading
 from collections import Counter
 from uuid import uuid4
@@ -13,6 +12,7 @@ import pytest
 
 from firefly_memory import Capability, MemoryEntry, NotSupportedError, SQLiteStore, adapt
 from tests.support.backends import BY_NAME, OWN, Backend, Place
+from tests.support.forked_child import in_child
 from tests.support.store_worker import killed_after, start, together
 
 SHARED = [backend for backend in OWN if Capability.SHARED in backend.capabilities]
@@ -81,20 +81,6 @@ def test_another_process_reads_what_this_one_wrote(backend: Backend, place: Plac
     assert json.loads(printed) == [{"to": "the other", "é\x00": [1.5, None]}]
     store.clear(namespace)
     store.close_sync()
-
-
-def in_child(work: object) -> int:
-    """Fork, call ``work`` in the child, and return its exit code."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            assert callable(work)
-            work()
-            code = 0
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 # Motor's own client may not be used after a fork at all.

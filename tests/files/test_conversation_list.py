@@ -8,7 +8,6 @@ import shutil
 import stat
 import subprocess
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from firefly_memory import (
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
 from firefly_memory.conversations.listing_file import FORMAT, NAME, ConversationListFile
+from tests.support.earlier_conversation_list import earlier_list
 
 
 def ids(directory: Path) -> list[str]:
@@ -188,26 +188,6 @@ def test_a_list_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("")
     with FileStore(tmp_path) as store, pytest.raises(CorruptDataError, match="line 1 of file"):
         ConversationMemory(store=store).new_conversation("a")
-
-
-def earlier_list(directory: Path, *names: str) -> None:
-    """As the list was before: a file of entries."""
-    entries: list[dict[str, Any]] = [
-        {
-            "entry_id": f"{number}/listed",
-            "scope": "conversation",
-            "key": name,
-            "content": None,
-            "metadata": {},
-            "created_at": datetime(2026, 1, 1 + number, tzinfo=UTC).isoformat(),
-            "expires_at": None,
-            "importance": 0.5,
-        }
-        for number, name in enumerate(names)
-    ]
-    document = {"format": "firefly-memory/1", "namespace": "conversation:", "entries": entries}
-    directory.mkdir(exist_ok=True)
-    (directory / "conversation%3a.json").write_text(json.dumps(document))
 
 
 def test_the_list_of_an_earlier_version_is_read_and_taken_over(tmp_path: Path) -> None:

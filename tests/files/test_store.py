@@ -21,7 +21,7 @@ from firefly_memory.databases.files.file_system import exclusive_lock
 from firefly_memory.entries.ordered_records import Shelf
 from firefly_memory.entries.record import Record, to_record
 from firefly_memory.entries.threaded_view import threaded
-from tests.entries.test_processes import in_child
+from tests.support.forked_child import in_child
 
 
 @pytest.fixture

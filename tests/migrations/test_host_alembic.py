@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from shutil import copytree
 
@@ -19,32 +16,13 @@ from firefly_memory.databases.sql.schema.metadata import HEAD, REVISIONS, metada
 from tests.support.backends import Place
 from tests.support.databases import empty_postgresql, execute
 from tests.support.documentation import ROOT, blocks
-
-PROJECT = Path(__file__).parent / "host_project"
+from tests.support.host_project import PROJECT, alembic, done
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A copy, for revisions are written into it."""
     return copytree(PROJECT, tmp_path / "project")
-
-
-def alembic(project: Path, url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    sqlalchemy_url = url.replace("postgresql://", "postgresql+psycopg://")
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "alembic", *arguments],
-        cwd=project,
-        env=os.environ | {"APPLICATION_URL": sqlalchemy_url},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def done(project: Path, url: str, *arguments: str) -> str:
-    finished = alembic(project, url, *arguments)
-    assert finished.returncode == 0, finished.stderr
-    return finished.stdout
 
 
 def use(url: str) -> int:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 import pymongo
 import pytest
-from pymongo import monitoring
 
 from firefly_memory import (
     ConflictError,
@@ -25,37 +22,13 @@ from firefly_memory import (
 from firefly_memory.concurrency.sync_bridge import finish
 from firefly_memory.conversations.log import Appended
 from tests.support.backends import Place
+from tests.support.mongodb_append_worker import DATABASE, start
+from tests.support.mongodb_commands import AtCommand
 from tests.support.servers import EmbeddedMongoDB
-from tests.support.store_worker import ROOT, killed_after, together
+from tests.support.store_worker import killed_after, together
 from tests.support.turns import NOW, a_turn, is_gap_free, new_id
 
-DATABASE = "conversing"
 PROCESSES = 8
-
-
-class AtCommand(monitoring.CommandListener):
-    """Calls ``act`` once, when command ``number`` is about to be sent, or has been answered."""
-
-    def __init__(self) -> None:
-        self.arm(0, lambda: None)
-
-    def arm(self, number: int, act: Callable[[], object], *, answered: bool = False) -> None:
-        self._left, self._act, self._answered = number, act, answered
-
-    def started(self, event: monitoring.CommandStartedEvent) -> None:
-        if not self._answered:
-            self._count()
-
-    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
-        if self._answered:
-            self._count()
-
-    def failed(self, event: monitoring.CommandFailedEvent) -> None: ...
-
-    def _count(self) -> None:
-        self._left -= 1
-        if self._left == 0:
-            self._act()
 
 
 @contextmanager
@@ -229,35 +202,6 @@ async def test_appends_cancelled_while_they_wait_for_others_hold_up_nobody(place
         head = await log.append(name, a_turn(), None)
         assert head is not None
         assert head.turns == len(turns) + 1
-
-
-def worker(url: str, name: str, work: str) -> None:
-    """What :func:`test_eight_processes…` and :func:`test_a_writer_killed…` start."""
-    store = MongoDBStore(url, database=DATABASE)
-    blocking, suspending = store.blocking.conversations, store.suspending.conversations
-    finish(blocking.head(name))
-    print("ready", flush=True)
-    sys.stdin.readline()
-
-    async def from_tasks() -> None:
-        await asyncio.gather(*[suspending.append(name, a_turn(), None) for _ in range(32)])
-        await store.close()
-
-    if work == "together":
-        for _ in range(10):
-            finish(blocking.append(name, a_turn(), None))
-        asyncio.run(from_tasks())
-    while work == "until killed":
-        draft = a_turn()
-        finish(blocking.append(name, draft, None))
-        print(draft.append_id, flush=True)
-    store.close_sync()
-
-
-def start(place: Place, name: str, work: str) -> subprocess.Popen[str]:
-    code = "import sys; from tests.mongodb.test_conversation_races import worker; worker(*sys.argv[1:])"
-    command = [sys.executable, "-W", "error", "-c", code, place.mongodb(), name, work]
-    return subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
 def test_eight_processes_of_threads_and_tasks_append_to_one_conversation(place: Place) -> None:

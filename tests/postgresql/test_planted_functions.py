@@ -19,12 +19,12 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from firefly_memory import EntryStore, MemoryEntry, PostgreSQLStore
 from firefly_memory.cli import main
 from firefly_memory.testing import Colour
-from tests.migrations.test_host_alembic import PROJECT, done
+from tests.support.command_line import run
 from tests.support.databases import execute
+from tests.support.host_project import PROJECT, done
 from tests.support.pgbouncer import PgBouncer
 from tests.support.planted_functions import calls, planted_database
 from tests.support.uncertain_acts import ACTS, Uses
-from tests.transfer.test_archive import run
 
 SUSPENDING, BLOCKING = Colour.SUSPENDING, Colour.BLOCKING
 

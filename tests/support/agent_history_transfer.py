@@ -11,9 +11,9 @@ from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.usage import RunUsage
 
-from tests.conversations.test_messages import EVERYTHING
 from tests.support.agent_histories import Stored, kept, message, messages, opened, somewhere
 from tests.support.backends import Place
+from tests.support.pydantic_ai_messages import EVERYTHING
 
 ODD = "b\x00\ud800\x10 \U0001f600"
 

@@ -1,4 +1,4 @@
-"""The command ``firefly-memory`` on a terminal."""
+"""The command ``firefly-memory`` in a process of its own, and on a terminal."""
 
 from __future__ import annotations
 
@@ -46,3 +46,16 @@ def answered_on_a_terminal(answer: bytes, *arguments: str) -> tuple[int, str]:
     code = child.wait()
     os.close(terminal)
     return code, shown.decode()
+
+
+def run(*arguments: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """With no setting of this machine but ``variables``."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("FIREFLY_")}
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "firefly_memory.cli", *arguments],
+        cwd=cwd,
+        env={**inherited, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )

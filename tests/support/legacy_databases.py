@@ -19,7 +19,7 @@ from psycopg.types.json import Json
 
 from firefly_memory import EntryStore, MemoryEntry
 from tests.support.backends import Place
-from tests.transfer.test_archive import run
+from tests.support.command_line import run
 
 EARLY = datetime(2025, 3, 1, 12, 30, 15, 123456, tzinfo=UTC)
 PAST, FUTURE = datetime(2025, 4, 1, tzinfo=UTC), datetime(2125, 4, 1, tzinfo=UTC)

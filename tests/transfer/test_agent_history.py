@@ -31,10 +31,10 @@ from tests.support.agent_history_transfer import (
     grow,
 )
 from tests.support.backends import Place
+from tests.support.command_line import run
 from tests.support.copy_worker import killed_copy
 from tests.support.ram_use import Work, assert_more_takes_no_more_memory
 from tests.support.servers import EmbeddedMongoDB
-from tests.transfer.test_archive import run
 
 PAIRS = [(source, target) for source in SHARED for target in SHARED]
 

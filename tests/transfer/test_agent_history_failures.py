@@ -35,7 +35,7 @@ from tests.support.agent_history_transfer import (
     grow,
 )
 from tests.support.backends import Place
-from tests.transfer.test_archive import run
+from tests.support.command_line import run
 
 
 @pytest.mark.usefixtures("_small_pages")

@@ -11,9 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,11 +19,9 @@ from firefly_memory import (
     Capability,
     ConversationMemory,
     CorruptDataError,
-    EntryStore,
     FileStore,
     InMemoryStore,
     MemoryEntry,
-    MemoryManager,
     SQLiteStore,
     TurnConflictError,
     adapt,
@@ -33,42 +29,12 @@ from firefly_memory import (
 from firefly_memory.archive import async_export_jsonl, async_import_jsonl, export_jsonl, import_jsonl
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
-from firefly_memory.testing.rules.values import VALUES, same
-from tests.conversations.test_messages import EVERYTHING
 from tests.support.backends import OWN, Backend, Place
+from tests.support.command_line import run, shown_on_a_terminal
 from tests.support.ram_use import Work, assert_more_takes_no_more_memory
-from tests.support.terminal import shown_on_a_terminal
+from tests.support.stored_contents import contents, equal, filled
 
 ROOT = Path(__file__).parents[2]
-
-
-def filled(store: EntryStore) -> EntryStore:
-    store.save_many("n\x00", [MemoryEntry(content=value, key="k", metadata={"v": value}) for value in VALUES[:60]])
-    in_an_hour = datetime.now(UTC) + timedelta(hours=1)
-    store.save("expiring", MemoryEntry(content=1, expires_at=in_an_hour, importance=0.9))
-    memory = ConversationMemory(store=store, summarize_threshold=20, summarizer=lambda turns: f"{len(turns)} turns")
-    memory.new_conversation("empty")
-    for number in range(8):
-        memory.add_turn("chat", f"prompt {number} \ud800", "answer", EVERYTHING, metadata={"n": number})
-    memory.add_turn("plain", "p", "a", [{"role": "user", "content": "p\x00"}, 2**70])
-    MemoryManager(store=store, working_scope_id="s").set_fact("k", "v")
-    return store
-
-
-def contents(store: EntryStore) -> dict[str, Any]:
-    memory = ConversationMemory(store=store)
-    return {
-        "entries": {namespace: store.load(namespace) for namespace in store.namespaces()},
-        "turns": {name: memory.get_turns(name) for name in sorted(memory.conversation_ids)},
-        "windows": {name: memory.get_window(name) for name in sorted(memory.conversation_ids)},
-    }
-
-
-def equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    for namespace in one["entries"]:
-        for left, right in zip(one["entries"][namespace], other["entries"][namespace], strict=True):
-            assert same(left.content, right.content)
-    return one == other
 
 
 @pytest.mark.parametrize(
@@ -190,18 +156,6 @@ def exporting(entries: int, directory: Path) -> Iterator[Sequence[Work]]:
 
 def test_an_export_takes_no_more_memory_for_more(tmp_path: Path) -> None:
     assert_more_takes_no_more_memory(exporting, tmp_path, 2_000, 20_000)
-
-
-def run(*arguments: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("FIREFLY_")}
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "firefly_memory.cli", *arguments],
-        cwd=cwd,
-        env={**inherited, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_the_commands_copy_a_store(tmp_path: Path) -> None:

@@ -36,12 +36,13 @@ from firefly_memory.copying import async_copy_store, copy_store
 from firefly_memory.testing.clock import stopped
 from firefly_memory.testing.rules.values import VALUES
 from firefly_memory.transfer.items import Counts
-from tests.conversations.test_messages import EVERYTHING
+from tests.support.command_line import run
 from tests.support.copy_worker import killed_copy
 from tests.support.folder_store import FolderStore
+from tests.support.pydantic_ai_messages import EVERYTHING
 from tests.support.ram_use import Work, assert_more_takes_no_more_memory
+from tests.support.stored_contents import contents, equal, filled
 from tests.support.value_strategies import any_text, json_values, names
-from tests.transfer.test_archive import contents, equal, filled, run
 
 KINDS = ("file", "sqlite", "postgresql", "mongodb")
 IN_A_TURN = [value for value in VALUES if not isinstance(value, (dict, list))]

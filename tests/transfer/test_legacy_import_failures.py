@@ -21,6 +21,7 @@ from psycopg.types.json import Json
 from firefly_memory import MemoryEntry, MemoryScope, SQLiteStore, connect
 from tests.support import databases
 from tests.support.backends import Place
+from tests.support.command_line import run
 from tests.support.legacy_databases import (
     COUNTS,
     EARLY,
@@ -47,7 +48,6 @@ from tests.support.legacy_databases import (
     postgresql_000,
     sqlite_whole,
 )
-from tests.transfer.test_archive import run
 
 
 @pytest.fixture

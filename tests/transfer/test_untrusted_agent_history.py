@@ -21,9 +21,9 @@ from pydantic_ai.messages import (
 from firefly_memory import ConversationMemory, CorruptDataError, InMemoryStore, SQLiteStore
 from firefly_memory.agents import SQLConversationStore
 from firefly_memory.archive import export_jsonl, import_jsonl
-from tests.conversations.test_messages import EVERYTHING
 from tests.support.agent_histories import SHARED, opened, somewhere, texts
 from tests.support.backends import Place
+from tests.support.pydantic_ai_messages import EVERYTHING
 
 IMAGE = BinaryContent(b"\x89PNG", media_type="image/png")
 HISTORY: list[ModelMessage] = [
