@@ -187,11 +187,20 @@ def name(admin: psycopg.Connection[Any]) -> Iterator[str]:
     admin.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, place: Place) -> Iterator[str]:
-    """Of an empty database of the test's own."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{place.directory}/memory.db"
-        return
+@pytest.fixture
+def postgresql(place: Place) -> Iterator[str]:
+    """The URL of an empty PostgreSQL database of the test's own."""
     with empty_postgresql(place.postgresql()) as url:
         yield url
+
+
+@pytest.fixture
+def sqlite(place: Place) -> str:
+    """The URL of an SQLite database of the test's own, whose file is not there yet."""
+    return f"sqlite:///{place.directory}/memory.db"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest) -> str:
+    """Of an empty database of the test's own."""
+    return str(request.getfixturevalue(request.param))

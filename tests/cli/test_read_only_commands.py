@@ -21,7 +21,7 @@ from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
 from firefly_memory.databases.sql.schema.commands import Administration
 from tests.support.backends import Place
-from tests.support.databases import empty_postgresql, execute
+from tests.support.databases import execute
 
 ANYWHERE = [["export", "--quiet"], ["doctor"]]
 WITH_REVISIONS = [
@@ -181,12 +181,6 @@ def test_files_stay_as_they_are(tmp_path: Path) -> None:
     before, there = of_directory(tmp_path), sorted(tmp_path.rglob("*"))
     assert set(reading(f"file:{tmp_path}", ANYWHERE).values()) == {Exit.DONE}
     assert (of_directory(tmp_path), sorted(tmp_path.rglob("*"))) == (before, there)
-
-
-@pytest.fixture
-def postgresql(place: Place) -> Iterator[str]:
-    with empty_postgresql(place.postgresql()) as url:
-        yield url
 
 
 def test_a_role_that_may_only_read_is_enough(postgresql: str, admin: psycopg.Connection[Any]) -> None:

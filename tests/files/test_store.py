@@ -21,6 +21,7 @@ from firefly_memory.databases.files.file_system import exclusive_lock
 from firefly_memory.entries.ordered_records import Shelf
 from firefly_memory.entries.record import Record, to_record
 from firefly_memory.entries.threaded_view import threaded
+from firefly_memory.testing.rules.isolation import LOOKALIKES
 from tests.support.forked_child import in_child
 
 
@@ -337,3 +338,19 @@ def test_what_lies_where_the_new_text_is_written_is_not_written_through(store: F
     store.save("n", MemoryEntry(content="new"))
     assert contents(store) == ["old", "new"]
     assert precious.read_text() == "precious"
+
+
+def test_files_are_told_apart_whatever_their_namespaces_are_called(tmp_path: Path) -> None:
+    """The very names, where the conformance suite adds to them in order not to meet anybody else's."""
+    with FileStore(tmp_path / "files") as store:
+        for name in LOOKALIKES:
+            store.save(name, MemoryEntry(content=ascii(name)))
+        for name in LOOKALIKES:
+            assert [entry.content for entry in store.load(name)] == [ascii(name)]
+        assert store.namespaces(limit=1_000) == sorted(
+            LOOKALIKES,
+            key=lambda name: name.replace("\x10", "\x10\x10").replace("\x00", "\x100").replace("\ud800", "\x10d800"),
+        )
+    folded = [path.name.lower() for path in (tmp_path / "files").glob("*.json")]
+    assert len(set(folded)) == len(LOOKALIKES), "also where the file system folds case"
+    assert [path.name for path in tmp_path.iterdir()] == ["files"]

@@ -29,12 +29,6 @@ T = "firefly_memory.memory_turns"
 Documents = Database[dict[str, Any]]
 
 
-@pytest.fixture
-def postgresql(place: Place) -> Iterator[str]:
-    with empty_postgresql(place.postgresql()) as url:
-        yield url
-
-
 class Command:
     """``firefly-memory db … --json``, and what it answered."""
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelResponse,
-    TextPart,
-    ToolCallPart,
-)
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
 from firefly_memory import MemoryManager, TokenEstimator
+from firefly_memory.agents import Memory
 from firefly_memory.agents.run_state import ARE_DATA
 
 TOLD = f"{ARE_DATA}\nWorking Memory:\n"
@@ -79,3 +76,19 @@ def hesitant() -> TokenEstimator:
             return 1
 
     return Hesitant()
+
+
+async def instructions_of_a_run(manager: MemoryManager, **options: Any) -> str:
+    """The instructions of a run."""
+    scripted = Scripted()
+    await Agent(scripted.model, capabilities=[Memory(manager, **options)]).run("go", conversation_id="c")
+    return scripted.instructions[0]
+
+
+async def answers_to_remember(manager: MemoryManager, *calls: dict[str, Any], **options: Any) -> list[str]:
+    """What a model that calls ``remember`` is answered."""
+    scripted = Scripted(*({"remember": call} for call in calls), "done")
+    await Agent(scripted.model, retries=9, capabilities=[Memory(manager, tools=True, **options)]).run(
+        "go", conversation_id="c"
+    )
+    return scripted.texts[-1][1:]

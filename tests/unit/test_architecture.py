@@ -13,6 +13,7 @@ import pytest
 import firefly_memory
 from firefly_memory import EntryStore, StoreView
 
+TESTS = Path(__file__).parents[1]
 ROOT = Path(firefly_memory.__file__).parent
 MODULES = {
     ".".join(("firefly_memory", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): path
@@ -119,13 +120,18 @@ DRIVERS = {
 
 def imports(module: str) -> set[str]:
     """What a module imports: when it is loaded, when it runs, and for its types."""
+    return {_module_of(name) for name in _imported_names(MODULES[module])}
+
+
+def _imported_names(path: Path) -> set[str]:
     found: set[str] = set()
-    for node in ast.walk(ast.parse(MODULES[module].read_text())):
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.update(f"{node.module}.{alias.name}" for alias in node.names)
-    return {_module_of(name) for name in found}
+        elif isinstance(node, ast.ImportFrom):
+            package = "." * node.level + (node.module or "")
+            found.update(f"{package}.{alias.name}" for alias in node.names)
+    return found
 
 
 def _module_of(name: str) -> str:
@@ -276,6 +282,18 @@ def test_both_colours_have_the_same_signature_and_docstring(blocking: str, suspe
 
 
 def test_files_are_small_and_names_explain_themselves() -> None:
-    for path in MODULES.values():
-        assert len(path.read_text().splitlines()) <= 400, f"{path.name} wants to be two files"
+    for path in [*MODULES.values(), *TESTS.rglob("*.py")]:
+        assert len(path.read_text().splitlines()) <= 400, f"{path} wants to be two files"
         assert path.stem not in {"utils", "util", "helpers", "common", "misc"}
+
+
+def test_no_test_module_is_imported() -> None:
+    """What several test modules share is in ``tests/support``."""
+    for path in TESTS.rglob("*.py"):
+        for name in _imported_names(path):
+            assert not any(part.startswith("test_") for part in name.split(".")), f"{path} imports {name}"
+
+
+def test_every_test_module_is_in_the_folder_of_its_subject() -> None:
+    assert {path.name for path in TESTS.glob("*.py")} == {"__init__.py", "conftest.py"}
+    assert not list((TESTS / "support").glob("test_*.py"))
