@@ -33,7 +33,7 @@ from firefly_memory.transfer import agent_history
 from tests.support import servers
 from tests.support.backends import Place
 from tests.support.databases import empty_postgresql
-from tests.support.store_caller import Used, Using
+from tests.support.store_caller import MakeStoreCaller, StoreCaller
 from tests.support.tiktoken_vocabularies import PATIENT, fill_cache
 
 # A run with the oldest pydantic-ai that the extra "agents" allows says so. Its ConversationStore came later.
@@ -115,12 +115,12 @@ def servers_of_the_session() -> Iterator[dict[str, Callable[[], str]]]:
 
 
 @pytest.fixture
-def using() -> Iterator[Using]:
+def using() -> Iterator[MakeStoreCaller]:
     """Makes stores to be used in one colour, and closes them."""
-    made: list[Used] = []
+    made: list[StoreCaller] = []
 
-    def use(store: EntryStore, colour: Colour) -> Used:
-        made.append(Used(store, colour))
+    def use(store: EntryStore, colour: Colour) -> StoreCaller:
+        made.append(StoreCaller(store, colour))
         return made[-1]
 
     yield use
@@ -168,7 +168,7 @@ def manager(store: EntryStore) -> MemoryManager:
 
 @pytest.fixture
 def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few messages of a dialogue are many."""
+    """A few messages of a conversation fill a page of a transfer."""
     monkeypatch.setattr(agent_history, "_PAGE", 4)
 
 

@@ -1,4 +1,4 @@
-"""Entries of dialogues that come before themselves, in archives and in damaged rows: each is found, and said, at once."""
+"""Messages of pydantic-ai's conversations that come before themselves, in archives and in damaged rows: each is found, and said, at once."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from tests.support.backends import Place
 Link = tuple[str, str | None]
 
 
-def archive(*dialogues: tuple[str, str, Sequence[Link]]) -> list[str]:
+def archive(*conversations: tuple[str, str, Sequence[Link]]) -> list[str]:
     """Conversations, each with its head, and its entries with their parents."""
     lines: list[Any] = [{"format": FORMAT, "created_at": "2026-01-01T00:00:00+00:00", "raw_messages": True}]
     text = json.dumps({"kind": "request", "parts": [{"part_kind": "user-prompt", "content": "hello"}]})
     count = 0
-    for name, head_id, entries in dialogues:
+    for name, head_id, entries in conversations:
         rest: dict[str, Any] = {"scope": None, "forked_from": None, "forked_at": None, "branches": [], "usage": "{}"}
         rest |= {"deferred_tool_requests": None, "updated_at": "2026-01-01T00:00:00+00:00", "format_version": 1}
         lines.append({"dialogue": {"conversation_id": name, "revision": "1", "head_id": head_id, **rest}})
@@ -42,7 +42,7 @@ def archive(*dialogues: tuple[str, str, Sequence[Link]]) -> list[str]:
             lines.append({"dialogue_entry": {"conversation_id": name, **entry}})
             count += 1
     none = {"entries": 0, "conversations": 0, "turns": 0}
-    lines.append({"end": {**none, "dialogues": len(dialogues), "messages": count}})
+    lines.append({"end": {**none, "dialogues": len(conversations), "messages": count}})
     return [json.dumps(line) for line in lines]
 
 
@@ -68,11 +68,11 @@ CIRCLES: dict[str, tuple[list[tuple[str, str, Sequence[Link]]], int]] = {
 async def test_an_archive_with_a_message_before_its_parent_is_refused_by_its_line(
     case: str, kind: str, place: Place
 ) -> None:
-    dialogues, line = CIRCLES[case]
+    conversations, line = CIRCLES[case]
     with somewhere(kind, place) as where:
         async with opened(kind, where) as target:
             with pytest.raises(CorruptDataError, match=f"line {line} of the archive"):
-                await async_import_jsonl(target.store, archive(*dialogues))
+                await async_import_jsonl(target.store, archive(*conversations))
             assert await target.read_record("c") is None
             assert set(await kept(target)) <= {"x"}, "nothing of the conversation is left"
 

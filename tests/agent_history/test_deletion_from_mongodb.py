@@ -16,7 +16,7 @@ from pydantic_ai.conversation_store import ConversationConflict, ConversationRec
 from pymongo import AsyncMongoClient, MongoClient, monitoring
 
 from firefly_memory import MongoDBStore, OutcomeUnknownError
-from firefly_memory.agent_history.mongodb import deletion as dialogue_deletion
+from firefly_memory.agent_history.mongodb import deletion as deletion_module
 from firefly_memory.agent_history.mongodb.deletion import MOST_AT_ONCE, DialogueDeletion
 from firefly_memory.agents import MongoConversationStore
 from tests.support.agent_histories import Stored, kept, messages, opened, somewhere, texts
@@ -116,9 +116,9 @@ async def test_a_fork_keeps_what_a_killed_deletion_has_left(where: str) -> None:
 
 
 async def test_a_reader_sees_a_conversation_whole_or_not_at_all(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dialogue_deletion, "MOST_AT_ONCE", 4)
-    monkeypatch.setattr(dialogue_deletion, "_FIRST_AT_ONCE", 4)
-    monkeypatch.setattr(dialogue_deletion, "_SLOW", math.inf)
+    monkeypatch.setattr(deletion_module, "MOST_AT_ONCE", 4)
+    monkeypatch.setattr(deletion_module, "_FIRST_AT_ONCE", 4)
+    monkeypatch.setattr(deletion_module, "_SLOW", math.inf)
     async with opened("mongodb", where) as one, opened("mongodb", where) as other:
         line = await one.save(Conversation(conversation_id="a", messages=messages(20)))
         real, readable = DialogueDeletion._batch, []
@@ -139,8 +139,8 @@ async def test_a_reader_sees_a_conversation_whole_or_not_at_all(where: str, monk
 
 
 async def test_a_conversation_of_many_branches_is_deleted_whole(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dialogue_deletion, "MOST_AT_ONCE", 4)
-    monkeypatch.setattr(dialogue_deletion, "_FIRST_AT_ONCE", 2)
+    monkeypatch.setattr(deletion_module, "MOST_AT_ONCE", 4)
+    monkeypatch.setattr(deletion_module, "_FIRST_AT_ONCE", 2)
     async with opened("mongodb", where) as conversations:
         line = await conversations.save(Conversation(conversation_id="a", messages=messages(30)))
         branches = [entry.id for entry in line[::2]]
@@ -205,7 +205,7 @@ async def test_cleanup_ends_and_leaves_the_damaged_entries_that_it_cannot_count(
         assert batches <= len(UNHELD) + 1, "each batch but the last deletes something"
         return await real(deletion)
 
-    monkeypatch.setattr(dialogue_deletion, "_FIRST_AT_ONCE", at_once)
+    monkeypatch.setattr(deletion_module, "_FIRST_AT_ONCE", at_once)
     monkeypatch.setattr(DialogueDeletion, "go_on", counted)
     async with opened("mongodb", where) as conversations:
         await conversations.save(Conversation(conversation_id="a", messages=messages(2)))

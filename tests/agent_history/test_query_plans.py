@@ -32,7 +32,7 @@ MESSAGE = '{"parts": [{"content": "prompt", "part_kind": "user-prompt"}], "kind"
 ENTRIES = """INSERT INTO {schema}memory_dialogue_entries (entry_id, parent_id, kind, message, holders)
     SELECT 'e' || number, CASE number WHEN 0 THEN NULL ELSE 'e' || (number - 1) END, 'message', '{message}', 1
     FROM {numbers}"""
-DIALOGUES = """INSERT INTO {schema}memory_dialogues
+RECORDS = """INSERT INTO {schema}memory_dialogues
     (conversation_id, revision, head_id, scope, branches, usage, updated_at, format_version)
     SELECT 'c' || number, 'r', CASE number WHEN 0 THEN 'e{last}' END, 'scope ' || (number % 200), '[]', '{{}}', '{now}', 1
     FROM {numbers}"""
@@ -74,7 +74,7 @@ async def filled(kind: str, where: str) -> AsyncIterator[Stored]:
 
 def _filling(schema: str, numbers: str) -> list[str]:
     entries = ENTRIES.format(schema=schema, message=MESSAGE, numbers=numbers.format(n=LONG - 1))
-    return [entries, DIALOGUES.format(schema=schema, last=LONG - 1, now=NOW, numbers=numbers.format(n=9_999))]
+    return [entries, RECORDS.format(schema=schema, last=LONG - 1, now=NOW, numbers=numbers.format(n=9_999))]
 
 
 def _fill_mongodb(url: str, name: str) -> None:

@@ -199,7 +199,7 @@ async def test_a_standalone_mongod_keeps_entries_and_loads_whole_conversations()
 
 
 async def test_missing_indexes_are_named(place: Place) -> None:
-    store = MongoDBStore(place.mongodb(), database=f"dialogues_{uuid4().hex[:12]}", migrate=False)
+    store = MongoDBStore(place.mongodb(), database=f"history_{uuid4().hex[:12]}", migrate=False)
     with pytest.raises(SchemaMismatchError, match=r"memory_dialogues.*memory_dialogue_entries\.chain_1_place_1"):
         await MongoConversationStore(store).load("a")
     await store.close()
@@ -229,7 +229,7 @@ async def test_a_write_whose_answer_was_lost_is_recognised(kind: str, place: Pla
 
 async def test_a_blocking_mongo_client_will_do(place: Place) -> None:
     with MongoClient[dict[str, Any]](place.mongodb()) as client:
-        conversations = MongoConversationStore(MongoDBStore(client=client, database=f"dialogues_{uuid4().hex[:12]}"))
+        conversations = MongoConversationStore(MongoDBStore(client=client, database=f"history_{uuid4().hex[:12]}"))
         said = messages(2)
         await conversations.save(Conversation(conversation_id="a", messages=said))
         loaded = await conversations.load("a")
@@ -238,7 +238,7 @@ async def test_a_blocking_mongo_client_will_do(place: Place) -> None:
 
 
 async def test_damage_in_mongodb_is_told(place: Place) -> None:
-    name = f"dialogues_{uuid4().hex[:12]}"
+    name = f"history_{uuid4().hex[:12]}"
     async with MongoDBStore(place.mongodb(), database=name) as store:
         conversations = MongoConversationStore(store)
         await conversations.save(Conversation(conversation_id="a", messages=messages(1)))

@@ -11,7 +11,7 @@ import pytest
 
 from firefly_memory import ConversationMemory, CorruptDataError, SQLiteStore
 from firefly_memory.testing import Colour
-from tests.support.store_caller import Using
+from tests.support.store_caller import MakeStoreCaller
 
 
 def _damaged(path: Path, column: str, value: Any) -> None:
@@ -46,7 +46,7 @@ def _turns(path: Path) -> list[Any]:
     ],
 )
 def test_a_turn_is_refused_where_the_counts_cannot_be_right(
-    column: str, value: Any, colour: Colour, tmp_path: Path, using: Using
+    column: str, value: Any, colour: Colour, tmp_path: Path, using: MakeStoreCaller
 ) -> None:
     path = tmp_path / "memory.db"
     _damaged(path, column, value)

@@ -29,7 +29,7 @@ from firefly_memory import (
     WorkingMemory,
     adapt,
 )
-from firefly_memory.agent_history.sql import operations as dialogue_operations
+from firefly_memory.agent_history.sql import operations as history_operations
 from firefly_memory.concurrency.sync_bridge import finish
 from firefly_memory.conversations.sql import operations as conversation_operations
 from firefly_memory.databases.sql.operation import Operation, operation
@@ -297,7 +297,7 @@ def test_an_operation_that_does_not_say_what_a_lost_answer_means_cannot_be_defin
     decorate: Any = operation
     with pytest.raises(TypeError, match="on_lost_reply"):
         decorate(name="forgetful")
-    for module in (operations, conversation_operations, dialogue_operations):
+    for module in (operations, conversation_operations, history_operations):
         for name, each in _functions_of(module):
             assert isinstance(each, Operation) or "_unless_" in name or name == "not_the_owner", name
 

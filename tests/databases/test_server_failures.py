@@ -19,7 +19,7 @@ from firefly_memory import (
 )
 from firefly_memory.testing import Colour
 from tests.support.servers import EmbeddedMongoDB, EmbeddedPostgreSQL, Server
-from tests.support.store_caller import Using
+from tests.support.store_caller import MakeStoreCaller
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def server(kind: Kind) -> Iterator[Server]:
 
 @COLOURS
 def test_a_server_that_is_down_is_said_so_and_used_once_it_is_up(
-    kind: Kind, colour: Colour, server: Server, using: Using
+    kind: Kind, colour: Colour, server: Server, using: MakeStoreCaller
 ) -> None:
     store = using(kind.open(server.url, 3, f"down_{colour}"), colour)
     server.stop()
@@ -82,7 +82,7 @@ def test_a_server_that_is_down_is_said_so_and_used_once_it_is_up(
 
 @COLOURS
 def test_a_server_lost_in_the_middle_is_reconnected_to(
-    kind: Kind, colour: Colour, server: Server, using: Using
+    kind: Kind, colour: Colour, server: Server, using: MakeStoreCaller
 ) -> None:
     store = using(kind.open(server.url, 3, f"lost_{colour}"), colour)
     store("save", "n", MemoryEntry(content="before"))
@@ -101,7 +101,7 @@ def test_a_server_lost_in_the_middle_is_reconnected_to(
 
 @COLOURS
 def test_a_server_that_hangs_is_not_waited_for_for_ever(
-    kind: Kind, colour: Colour, server: Server, using: Using
+    kind: Kind, colour: Colour, server: Server, using: MakeStoreCaller
 ) -> None:
     store = using(kind.open(server.url, 1, f"hanging_{colour}"), colour)
     store("count", "n")

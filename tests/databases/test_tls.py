@@ -13,7 +13,7 @@ import pytest
 from firefly_memory import ConfigurationError, DatabaseConnectionError, MemoryEntry, MongoDBStore, PostgreSQLStore
 from firefly_memory.testing import Colour
 from tests.support.backends import Place
-from tests.support.store_caller import Using
+from tests.support.store_caller import MakeStoreCaller
 from tests.support.tls_servers import (
     SERVER_NAME,
     Certificates,
@@ -64,7 +64,9 @@ def secured(
 
 @pytest.mark.parametrize("colour", Colour)
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_a_server_that_proves_its_name_is_used(driver: str, colour: Colour, secured: Secured, using: Using) -> None:
+def test_a_server_that_proves_its_name_is_used(
+    driver: str, colour: Colour, secured: Secured, using: MakeStoreCaller
+) -> None:
     used = using(opened(secured.url(driver, authority=secured.certificates.authority)), colour)
     used("save", "tls", MemoryEntry(entry_id=f"{driver} {colour.value}", content="sealed"))
     assert used("load", "tls")[-1].content == "sealed"

@@ -28,7 +28,7 @@ from firefly_memory.conversations.mongodb import documents
 from firefly_memory.testing import Colour
 from tests.support.backends import Place
 from tests.support.servers import EmbeddedMongoDB
-from tests.support.store_caller import Using
+from tests.support.store_caller import MakeStoreCaller
 from tests.support.turns import NOW, a_turn, new_id
 
 COLOURS = pytest.mark.parametrize("colour", Colour)
@@ -50,7 +50,7 @@ def client(place: Place) -> Iterator[Client]:
 
 
 @pytest.fixture
-def opened(place: Place, using: Using) -> Callable[..., Log]:
+def opened(place: Place, using: MakeStoreCaller) -> Callable[..., Log]:
     def opened(colour: Colour, url: str | None = None, **options: Any) -> Log:
         url = None if "client" in options else url or place.mongodb()
         store = MongoDBStore(url, database=options.pop("database", DATABASE), **options)

@@ -62,7 +62,7 @@ CONVERSATION: dict[str, list[Any]] = {
     "place": [7, "nowhere"],
     "life": [7, "text"],
 }
-DIALOGUE: dict[str, list[Any]] = {
+CONVERSATION_OF_PYDANTIC_AI: dict[str, list[Any]] = {
     "revision": [7],
     "head_id": [7],
     "branches": [7, [7]],
@@ -222,7 +222,7 @@ async def test_conversations(damaged: Damaged) -> None:
     await damaged.each("memory_conversations", {"_id": "c"}, CONVERSATION, *reads, damaged.export, damaged.copy)
 
 
-async def test_dialogues(damaged: Damaged) -> None:
+async def test_agent_history(damaged: Damaged) -> None:
     conversations = damaged.conversations
     record = await conversations.read_record("d")
     assert record is not None
@@ -230,10 +230,10 @@ async def test_dialogues(damaged: Damaged) -> None:
     async def write() -> None:
         await conversations.write_record(record, expected_revision=record.revision)
 
-    no_chain = {name: values for name, values in DIALOGUE.items() if name != "chain"}
+    no_chain = {name: values for name, values in CONVERSATION_OF_PYDANTIC_AI.items() if name != "chain"}
     reads: list[Read] = [lambda: conversations.load("d"), conversations.read_records, damaged.export]
     await damaged.each("memory_dialogues", {"_id": "d"}, no_chain, *reads)
-    await damaged.each("memory_dialogues", {"_id": "d"}, {"chain": DIALOGUE["chain"]}, write)
+    await damaged.each("memory_dialogues", {"_id": "d"}, {"chain": CONVERSATION_OF_PYDANTIC_AI["chain"]}, write)
 
 
 async def test_a_message_with_an_id_that_is_no_text_is_missing(damaged: Damaged) -> None:

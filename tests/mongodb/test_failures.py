@@ -32,7 +32,7 @@ from firefly_memory.testing import Check, Colour, checks, stopped
 from tests.support.backends import Place
 from tests.support.durations import quickest
 from tests.support.servers import EmbeddedMongoDB, free_port
-from tests.support.store_caller import Used, Using
+from tests.support.store_caller import MakeStoreCaller, StoreCaller
 
 COLOURS = pytest.mark.parametrize("colour", Colour)
 Client = pymongo.MongoClient[dict[str, Any]]
@@ -68,7 +68,7 @@ def test_a_primary_that_steps_down_is_waited_for(
     colour: Colour,
     server: EmbeddedMongoDB,
     client: Client,
-    using: Using,
+    using: MakeStoreCaller,
 ) -> None:
     set_url = server.url.replace("directConnection=true", "replicaSet=rs0")
     store = using(MongoDBStore(set_url, timeout=30, database="stepping"), colour)
@@ -83,7 +83,7 @@ def test_a_primary_that_stays_away_is_an_error_of_reasonable_length(
     colour: Colour,
     server: EmbeddedMongoDB,
     client: Client,
-    using: Using,
+    using: MakeStoreCaller,
 ) -> None:
     store = using(MongoDBStore(server.url, timeout=1, database="stepping"), colour)
     store("clear", "n")
@@ -99,7 +99,7 @@ def test_a_primary_that_stays_away_is_an_error_of_reasonable_length(
 def test_a_wrong_password_is_said_so_and_never_shown(
     colour: Colour,
     server: EmbeddedMongoDB,
-    using: Using,
+    using: MakeStoreCaller,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -138,7 +138,7 @@ def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, Any], wor
 
 @COLOURS
 def test_hosts_that_do_not_exist(colour: Colour) -> None:
-    store = Used(MongoDBStore(f"mongodb://127.0.0.1:{free_port()}/", timeout=0.5), colour)
+    store = StoreCaller(MongoDBStore(f"mongodb://127.0.0.1:{free_port()}/", timeout=0.5), colour)
     with pytest.raises((DatabaseConnectionError, StoreTimeoutError)):
         store("load", "n")
     store.close()
@@ -165,7 +165,7 @@ def _uses_batches(check: Check) -> bool:
 def test_a_batch_on_a_standalone_server_is_refused_instead_of_half_saved(
     colour: Colour,
     standalone: EmbeddedMongoDB,
-    using: Using,
+    using: MakeStoreCaller,
 ) -> None:
     store = using(MongoDBStore(standalone.url, database="alone"), colour)
     store("clear", "n")
@@ -242,7 +242,7 @@ def test_missing_indexes_are_made_or_reported(
     colour: Colour,
     server: EmbeddedMongoDB,
     client: Client,
-    using: Using,
+    using: MakeStoreCaller,
 ) -> None:
     client.drop_database("missing")
     store = using(MongoDBStore(server.url, database="missing", migrate=False), colour)
@@ -267,7 +267,7 @@ def test_an_index_in_the_way_is_reported(server: EmbeddedMongoDB, client: Client
 def test_a_value_beyond_sixteen_megabytes_is_refused_before_anything_is_written(
     colour: Colour,
     server: EmbeddedMongoDB,
-    using: Using,
+    using: MakeStoreCaller,
 ) -> None:
     store = using(MongoDBStore(server.url, database="large"), colour)
     store("clear", "n")
@@ -302,7 +302,7 @@ def test_a_damaged_document_is_named(
     colour: Colour,
     server: EmbeddedMongoDB,
     client: Client,
-    using: Using,
+    using: MakeStoreCaller,
 ) -> None:
     store = using(MongoDBStore(server.url, database="damaged"), colour)
     store("clear", "n")
@@ -332,7 +332,7 @@ def test_a_date_changed_by_hand_is_what_counts(server: EmbeddedMongoDB, client: 
 def test_saves_that_meet_expired_entries_of_their_ids_make_their_way(
     colour: Colour,
     server: EmbeddedMongoDB,
-    using: Using,
+    using: MakeStoreCaller,
 ) -> None:
     store = using(MongoDBStore(server.url, database="way"), colour)
     with stopped() as clock:

@@ -17,7 +17,7 @@ from firefly_memory import MemoryEntry, PostgreSQLStore, StoreTimeoutError
 from firefly_memory.testing import Colour
 from tests.support.backends import Place
 from tests.support.durations import in_the_end
-from tests.support.store_caller import Used, Using
+from tests.support.store_caller import MakeStoreCaller, StoreCaller
 
 DRIVERS = pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
 COLOURS = pytest.mark.parametrize("colour", Colour)
@@ -54,7 +54,14 @@ SAVES: dict[str, Callable[[MemoryEntry], tuple[Any, ...]]] = {
 @pytest.mark.parametrize("operation", SAVES)
 @pytest.mark.parametrize("ended_by", ["the server", "the driver"])
 def test_a_save_that_was_given_up_is_not_written_later(
-    ended_by: str, operation: str, driver: str, colour: Colour, place: Place, name: str, admin: Admin, using: Using
+    ended_by: str,
+    operation: str,
+    driver: str,
+    colour: Colour,
+    place: Place,
+    name: str,
+    admin: Admin,
+    using: MakeStoreCaller,
 ) -> None:
     """The driver calls it off where the server's own time-out does not hold, as behind a pooler."""
     options = "-c statement_timeout=0" if ended_by == "the driver" else ""
@@ -94,7 +101,7 @@ async def test_a_save_that_was_cancelled_is_not_written_later(
 @COLOURS
 @pytest.mark.parametrize("options", ["", "-c statement_timeout=0"])
 def test_starts_that_take_too_long_cost_no_connection(
-    options: str, driver: str, colour: Colour, place: Place, name: str, using: Using
+    options: str, driver: str, colour: Colour, place: Place, name: str, using: MakeStoreCaller
 ) -> None:
     with PostgreSQLStore(place.postgresql(), schema_name=name):
         pass
@@ -170,7 +177,7 @@ def test_a_pooler_that_refuses_settings_is_used_without(
     found = psycopg.conninfo.conninfo_to_dict(server)
     with pooler(server) as port:
         through = url(place, driver).replace(f"{found['host']}:{found['port']}", f"127.0.0.1:{port}")
-        store = Used(PostgreSQLStore(through, schema_name=name, timeout=0.5, pool_size=2), colour)
+        store = StoreCaller(PostgreSQLStore(through, schema_name=name, timeout=0.5, pool_size=2), colour)
         in_the_end(lambda: store("save", "n", MemoryEntry(entry_id="it")))
         with locked(place, f"SELECT 1 FROM {name}.memory_entries WHERE entry_id = 'it' FOR UPDATE"):
             with pytest.raises(StoreTimeoutError):
@@ -183,7 +190,7 @@ def test_a_pooler_that_refuses_settings_is_used_without(
 @DRIVERS
 @COLOURS
 def test_settings_in_the_url_go_to_the_server_beside_ours(
-    driver: str, colour: Colour, place: Place, name: str, using: Using
+    driver: str, colour: Colour, place: Place, name: str, using: MakeStoreCaller
 ) -> None:
     with PostgreSQLStore(place.postgresql(), schema_name=name):
         pass
@@ -199,7 +206,7 @@ def test_settings_in_the_url_go_to_the_server_beside_ours(
 @COLOURS
 @pytest.mark.parametrize("operation", ["save", "delete_many"])
 def test_a_connection_that_is_lost_in_the_middle_of_a_call(
-    operation: str, driver: str, colour: Colour, place: Place, name: str, admin: Admin, using: Using
+    operation: str, driver: str, colour: Colour, place: Place, name: str, admin: Admin, using: MakeStoreCaller
 ) -> None:
     """The server said that it ended the connection, so it has undone the statement, which is done again."""
     store = using(PostgreSQLStore(url(place, driver), schema_name=name, pool_size=1), colour)
@@ -229,7 +236,7 @@ def test_a_connection_that_is_lost_in_the_middle_of_a_call(
 @DRIVERS
 @COLOURS
 def test_a_deletion_counts_right_on_a_connection_that_died_at_rest(
-    driver: str, colour: Colour, place: Place, name: str, admin: Admin, using: Using
+    driver: str, colour: Colour, place: Place, name: str, admin: Admin, using: MakeStoreCaller
 ) -> None:
     application = f"{url(place, driver)}{'&' if '?' in place.postgresql() else '?'}application_name={name}"
     store = using(PostgreSQLStore(application, schema_name=name, pool_size=1), colour)

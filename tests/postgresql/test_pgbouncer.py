@@ -30,7 +30,7 @@ from firefly_memory.testing import Check, Colour, checks
 from tests.support.backends import Place
 from tests.support.durations import in_the_end
 from tests.support.pgbouncer import PgBouncer
-from tests.support.store_caller import Using
+from tests.support.store_caller import MakeStoreCaller
 
 MODES = ("transaction", "session")
 DRIVERS = ("asyncpg", "psycopg")
@@ -162,7 +162,7 @@ def test_who_is_killed_while_migrating_leaves_the_others_free(
 @in_each_colour
 @pytest.mark.parametrize("mode", MODES)
 def test_a_restart_of_the_pooler_goes_unnoticed(
-    mode: str, colour: Colour, driver: str, place: Place, name: str, using: Using
+    mode: str, colour: Colour, driver: str, place: Place, name: str, using: MakeStoreCaller
 ) -> None:
     with a_pooler_of_our_own(place, mode) as pooler:
         store = using(PostgreSQLStore(with_driver(pooler.url, driver), schema_name=name, pooler=mode), colour)
@@ -182,7 +182,7 @@ def test_a_restart_of_the_pooler_goes_unnoticed(
 @on_each_driver
 @in_each_colour
 def test_without_the_option_the_error_names_it(
-    colour: Colour, driver: str, place: Place, name: str, using: Using
+    colour: Colour, driver: str, place: Place, name: str, using: MakeStoreCaller
 ) -> None:
     """And nobody's statement is run in place of somebody else's."""
     with a_pooler_of_our_own(place, pool_size=2) as pooler:
@@ -224,7 +224,7 @@ def test_a_save_that_was_given_up_is_not_written_later(
     name: str,
     admin: Admin,
     through: Callable[[str, str], str],
-    using: Using,
+    using: MakeStoreCaller,
 ) -> None:
     """The server does not know of the time-out. It is asked, through the pooler, to end the statement."""
     url = through(mode, driver)
@@ -322,7 +322,7 @@ def test_a_running_store_goes_on_when_the_tables_are_altered(
     place: Place,
     name: str,
     admin: Admin,
-    using: Using,
+    using: MakeStoreCaller,
     through: Callable[[str, str], str],
 ) -> None:
     store = using(

@@ -12,13 +12,13 @@ from firefly_memory import DatabaseConnectionError, DatabaseStoreError, PostgreS
 from firefly_memory.testing import Colour, checks
 from tests.support.own_postgresql import COLOURS, DRIVERS, PASSWORD, everything_shown, prepare, url
 from tests.support.servers import EmbeddedPostgreSQL
-from tests.support.store_caller import Using
+from tests.support.store_caller import MakeStoreCaller
 
 
 @DRIVERS
 @COLOURS
 def test_a_wrong_password_is_said_so_and_never_shown(
-    driver: str, colour: Colour, server: EmbeddedPostgreSQL, using: Using, caplog: pytest.LogCaptureFixture
+    driver: str, colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     wrong = url(server, driver).replace(PASSWORD, "wr0ng-horse")
@@ -34,7 +34,7 @@ def test_a_wrong_password_is_said_so_and_never_shown(
 
 
 @COLOURS
-def test_a_database_that_does_not_exist(colour: Colour, server: EmbeddedPostgreSQL, using: Using) -> None:
+def test_a_database_that_does_not_exist(colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller) -> None:
     store = using(PostgreSQLStore(server.url.removesuffix("postgres") + "nothing"), colour)
     with pytest.raises(DatabaseConnectionError, match="the database does not exist"):
         store("load", "n")
@@ -42,7 +42,7 @@ def test_a_database_that_does_not_exist(colour: Colour, server: EmbeddedPostgreS
 
 @COLOURS
 def test_a_role_without_rights_is_told_what_it_lacks(
-    colour: Colour, server: EmbeddedPostgreSQL, using: Using, run_sql: Callable[[str], list[Any]]
+    colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
 ) -> None:
     run_sql("DROP ROLE IF EXISTS stranger")
     run_sql(f"CREATE ROLE stranger LOGIN PASSWORD '{PASSWORD}'")
@@ -58,7 +58,7 @@ def test_a_role_without_rights_is_told_what_it_lacks(
 
 @COLOURS
 def test_a_role_without_ddl_rights_works_on_a_current_schema(
-    colour: Colour, server: EmbeddedPostgreSQL, using: Using, run_sql: Callable[[str], list[Any]]
+    colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
 ) -> None:
     run_sql("DROP OWNED BY worker") if run_sql("SELECT 1 FROM pg_roles WHERE rolname = 'worker'") else None
     run_sql("DROP ROLE IF EXISTS worker")

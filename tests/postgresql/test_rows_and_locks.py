@@ -21,12 +21,12 @@ from firefly_memory import (
 from firefly_memory.testing import Colour
 from tests.support.own_postgresql import COLOURS
 from tests.support.servers import EmbeddedPostgreSQL
-from tests.support.store_caller import Using
+from tests.support.store_caller import MakeStoreCaller
 
 
 @COLOURS
 def test_a_locked_row_is_not_waited_for_for_ever_and_holds_up_nobody_else(
-    colour: Colour, server: EmbeddedPostgreSQL, using: Using
+    colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller
 ) -> None:
     made = PostgreSQLStore(server.url, schema_name="locked", timeout=1)
     store = using(made, colour)
@@ -94,7 +94,7 @@ async def test_a_pool_of_one_serves_everybody(server: EmbeddedPostgreSQL) -> Non
      "created_at = '12000-01-01'"],
 )  # fmt: skip
 def test_a_damaged_row_is_named(
-    damage: str, colour: Colour, server: EmbeddedPostgreSQL, using: Using, run_sql: Callable[[str], list[Any]]
+    damage: str, colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
 ) -> None:
     store = using(PostgreSQLStore(server.url, schema_name="damaged"), colour)
     store("clear", "n")
@@ -107,7 +107,7 @@ def test_a_damaged_row_is_named(
 
 @COLOURS
 def test_an_infinite_expiry_written_by_hand_is_none(
-    colour: Colour, server: EmbeddedPostgreSQL, using: Using, run_sql: Callable[[str], list[Any]]
+    colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
 ) -> None:
     store = using(PostgreSQLStore(server.url, schema_name="infinite"), colour)
     store("clear", "n")

@@ -18,7 +18,7 @@ from firefly_memory.databases.sql.postgresql.database import PostgreSQLDatabase
 from firefly_memory.databases.sql.schema.metadata import HEAD
 from firefly_memory.testing import Colour
 from tests.support.backends import Place
-from tests.support.store_caller import Using
+from tests.support.store_caller import MakeStoreCaller
 
 COLOURS = pytest.mark.parametrize("colour", Colour)
 
@@ -54,7 +54,7 @@ def prepare(url: str, schema_name: str) -> None:
 
 @COLOURS
 def test_a_missing_schema_is_made_or_reported(
-    colour: Colour, url: str, name: str, using: Using, admin: Callable[[str], list[Any]]
+    colour: Colour, url: str, name: str, using: MakeStoreCaller, admin: Callable[[str], list[Any]]
 ) -> None:
     store = using(PostgreSQLStore(url, schema_name=name, migrate=False), colour)
     with pytest.raises(SchemaMismatchError, match=r"run: firefly-memory db upgrade --schema \w+") as caught:
@@ -67,7 +67,7 @@ def test_a_missing_schema_is_made_or_reported(
 
 @COLOURS
 def test_a_schema_that_is_behind_or_ahead_is_reported(
-    colour: Colour, url: str, name: str, using: Using, admin: Callable[[str], list[Any]]
+    colour: Colour, url: str, name: str, using: MakeStoreCaller, admin: Callable[[str], list[Any]]
 ) -> None:
     prepare(url, name)
     admin(f"UPDATE {name}.firefly_memory_version SET version_num = '9999'")
@@ -88,7 +88,7 @@ def test_a_schema_that_is_behind_or_ahead_is_reported(
 
 @COLOURS
 def test_a_table_dropped_under_a_running_store_is_reported(
-    colour: Colour, url: str, name: str, using: Using, admin: Callable[[str], list[Any]]
+    colour: Colour, url: str, name: str, using: MakeStoreCaller, admin: Callable[[str], list[Any]]
 ) -> None:
     store = using(PostgreSQLStore(url, schema_name=name), colour)
     store("save", "n", MemoryEntry())
@@ -100,7 +100,7 @@ def test_a_table_dropped_under_a_running_store_is_reported(
 @COLOURS
 @pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
 def test_a_database_whose_encoding_cannot_hold_every_text_is_refused_at_the_start(
-    driver: str, colour: Colour, place: Place, name: str, using: Using, admin: Callable[[str], list[Any]]
+    driver: str, colour: Colour, place: Place, name: str, using: MakeStoreCaller, admin: Callable[[str], list[Any]]
 ) -> None:
     admin(f"CREATE DATABASE {name} ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
     try:

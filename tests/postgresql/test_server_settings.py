@@ -13,7 +13,7 @@ from firefly_memory.testing import Colour, checks
 from tests.support.backends import Place
 from tests.support.own_postgresql import COLOURS, url
 from tests.support.servers import EmbeddedPostgreSQL
-from tests.support.store_caller import Using
+from tests.support.store_caller import MakeStoreCaller
 
 
 def test_servers_and_clients_in_other_time_zones(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +36,7 @@ def test_servers_and_clients_in_other_time_zones(place: Place, monkeypatch: pyte
 
 @COLOURS
 def test_what_the_environment_says_of_texts_and_numbers_changes_no_value(
-    colour: Colour, server: EmbeddedPostgreSQL, using: Using, monkeypatch: pytest.MonkeyPatch
+    colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
     monkeypatch.setenv("PGOPTIONS", "-c extra_float_digits=0")

@@ -16,13 +16,13 @@ from firefly_memory.testing import Colour
 from tests.support.backends import Place
 from tests.support.own_postgresql import COLOURS, DRIVERS, PASSWORD, everything_shown, url
 from tests.support.servers import EmbeddedPostgreSQL, free_port
-from tests.support.store_caller import Using
+from tests.support.store_caller import MakeStoreCaller
 
 
 @DRIVERS
 @COLOURS
 def test_connections_that_died_at_rest_are_replaced_without_a_word(
-    driver: str, colour: Colour, server: EmbeddedPostgreSQL, using: Using, run_sql: Callable[[str], list[Any]]
+    driver: str, colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
 ) -> None:
     database = PostgreSQLStore(url(server, driver), schema_name="rested", pool_size=3)
     store = using(database, colour)
@@ -35,7 +35,7 @@ def test_connections_that_died_at_rest_are_replaced_without_a_word(
 
 
 @COLOURS
-def test_hosts_that_do_not_exist(colour: Colour, using: Using) -> None:
+def test_hosts_that_do_not_exist(colour: Colour, using: MakeStoreCaller) -> None:
     for host in (f"127.0.0.1:{free_port()}", "no-such-host.invalid", "%2Fno%2Fsuch%2Fsocket"):
         store = using(PostgreSQLStore(f"postgresql://user:{PASSWORD}@{host}/name", timeout=5), colour)
         with pytest.raises(DatabaseConnectionError) as caught:
@@ -45,7 +45,7 @@ def test_hosts_that_do_not_exist(colour: Colour, using: Using) -> None:
 
 @COLOURS
 def test_the_first_of_several_hosts_that_answers_is_used(
-    colour: Colour, server: EmbeddedPostgreSQL, using: Using
+    colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller
 ) -> None:
     several = server.url.replace("@", f"@127.0.0.1:{free_port()},")
     store = using(PostgreSQLStore(several, schema_name="several", timeout=10), colour)
@@ -55,7 +55,7 @@ def test_the_first_of_several_hosts_that_answers_is_used(
 
 
 @COLOURS
-def test_unix_sockets(colour: Colour, place: Place, using: Using) -> None:
+def test_unix_sockets(colour: Colour, place: Place, using: MakeStoreCaller) -> None:
     own = EmbeddedPostgreSQL()
     try:
         own.start()
@@ -108,7 +108,7 @@ async def test_on_a_full_server_callers_share_the_connections_that_are_there(sma
 
 @COLOURS
 def test_a_server_that_stays_full_is_said_so_within_the_time_out(
-    colour: Colour, small_server: EmbeddedPostgreSQL, using: Using
+    colour: Colour, small_server: EmbeddedPostgreSQL, using: MakeStoreCaller
 ) -> None:
     store = using(PostgreSQLStore(small_server.url, schema_name="full", timeout=1), colour)
     with ExitStack() as others:

@@ -34,7 +34,7 @@ Kept = dict[str, tuple[str | None, int]]
 @contextmanager
 def somewhere(kind: str, place: Place) -> Iterator[str]:
     """Where a store of this kind finds nothing but its own: a file, or a URL and a name after ``#``."""
-    name = f"dialogues_{uuid4().hex[:12]}"
+    name = f"history_{uuid4().hex[:12]}"
     if kind.startswith("sqlite"):
         yield f"{place.directory}/{name}.db"
     elif kind.startswith("postgresql"):

@@ -10,7 +10,7 @@ from firefly_memory import EntryStore
 from firefly_memory.testing import Colour
 
 
-class Used:
+class StoreCaller:
     """``used("save", namespace, entry)`` calls ``store.save`` or awaits ``store.async_save``."""
 
     def __init__(self, store: EntryStore, colour: Colour) -> None:
@@ -31,4 +31,4 @@ class Used:
         self.runner.close()
 
 
-Using = Callable[[EntryStore, Colour], Used]
+MakeStoreCaller = Callable[[EntryStore, Colour], StoreCaller]
