@@ -17,7 +17,7 @@ from benchmarks.start import start_up
 from benchmarks.stores import Places
 from benchmarks.turns import turns
 from benchmarks.window_memory import peaks
-from tests import servers
+from tests.support import servers
 
 HERE = Path(__file__).parent
 PARTS = ("entries", "turns", "agents", "memory", "start")

@@ -13,8 +13,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from environments.table import ENVIRONMENTS, ROOT, Environment
-from tests import servers
-from tests.vocabularies import fill_cache
+from tests.support import servers
+from tests.support.tiktoken_vocabularies import fill_cache
 
 HOME = ROOT / ".cache" / "environments"
 SERVERS = {

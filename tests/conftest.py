@@ -30,15 +30,15 @@ from firefly_memory import (
 from firefly_memory.testing import Colour
 from firefly_memory.tokens import tiktoken_loader
 from firefly_memory.transfer import agent_history
-from tests import servers
-from tests.backends import Place
-from tests.databases import empty_postgresql
-from tests.used import Used, Using
-from tests.vocabularies import PATIENT, fill_cache
+from tests.support import servers
+from tests.support.backends import Place
+from tests.support.databases import empty_postgresql
+from tests.support.store_caller import MakeStoreCaller, StoreCaller
+from tests.support.tiktoken_vocabularies import PATIENT, fill_cache
 
 # A run with the oldest pydantic-ai that the extra "agents" allows says so. Its ConversationStore came later.
 _WITH_OLDEST_PYDANTIC_AI = os.environ.get("FIREFLY_TEST_PYDANTIC_AI") == "oldest"
-_OF_CONVERSATION_STORES = ["test_conversation_store*.py", "test_dialogue_archive*.py", "test_damage_mongodb.py"]
+_OF_CONVERSATION_STORES = ["agent_history/test_*.py", "transfer/test_*agent_history*.py", "mongodb/test_damage.py"]
 collect_ignore_glob = _OF_CONVERSATION_STORES if _WITH_OLDEST_PYDANTIC_AI else []
 
 
@@ -115,12 +115,12 @@ def servers_of_the_session() -> Iterator[dict[str, Callable[[], str]]]:
 
 
 @pytest.fixture
-def using() -> Iterator[Using]:
+def using() -> Iterator[MakeStoreCaller]:
     """Makes stores to be used in one colour, and closes them."""
-    made: list[Used] = []
+    made: list[StoreCaller] = []
 
-    def use(store: EntryStore, colour: Colour) -> Used:
-        made.append(Used(store, colour))
+    def use(store: EntryStore, colour: Colour) -> StoreCaller:
+        made.append(StoreCaller(store, colour))
         return made[-1]
 
     yield use
@@ -168,7 +168,7 @@ def manager(store: EntryStore) -> MemoryManager:
 
 @pytest.fixture
 def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A few messages of a dialogue are many."""
+    """A few messages of a conversation fill a page of a transfer."""
     monkeypatch.setattr(agent_history, "_PAGE", 4)
 
 
@@ -187,11 +187,20 @@ def name(admin: psycopg.Connection[Any]) -> Iterator[str]:
     admin.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, place: Place) -> Iterator[str]:
-    """Of an empty database of the test's own."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{place.directory}/memory.db"
-        return
+@pytest.fixture
+def postgresql(place: Place) -> Iterator[str]:
+    """The URL of an empty PostgreSQL database of the test's own."""
     with empty_postgresql(place.postgresql()) as url:
         yield url
+
+
+@pytest.fixture
+def sqlite(place: Place) -> str:
+    """The URL of an SQLite database of the test's own, whose file is not there yet."""
+    return f"sqlite:///{place.directory}/memory.db"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest) -> str:
+    """Of an empty database of the test's own."""
+    return str(request.getfixturevalue(request.param))

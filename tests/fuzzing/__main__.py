@@ -21,8 +21,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from tests import servers
-from tests.backends import Place
+from tests.support import servers
+from tests.support.backends import Place
 
 TARGETS = ("archives", "codec", "urls", "rows")
 

@@ -17,11 +17,11 @@ from firefly_memory import ConversationMemory, EntryStore, InMemoryStore, Memory
 from firefly_memory.archive import async_import_jsonl, export_jsonl, import_jsonl
 from firefly_memory.errors import FireflyMemoryError
 from firefly_memory.testing import Colour
-from tests.backends import Place
 from tests.fuzzing.behind import behind
 from tests.fuzzing.bending import bent, bent_bytes
 from tests.fuzzing.filling import fill
 from tests.fuzzing.limits import bounded
+from tests.support.backends import Place
 
 BACKENDS = ["memory", "file", "sqlite", "asyncpg", "psycopg", "mongodb"]
 

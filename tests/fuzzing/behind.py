@@ -21,8 +21,8 @@ from firefly_memory.databases.diagnostics import Finding
 from firefly_memory.databases.files import diagnosis
 from firefly_memory.databases.sql.postgresql import diagnosis as of_postgresql
 from firefly_memory.databases.sql.sqlite import diagnosis as of_sqlite
-from tests.backends import Place
 from tests.fuzzing.bending import bent, bent_bytes, odd_texts, odd_values
+from tests.support.backends import Place
 
 _TABLES = ["memory_entries", "memory_conversations", "memory_turns", "memory_dialogues", "memory_dialogue_entries"]
 

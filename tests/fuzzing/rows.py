@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from firefly_memory.concurrency.sync_bridge import finish
 from firefly_memory.testing import Colour
-from tests.backends import Place
 from tests.fuzzing.behind import Behind, behind
 from tests.fuzzing.filling import fill
 from tests.fuzzing.limits import bounded, typed
 from tests.fuzzing.operations import reading, writing
+from tests.support.backends import Place
 
 BACKENDS = ["file", "sqlite", "asyncpg", "psycopg", "mongodb"]
 

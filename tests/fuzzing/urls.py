@@ -16,9 +16,9 @@ from firefly_memory.errors import ConfigurationError, FireflyMemoryError
 from firefly_memory.settings import read_settings
 from firefly_memory.target import Given, target
 from firefly_memory.urls import without_password
-from tests.backends import Place
 from tests.fuzzing.bending import odd_texts
 from tests.fuzzing.limits import bounded
+from tests.support.backends import Place
 
 PASSWORD = "XyzzyPlugh"
 """In no part of a URL but the password, and in no line of the library."""

@@ -1,0 +1,1 @@
+"""Tests of agent history: the stores of pydantic-ai's own conversations."""

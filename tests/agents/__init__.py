@@ -1,0 +1,1 @@
+"""Tests of agents with memory, and of reasoning and pipelines."""

@@ -1,0 +1,121 @@
+"""``firefly-memory db``: what a pipeline runs, and what it is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from firefly_memory import MemoryEntry, connect
+from firefly_memory.cli import main
+from firefly_memory.cli.exits import Exit
+from firefly_memory.databases.sql.schema.metadata import HEAD, REVISIONS
+from tests.support.databases import execute
+from tests.support.db_command import LATER, Db
+
+
+def test_up_and_down_and_what_the_codes_say(db: Db, url: str) -> None:
+    assert db("upgrade") == Exit.DONE
+    assert db.out == f"ran {', '.join(REVISIONS)}\nat {HEAD}\n"
+    assert db("upgrade") == Exit.DONE
+    assert db.out == f"nothing to do\nat {HEAD}\n"
+    assert db("current") == Exit.DONE
+    assert db.out == f"{HEAD} (head)\n"
+    assert db("check") == Exit.DONE
+    with connect(url, migrate=False) as store:
+        store.save("n", MemoryEntry(content="kept"))
+    assert db("downgrade", "0001", "--yes") == Exit.DONE
+    assert db.out.startswith(f"undid {', '.join(reversed(LATER))}\n")
+    assert db("current") == Exit.BEHIND
+    assert db.out == f"0001; missing: {', '.join(LATER)}\n"
+    assert db("check") == Exit.BEHIND
+    assert db("upgrade", "head") == Exit.DONE
+    assert db.out.startswith(f"ran {', '.join(LATER)}\n")
+    with connect(url, migrate=False) as store:
+        assert [entry.content for entry in store.load("n")] == ["kept"]
+    assert db("downgrade", "base", "--yes") == Exit.DONE
+    assert db("downgrade", "base") == Exit.DONE, "nothing is left to lose"
+    assert db.out == "nothing to do\nat base\n"
+    assert db("current") == Exit.BEHIND
+    assert db("upgrade", "0001") == Exit.DONE
+    assert db.out.endswith("at 0001\n")
+    assert db("upgrade", "base") == Exit.DONE
+    assert db.out == "nothing to do\nat 0001\n"
+
+
+def test_machines_are_told_the_same(db: Db) -> None:
+    assert db.json("upgrade") == {"ran": list(REVISIONS), "revision": HEAD}
+    assert db.json("downgrade", "0001", "--yes") == {"undone": list(reversed(LATER)), "revision": "0001"}
+    expected = {"revision": "0001", "head": HEAD, "state": "behind", "pending": list(LATER)}
+    assert db.json("current") == expected
+    assert db.json("check") == {**expected, "differences": []}
+    assert db.json("stamp", "base") == {"revision": None}
+    assert [each["revision"] for each in db.json("history")["revisions"]] == list(REVISIONS)
+    assert db.json("upgrade", "0009") == {"error": db.err.removeprefix("firefly-memory: ").rstrip(), "exit_code": 2}
+
+
+def test_a_database_that_is_ahead_is_left_alone(db: Db, url: str) -> None:
+    db("upgrade")
+    table = "firefly_memory_version" if url.startswith("sqlite") else "firefly_memory.firefly_memory_version"
+    execute(url, f"UPDATE {table} SET version_num = '9999'")
+    for action in (["current"], ["check"], ["upgrade"], ["downgrade", "base"]):
+        assert db(*action) == Exit.AHEAD
+        assert "9999" in db.out + db.err
+    assert db.json("current")["state"] == "ahead"
+
+
+def test_a_table_made_by_hand_is_adopted_by_a_stamp(db: Db, url: str) -> None:
+    db("upgrade")
+    db("stamp", "base")
+    assert db("upgrade") == Exit.FAILED
+    assert "memory_entries is there already, but no revision is recorded" in db.err
+    assert "firefly-memory db stamp 0003 --url " in db.err  # the last one that makes a table
+    assert f"firefly-memory db check --url {url}" in db.err.replace("'", "")
+    assert db("stamp", "0003") == Exit.DONE
+    assert db("upgrade") == Exit.DONE
+    assert db("check") == Exit.DONE
+
+
+@pytest.mark.parametrize(
+    ("there", "recorded"), [("0003", "0002"), ("0003", "0001"), ("0002", "0001"), ("0001", "base")]
+)
+def test_a_revision_that_is_recorded_wrongly_is_named_with_the_one_to_record(there: str, recorded: str, db: Db) -> None:
+    db("upgrade", there)
+    db("stamp", recorded)
+    assert db("upgrade") == Exit.FAILED
+    assert ("no revision is recorded" if recorded == "base" else f"the recorded revision is {recorded}") in db.err
+    (first,) = {"0002": ["memory_dialogues"], "0001": ["memory_conversations"], "base": ["memory_entries"]}[recorded]
+    assert f"the table {first} is there already" in db.err
+    assert f"firefly-memory db stamp {there} --url" in db.err
+    assert db("stamp", there) == Exit.DONE
+    assert db("upgrade") == Exit.DONE
+    assert db("check") == Exit.DONE
+
+
+def test_no_stamp_is_advised_that_would_change_nothing(db: Db, url: str) -> None:
+    db("upgrade")
+    place = "" if url.startswith("sqlite") else "firefly_memory."
+    execute(url, f"DROP TABLE {place}memory_dialogue_entries")
+    db("stamp", "0002")
+    assert db("upgrade") == Exit.FAILED
+    assert "the table memory_dialogues is there already, but the recorded revision is 0002" in db.err
+    assert "stamp" not in db.err
+    assert "restore a backup" in db.err
+
+
+def test_the_history_has_a_line_for_each_revision(anywhere: Db) -> None:
+    assert anywhere("history") == Exit.DONE
+    lines = anywhere.out.splitlines()
+    assert [line[:4] for line in lines] == list(REVISIONS)
+    assert lines[-1].endswith("(head)")
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.startswith("firefly-memory 0.")
+
+
+def test_the_help_explains_itself(anywhere: Db) -> None:
+    for action in ("upgrade", "downgrade", "current", "history", "check", "sql", "grants", "stamp"):
+        assert anywhere(action, "--help") == Exit.DONE
+        assert "exit codes:" in anywhere.out
+        assert "--url-file" in anywhere.out

@@ -1,0 +1,1 @@
+"""Tests of conversations and their turns, messages and summaries."""

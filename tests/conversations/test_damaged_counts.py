@@ -1,0 +1,73 @@
+"""A conversation whose counts somebody damaged: every operation on it ends, with an error that names it."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firefly_memory import ConversationMemory, CorruptDataError, SQLiteStore
+from firefly_memory.testing import Colour
+from tests.support.store_caller import MakeStoreCaller
+
+
+def _damaged(path: Path, column: str, value: Any) -> None:
+    with SQLiteStore(path) as store:
+        memory = ConversationMemory(store=store)
+        for number in range(3):
+            memory.add_turn("chat", f"prompt {number}", "answer")
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute(f"UPDATE memory_conversations SET {column} = ?", (value,))
+    connection.close()
+
+
+def _turns(path: Path) -> list[Any]:
+    connection = sqlite3.connect(path)
+    rows = connection.execute("SELECT * FROM memory_turns").fetchall()
+    connection.close()
+    return rows
+
+
+@pytest.mark.parametrize("colour", Colour)
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("turns", "x"),
+        ("turns", 0),
+        ("turns", 2),
+        ("turns", 1.5),
+        ("turns", -5),
+        ("tokens", 2**63 - 1),
+        ("evicted_tokens", "x"),
+    ],
+)
+def test_a_turn_is_refused_where_the_counts_cannot_be_right(
+    column: str, value: Any, colour: Colour, tmp_path: Path, using: MakeStoreCaller
+) -> None:
+    path = tmp_path / "memory.db"
+    _damaged(path, column, value)
+    before = _turns(path)
+    store = SQLiteStore(path)
+    used = using(store, colour)
+    memory = ConversationMemory(store=store)
+    with pytest.raises(CorruptDataError, match="conversation 'chat' is damaged"):
+        if colour is Colour.BLOCKING:
+            memory.add_turn("chat", "next", "answer")
+        else:
+            used.runner.run(asyncio.wait_for(memory.async_add_turn("chat", "next", "answer"), 30))
+    assert _turns(path) == before
+
+
+@pytest.mark.parametrize(("column", "value"), [("turns", "x"), ("evicted_turns", 1.5), ("summary", b"x")])
+def test_what_is_known_of_it_is_an_error_too(column: str, value: Any, tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    _damaged(path, column, value)
+    with SQLiteStore(path) as store:
+        memory = ConversationMemory(store=store)
+        for read in (memory.get_summary, memory.get_window, memory.get_total_tokens):
+            with pytest.raises(CorruptDataError, match="conversation 'chat' is damaged"):
+                read("chat")

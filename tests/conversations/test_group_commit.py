@@ -1,0 +1,165 @@
+"""Turns of many tasks on SQL, which are appended together: each as if it had been alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+
+from firefly_memory import ConversationMemory, EntryStore, PostgreSQLStore, SQLiteStore
+from firefly_memory.concurrency import group_commit
+from firefly_memory.conversations.sql import operations as conversation_operations
+from firefly_memory.databases.sql.operation import operation
+from tests.support.backends import Place
+from tests.support.turns import a_turn, is_gap_free, new_id
+
+Open = Callable[[Place], EntryStore]
+
+
+def on(driver: str) -> Open:
+    return lambda place: PostgreSQLStore(place.postgresql().replace("postgresql://", f"postgresql+{driver}://"))
+
+
+POSTGRESQL = [pytest.param(on("asyncpg"), id="asyncpg"), pytest.param(on("psycopg"), id="psycopg")]
+EVERYWHERE = pytest.mark.parametrize(
+    "open_store", [pytest.param(lambda place: SQLiteStore(place.directory / "memory.db"), id="sqlite"), *POSTGRESQL]
+)
+
+
+@pytest.fixture
+def groups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many turns there were in each group."""
+    monkeypatch.setattr(group_commit, "_OVERDUE", 30.0)  # or a busy machine has some go ahead
+    sizes: list[int] = []
+    for name in ("append_turn", "append_group"):
+        real = getattr(conversation_operations, name)
+
+        def counting(session: Any, *arguments: Any, real: Any = real) -> Any:
+            sizes.append(1 if len(arguments) > 1 else len(arguments[0]))
+            return real(session, *arguments)
+
+        counted = operation(name=real.name, on_lost_reply=real.on_lost_reply)(counting)
+        monkeypatch.setattr(conversation_operations, name, counted)
+    return sizes
+
+
+@EVERYWHERE
+async def test_turns_that_arrive_together_are_appended_together(
+    open_store: Open, place: Place, groups: list[int]
+) -> None:
+    names = [new_id() for _ in range(3)]
+    async with open_store(place) as store:
+        memory = ConversationMemory(store=store)
+        await memory.async_add_turn(names[0], "there before", "yes")
+        turns = await asyncio.gather(
+            *[memory.async_add_turn(names[n % 3], f"prompt {n}", "ä\0" * n, metadata={"n": n}) for n in range(40)]
+        )
+        assert sum(groups) == 41
+        assert max(groups) >= 30
+        for number, name in enumerate(names):
+            stored = await memory.async_get_turns(name)
+            assert is_gap_free(stored)
+            given = sorted((turn for n, turn in enumerate(turns) if n % 3 == number), key=lambda turn: turn.turn_id)
+            assert stored[1 if number == 0 else 0 :] == given, "every caller got its own turn"
+            assert [turn.metadata["n"] for turn in given] == list(range(number, 40, 3)), "in the order they came"
+            # The window is found by the running sums.
+            newest = stored[-4:]
+            window = await memory.async_get_window(name, sum(turn.token_estimate for turn in newest))
+            assert window.turns == tuple(turn.turn_id for turn in newest)
+            total = sum(turn.token_estimate for turn in stored)
+            assert await memory.async_get_total_tokens(name) == total
+            await memory.async_clear(name)
+
+
+@EVERYWHERE
+async def test_a_large_turn_goes_without_company(
+    open_store: Open, place: Place, groups: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_commit, "LARGEST_GROUP_SIZE", 1_000)
+    name = new_id()
+    async with open_store(place) as store:
+        memory = ConversationMemory(store=store)
+        prompts = ["small"] * 5 + ["large" * 400] + ["small"] * 5
+        await asyncio.gather(*[memory.async_add_turn(name, prompt, "") for prompt in prompts])
+        assert [turn.user_prompt for turn in await memory.async_get_turns(name)] == prompts
+        assert groups == [1, 4, 1, 5]
+        await memory.async_clear(name)
+
+
+@EVERYWHERE
+async def test_what_a_failed_group_had_appended_is_not_appended_again(
+    open_store: Open, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the connection is lost after the commit: the answer is an error, and the turns are there."""
+    name = new_id()
+    real = conversation_operations.append_group
+
+    def answer_lost(session: Any, drafts: Any) -> Any:
+        real(session, drafts)
+        raise ArithmeticError("the answer")
+
+    monkeypatch.setattr(conversation_operations, "append_group", answer_lost)
+    async with open_store(place) as store:
+        memory = ConversationMemory(store=store)
+        turns = await asyncio.gather(*[memory.async_add_turn(name, f"prompt {n}", "") for n in range(20)])
+        stored = await memory.async_get_turns(name)
+        assert is_gap_free(stored)
+        assert sorted(turns, key=lambda turn: turn.turn_id) == stored
+        await memory.async_clear(name)
+
+
+@pytest.mark.parametrize("open_store", POSTGRESQL)
+async def test_a_conversation_that_somebody_has_locked_holds_up_no_other(open_store: Open, place: Place) -> None:
+    locked, others = new_id(), [new_id() for _ in range(10)]
+    async with open_store(place) as store:
+        memory = ConversationMemory(store=store)
+        for name in (locked, *others):
+            await memory.async_add_turn(name, "first", "")
+        with psycopg.connect(place.postgresql()) as holder:
+            holder.execute(
+                "SELECT 1 FROM firefly_memory.memory_conversations WHERE conversation_id = %s FOR UPDATE", (locked,)
+            )
+            waiting = [asyncio.create_task(memory.async_add_turn(locked, f"{n}", "")) for n in range(3)]
+            async with asyncio.timeout(60):
+                await asyncio.gather(*[memory.async_add_turn(name, "second", "") for name in others])
+            assert not any(task.done() for task in waiting)
+        await asyncio.gather(*waiting)
+        for name, turns in ((locked, 4), *((other, 2) for other in others)):
+            stored = await memory.async_get_turns(name)
+            assert is_gap_free(stored)
+            assert len(stored) == turns
+            await memory.async_clear(name)
+
+
+@pytest.mark.parametrize("open_store", POSTGRESQL)
+async def test_connections_that_are_cut_under_a_group_lose_and_double_nothing(open_store: Open, place: Place) -> None:
+    name = new_id()
+    async with open_store(place) as store:
+        memory = ConversationMemory(store=store)
+        log = store.suspending.conversations
+        await memory.async_add_turn(name, "first", "")
+        drafts = [a_turn(f"{n}")._replace(metadata="{}") for n in range(20)]
+        with psycopg.connect(place.postgresql()) as holder:
+            holder.execute(
+                "SELECT 1 FROM firefly_memory.memory_conversations WHERE conversation_id = %s FOR UPDATE", (name,)
+            )
+            tasks = [asyncio.create_task(log.append(name, draft, None)) for draft in drafts]
+            blocked = 0
+            async with asyncio.timeout(60):
+                while not blocked:
+                    blocked = holder.execute(_CUT).rowcount
+                    await asyncio.sleep(0)
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        stored = await log.turns(name, -1, None)
+        assert is_gap_free(stored)
+        there = [turn.append_id for turn in stored[1:]]
+        assert len(there) == len(set(there))
+        assert {d.append_id for d, r in zip(drafts, results, strict=True) if not isinstance(r, Exception)} <= set(there)
+        await memory.async_clear(name)
+
+
+_CUT = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE pid <> pg_backend_pid() AND wait_event_type = 'Lock' AND query LIKE '%memory_turns%'"""

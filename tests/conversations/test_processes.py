@@ -1,0 +1,114 @@
+"""Conversations and working memory with real processes: appends at once, kill -9, one summary."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from uuid import uuid4
+
+import pytest
+
+from firefly_memory import Capability, ConversationMemory, WorkingMemory, adapt
+from tests.support.backends import OWN, Backend, Place
+from tests.support.store_worker import killed_after, start, together
+
+SHARED = pytest.mark.parametrize(
+    "backend", [backend for backend in OWN if Capability.SHARED in backend.capabilities], ids=str
+)
+PROCESSES = 8
+EACH = 25
+
+
+@SHARED
+@pytest.mark.parametrize("work", ["append_turns", "append_turns_from_tasks"])
+def test_eight_processes_that_append_at_once_lose_no_turn_and_leave_no_gap(
+    backend: Backend, work: str, place: Place
+) -> None:
+    conversation = f"shared:{uuid4().hex}"
+    together([start(backend, place, work, conversation, f"p{number}", EACH) for number in range(PROCESSES)])
+    memory = ConversationMemory(store=backend.open(place))
+    turns = memory.get_turns(conversation)
+    assert [turn.turn_id for turn in turns] == list(range(PROCESSES * EACH))
+    expected = {f"p{process} {number}" for process in range(PROCESSES) for number in range(EACH)}
+    assert Counter(turn.user_prompt for turn in turns) == Counter(expected)
+    if work == "append_turns":
+        for process in range(PROCESSES):
+            own = [turn.user_prompt for turn in turns if turn.user_prompt.startswith(f"p{process} ")]
+            assert own == [f"p{process} {number}" for number in range(EACH)], "each in its own order"
+    assert memory.get_total_tokens(conversation) == sum(turn.token_estimate for turn in turns)
+    memory.clear(conversation)
+    memory.store.close_sync()
+
+
+@SHARED
+def test_every_acknowledged_turn_survives_kill_9(backend: Backend, place: Place) -> None:
+    conversation = f"killed:{uuid4().hex}"
+    acknowledged: list[int] = []
+    for _ in range(3):
+        worker = start(backend, place, "append_until_killed", conversation)
+        acknowledged += map(int, killed_after(15, worker))
+    memory = ConversationMemory(store=backend.open(place))
+    turns = memory.get_turns(conversation)
+    assert [turn.turn_id for turn in turns] == list(range(len(turns)))
+    assert set(acknowledged) <= set(range(len(turns)))
+    assert len(acknowledged) == len(set(acknowledged))
+    assert len(turns) <= len(acknowledged) + 3, "at most the one in flight was stored without a word"
+    assert memory.get_message_history(conversation) == ["message"] * len(turns)
+    memory.clear(conversation)
+    memory.store.close_sync()
+
+
+@SHARED
+def test_processes_that_summarize_at_once_summarize_each_turn_once(backend: Backend, place: Place) -> None:
+    conversation = f"summarized:{uuid4().hex}"
+    workers = [start(backend, place, "append_and_summarize", conversation, f"p{number}", 20) for number in range(3)]
+    calls = [call for printed in together(workers) for call in json.loads(printed)]
+    memory = ConversationMemory(store=backend.open(place))
+    turns = memory.get_turns(conversation)
+    assert [turn.turn_id for turn in turns] == list(range(60))
+    summarized = sorted(turn_id for call in calls for turn_id in call if turn_id >= 0)
+    assert len(calls) > 2
+    assert summarized == list(range(len(summarized))), "each turn once, none twice"
+    summary = memory.get_summary(conversation)
+    assert summary is not None
+    assert summary.split() == [turn.assistant_response for turn in turns[: len(summarized)]]
+    window = memory.get_window(conversation)
+    assert window.turns == tuple(range(len(summarized), 60))
+    memory.clear(conversation)
+    memory.store.close_sync()
+
+
+@SHARED
+def test_a_summarizer_whose_process_was_killed_holds_nobody_up_for_ever(backend: Backend, place: Place) -> None:
+    from firefly_memory.conversations.flows import LEASE
+    from firefly_memory.testing import stopped
+
+    conversation = f"abandoned:{uuid4().hex}"
+    memory = ConversationMemory(
+        store=backend.open(place), summarize_threshold=1, summarizer=lambda turns: f"{len(turns)} turns"
+    )
+    with stopped() as clock:
+        from firefly_memory.concurrency.sync_bridge import finish
+
+        log = memory.store.blocking.conversations
+        memory.add_turn(conversation, "p", "a")
+        assert finish(log.claim(conversation, "one that died", 0, clock.now(), clock.now() + LEASE))
+        memory.add_turn(conversation, "p", "a")
+        assert memory.get_summary(conversation) is None
+        clock.advance(seconds=LEASE.total_seconds())
+        memory.add_turn(conversation, "p", "a")
+        assert memory.get_summary(conversation) == "2 turns"
+        assert not finish(log.evict(conversation, "one that died", "late", 1, 1))
+    memory.clear(conversation)
+    memory.store.close_sync()
+
+
+@SHARED
+def test_eight_processes_that_add_to_one_number_count_every_addition(backend: Backend, place: Place) -> None:
+    scope = f"counted:{uuid4().hex}"
+    together([start(backend, place, "increment", scope, 10) for _ in range(PROCESSES)])
+    memory = WorkingMemory(store=adapt(backend.open(place)), scope_id=scope)
+    assert memory.to_dict() == {"count": PROCESSES * 10, "last": "text"}
+    assert memory.store.count(memory.namespace) == 2
+    memory.clear()
+    memory.store.close_sync()

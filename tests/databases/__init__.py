@@ -1,0 +1,1 @@
+"""Tests of what concerns every database or server."""

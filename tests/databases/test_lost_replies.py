@@ -1,0 +1,313 @@
+"""A server does its work, and its answer is lost. What a call returns then is what it would have returned, or the error
+says that nobody knows; and nothing is done twice, or over what others have done meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import pytest
+
+from firefly_memory import (
+    ConversationMemory,
+    DatabaseConnectionError,
+    EntryStore,
+    MemoryEntry,
+    MongoDBStore,
+    OutcomeUnknownError,
+    PostgreSQLStore,
+    StoreTimeoutError,
+    WorkingMemory,
+    adapt,
+)
+from firefly_memory.agent_history.sql import operations as history_operations
+from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.conversations.sql import operations as conversation_operations
+from firefly_memory.databases.sql.operation import Operation, operation
+from firefly_memory.entries.sql import operations
+from firefly_memory.testing import Colour, checks
+from firefly_memory.testing.checks import Check
+from tests.support.backends import BY_NAME, Place
+from tests.support.proxy import Proxy, Weather
+from tests.support.store_worker import start, together
+from tests.support.uncertain_acts import ACTS, MANY, MEETINGS, Act, Meeting, Uses
+
+T = TypeVar("T")
+
+NAME = "lost_replies"
+KINDS = [
+    ("asyncpg", Colour.SUSPENDING),
+    ("psycopg", Colour.SUSPENDING),
+    ("psycopg", Colour.BLOCKING),
+    ("mongodb", Colour.SUSPENDING),
+]
+
+
+@dataclass
+class Server:
+    """A server, as it is and behind a proxy."""
+
+    kind: str
+    colour: Colour
+    url: str
+    proxy: Proxy
+
+    def open(self, url: str, timeout: float = 30) -> EntryStore:
+        if self.kind == "mongodb":
+            return MongoDBStore(url, database=NAME, timeout=timeout)
+        url = url.replace("postgresql://", f"postgresql+{self.kind}://")
+        return PostgreSQLStore(url, schema_name=NAME, pool_size=1, pool_min_size=0, timeout=timeout)
+
+    def open_behind_proxy(self, timeout: float = 30) -> EntryStore:
+        return self.open(self.proxy.url(self.url), timeout)
+
+
+@pytest.fixture(params=KINDS, ids="-".join)
+def server(request: pytest.FixtureRequest, place: Place) -> Iterator[Server]:
+    kind, colour = request.param
+    url = place.mongodb() if kind == "mongodb" else place.postgresql()
+    port = urlsplit(url).port
+    assert port is not None
+    with Proxy(port).running() as proxy:
+        yield Server(kind, colour, url, proxy)
+
+
+class Run:
+    """Coroutines over stores of one colour."""
+
+    def __init__(self, colour: Colour) -> None:
+        self._runner = asyncio.Runner() if colour is Colour.SUSPENDING else None
+
+    def __call__(self, work: Coroutine[Any, Any, T]) -> T:
+        return finish(work) if self._runner is None else self._runner.run(work)
+
+    def close(self) -> None:
+        if self._runner is not None:
+            self._runner.close()
+
+
+@pytest.mark.parametrize("act", ACTS, ids=str)
+def test_whichever_answer_is_lost_the_result_is_right_or_said_to_be_unknown(act: Act, server: Server) -> None:
+    colour, run = server.colour, Run(server.colour)
+    with server.open(server.url) as direct:
+
+        def prepared(store: EntryStore) -> Uses:
+            name = uuid4().hex
+            if act.prepare is not None:
+                finish(act.prepare(Uses(direct, Colour.BLOCKING, name)))
+            return Uses(store, colour, name)
+
+        def there(uses: Uses) -> Any:
+            found = finish(act.look(Uses(direct, Colour.BLOCKING, uses.name)))
+            return [str(each).replace(uses.name, "") for each in (found.items() if isinstance(found, dict) else found)]
+
+        undisturbed = prepared(direct)
+        before = there(undisturbed)
+        result = finish(act.do(Uses(direct, Colour.BLOCKING, undisturbed.name)))
+        after = there(undisturbed)
+
+        for answers in range(MANY):
+            store = server.open_behind_proxy()
+            uses = prepared(store)
+            run(uses.store.count("warm"))
+            server.proxy.lose_reply(answers)
+            try:
+                assert run(act.do(uses)) == result, answers
+            except OutcomeUnknownError:
+                assert act.doubts != "never"
+                assert there(uses) in ((before, after) if act.doubts == "always" else (before,))
+            else:
+                assert there(uses) == after
+            finally:
+                server.proxy.calm_down()
+                run(uses.close())
+            if not server.proxy.lost:
+                break
+        assert 0 < answers < MANY - 1
+    run.close()
+
+
+@pytest.mark.parametrize("meeting", MEETINGS, ids=str)
+def test_what_others_do_before_a_loss_is_noticed_stays(meeting: Meeting, server: Server) -> None:
+    colour, run = server.colour, Run(server.colour)
+    with server.open(server.url) as direct:
+
+        def answers_of(lose: int | None, then: Callable[[Uses], object]) -> tuple[int, Uses]:
+            """Do it behind the proxy, which loses one answer; returns how many the server gave."""
+            mine = Uses(direct, Colour.BLOCKING, uuid4().hex)
+            if meeting.prepare is not None:
+                finish(meeting.prepare(mine))
+            uses = Uses(server.open_behind_proxy(), colour, mine.name)
+            run(uses.store.count("warm"))
+            server.proxy.lose_reply(lose, lambda: then(mine))
+            with suppress(OutcomeUnknownError):
+                run(meeting.do(uses))
+            answers = server.proxy.calm_down()
+            run(uses.close())
+            return answers, mine
+
+        answers, _ = answers_of(None, lambda _: None)
+        met: list[Any] = []
+
+        def meet(mine: Uses) -> None:
+            finish(meeting.other(mine))
+            met.append(finish(meeting.kept(mine)))
+
+        _, mine = answers_of(answers - 1, meet)
+        assert met == [meeting.expected]
+        assert finish(meeting.kept(mine)) == meeting.expected
+    run.close()
+
+
+@pytest.mark.parametrize(
+    "server", [each for each in KINDS if each[1] is Colour.SUSPENDING], indirect=True, ids="-".join
+)
+@pytest.mark.parametrize("what", ["entries", "turns"])
+async def test_after_a_lost_answer_and_a_lost_server_no_error_says_that_nothing_was_written(
+    what: str, server: Server
+) -> None:
+    """Writes of several tasks go together; their answer is lost, and the store cannot look what became of them."""
+    with server.open(server.url) as direct:
+        direct.count("there")
+        answers, lost = 0, 1
+        while lost:
+            name = uuid4().hex
+            server.proxy.is_closed = False
+            async with server.open_behind_proxy(timeout=5) as store:
+                uses = Uses(store, Colour.SUSPENDING, name)
+                await uses.store.count("warm")
+                server.proxy.lose_reply(answers, server.proxy.close)
+                if what == "entries":
+                    calls = [uses.store.save(name, MemoryEntry(entry_id=f"{name} {n}")) for n in range(4)]
+                else:
+                    calls = [uses.turns.add_turn(name, str(n), "answer") for n in range(4)]
+                results = await asyncio.gather(*calls, return_exceptions=True)
+                server.proxy.calm_down()
+                lost = server.proxy.lost
+            if what == "entries":
+                there = {entry.entry_id.removeprefix(f"{name} ") for entry in direct.load(name)}
+            else:
+                there = {turn.user_prompt for turn in ConversationMemory(store=direct).get_turns(name)}
+            for number, result in enumerate(results):
+                if not isinstance(result, BaseException):
+                    assert str(number) in there
+                elif not isinstance(result, OutcomeUnknownError):
+                    assert isinstance(result, DatabaseConnectionError | StoreTimeoutError)
+                    assert str(number) not in there
+            answers += 1
+        assert answers > 2
+
+
+@pytest.mark.parametrize("server", [("psycopg", Colour.BLOCKING)], indirect=True, ids="-".join)
+def test_nobody_is_told_that_what_was_never_there_was_deleted(server: Server) -> None:
+    with server.open_behind_proxy() as store:
+        store.count("warm")
+        dialogues = store.blocking.dialogues
+        assert dialogues is not None
+        lost, answers = 1, 0
+        while lost:
+            server.proxy.lose_reply(answers)
+            assert not finish(dialogues.delete("nobody", "revision"))
+            server.proxy.calm_down()
+            lost, answers = server.proxy.lost, answers + 1
+        assert answers > 2
+
+
+RETRIES = [each for each in checks() if each.rule == "C2"]
+
+
+@pytest.mark.parametrize("check", RETRIES, ids=str)
+def test_the_rules_on_retries_hold_whichever_answer_is_lost(check: Check, server: Server) -> None:
+    lost, answers = 0, 0
+    while not answers or lost:
+        server.proxy.lose_reply(answers)
+        try:
+            check.run(server.open_behind_proxy, server.colour)
+        except DatabaseConnectionError as error:
+            if error.operation != "initialize":
+                raise
+        server.proxy.calm_down()
+        lost = server.proxy.lost
+        answers += 3
+    assert answers > 10
+
+
+WRITERS, EACH = 4, 25
+WEATHER = Weather(lost_reply=0.03, cut=0.02, stall=0.02, seed=9)
+
+
+@pytest.mark.parametrize(
+    ("name", "colour"),
+    [
+        ("postgresql-psycopg", Colour.BLOCKING),
+        ("postgresql-asyncpg", Colour.SUSPENDING),
+        ("mongodb", Colour.SUSPENDING),
+    ],
+)
+def test_processes_on_connections_that_break_all_the_time_get_true_answers(
+    name: str, colour: Colour, place: Place
+) -> None:
+    backend, scope = BY_NAME[name], uuid4().hex
+    url = place.mongodb() if name == "mongodb" else place.postgresql()
+    port = urlsplit(url).port
+    assert port is not None
+    with Proxy(port, WEATHER).running() as proxy, adapt(backend.open(place)) as store:
+        store.count("there")
+        behind = dataclasses.replace(place, postgresql=lambda: proxy.url(url), mongodb=lambda: proxy.url(url))
+        work = ("work_in_bad_weather", scope)
+        printed = together([start(backend, behind, *work, f"p{n}", EACH, colour) for n in range(WRITERS)])
+        assert proxy.lost > 10
+        results = {f"p{n}": json.loads(lines) for n, lines in enumerate(printed)}
+        facts, turns = WorkingMemory(store=store, scope_id=scope), ConversationMemory(store=store)
+
+        sums = [result for each in results.values() for result in each["increments"]]
+        done = [result for result in sums if isinstance(result, int)]
+        assert len(set(done)) == len(done), "two increments never give the same number"
+        assert len(done) <= facts.get("count") <= len(done) + sums.count("unknown")
+
+        for number in range(EACH):
+            holder = facts.get(f"lock {number}")
+            for process, each in results.items():
+                is_mine = holder == f"{process} {number}"
+                assert each["locks"][number] in ((True, "unknown") if is_mine else (False, "unknown", "not done"))
+
+        for kind, conversation in (("turns", scope), ("keyed", f"{scope} keyed")):
+            stored = turns.get_turns(conversation)
+            assert [turn.turn_id for turn in stored] == list(range(len(stored)))
+            assert max(Counter(turn.user_prompt for turn in stored).values()) == 1
+            numbers = {turn.user_prompt: turn.turn_id for turn in stored}
+            for process, each in results.items():
+                for number, result in enumerate(each[kind]):
+                    turn_id = numbers.get(f"{process} {number}")
+                    assert turn_id == (result if isinstance(result, int) else None) or result == "unknown"
+            turns.clear(conversation)
+        facts.clear()
+
+
+def test_an_operation_that_does_not_say_what_a_lost_answer_means_cannot_be_defined() -> None:
+    decorate: Any = operation
+    with pytest.raises(TypeError, match="on_lost_reply"):
+        decorate(name="forgetful")
+    for module in (operations, conversation_operations, history_operations):
+        for name, each in _functions_of(module):
+            assert isinstance(each, Operation) or "_unless_" in name or name == "not_the_owner", name
+
+
+def _functions_of(module: ModuleType) -> list[tuple[str, Any]]:
+    return [
+        (name, each)
+        for name, each in vars(module).items()
+        if not name.startswith("_")
+        and callable(each)
+        and not isinstance(each, type)
+        and getattr(each, "__module__", "") == module.__name__
+    ]

@@ -1,0 +1,128 @@
+"""The examples, run as their readers run them; the one with a server over real HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def environment(model: str | None = None) -> dict[str, str]:
+    given = {name: value for name, value in os.environ.items() if name != "FIREFLY_EXAMPLE_MODEL"}
+    return given if model is None else {**given, "FIREFLY_EXAMPLE_MODEL": model}
+
+
+def run(name: str, *arguments: object, model: str | None = None) -> str:
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name), *map(str, arguments)]
+    done = subprocess.run(command, env=environment(model), capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_a_chat_survives_its_process(tmp_path: Path) -> None:
+    printed = run("chat_that_survives.py", tmp_path / "memory.db")
+    assert len(set(re.findall(r"Process (\d+)", printed))) == 2
+    assert printed.rstrip().endswith("What is my name? Before that you said: My name is Ada.")
+    again = run("chat_that_survives.py", tmp_path / "memory.db", "And now?")
+    assert again.rstrip().endswith("Before that you said: My name is Ada. / What is my name?")
+
+
+def test_two_agents() -> None:
+    printed = run("two_agents.py")
+    assert "Translate: Hello, world!\n  Bonjour, le monde !\n" in printed
+    assert "Now write it in Python.\n  print('Hello, world!')\n" in printed
+    assert "2 turns in the conversation, and the facts are {'customer': 'Ada'}" in printed
+
+
+def test_a_pipeline() -> None:
+    printed = run("pipeline.py")
+    assert "checks: sum: plausible; sender: known to us\nwriter: Your invoice will be paid.\n" in printed
+    assert "extract --> checks//fork" in printed
+
+
+@pytest.mark.parametrize("name", ["two_agents.py", "pipeline.py"])
+def test_a_model_may_be_named(name: str) -> None:
+    assert "success (no tool calls)" in run(name, model="test")
+
+
+def test_a_model_may_be_named_for_a_chat(tmp_path: Path) -> None:
+    assert "success (no tool calls)" in run("chat_that_survives.py", tmp_path / "memory.db", "Hello", model="test")
+
+
+ENDLESS = """
+import asyncio, sys
+import examples.fastapi_chat as example, uvicorn
+
+async def answer(messages, info):
+    yield "one "
+    yield "two "
+    await asyncio.Event().wait()
+
+example.answer = answer
+uvicorn.run(example.application(sys.argv[1]), port=0)
+"""
+
+
+@contextmanager
+def serving(*command: str) -> Iterator[int]:
+    """The port on which a server listens, which ends in an orderly way."""
+    process = subprocess.Popen(
+        [sys.executable, *command], env=environment(), cwd=EXAMPLES.parent, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    try:
+        said = ""
+        while not (running := re.search(r"running on http://127.0.0.1:(\d+)", said)):
+            line = process.stderr.readline()
+            assert line, f"it has not come up: {said}"
+            said += line
+        yield int(running[1])
+    finally:
+        process.terminate()
+        _, rest = process.communicate(timeout=60)
+    assert "Traceback" not in rest, rest
+    assert "Application shutdown complete" in rest
+
+
+@contextmanager
+def asking(port: int, prompt: str) -> Iterator[http.client.HTTPResponse]:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        connection.request("POST", "/chat/ada", json.dumps({"prompt": prompt}), {"content-type": "application/json"})
+        with connection.getresponse() as response:
+            yield response
+
+
+def turns(port: int) -> Any:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        connection.request("GET", "/chat/ada")
+        return json.loads(connection.getresponse().read())
+
+
+def test_a_chat_over_http_streams_and_remembers_also_after_a_restart(tmp_path: Path) -> None:
+    path = str(tmp_path / "memory.db")
+    for times in (1, 2):
+        with serving(str(EXAMPLES / "fastapi_chat.py"), path, "0") as port:
+            with asking(port, "Hello") as response:
+                assert response.getheader("transfer-encoding") == "chunked"
+                assert response.read().decode() == f"I was sent {2 * times - 1} messages. "
+            assert [turn["user"] for turn in turns(port)] == ["Hello"] * times
+
+
+def test_an_answer_nobody_waits_for_is_kept_as_far_as_it_came(tmp_path: Path) -> None:
+    with serving("-c", ENDLESS, str(tmp_path / "memory.db")) as port:
+        with asking(port, "Hello") as response:
+            assert response.read(8) == b"one two "
+        while not (stored := turns(port)):
+            """The server has yet to find out that the other end is gone."""
+        assert stored == [{"user": "Hello", "assistant": "one two "}]

@@ -1,0 +1,1 @@
+"""Tests of memory entries and of the store methods that keep them."""

@@ -1,0 +1,153 @@
+"""Revisions that build an index ``CONCURRENTLY``: readers and writers go on, and what breaks off is built anew."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from firefly_memory import MemoryEntry, connect
+from firefly_memory.cli import main
+from firefly_memory.databases.sql.schema import metadata as schema
+from firefly_memory.databases.sql.schema import migrate
+from firefly_memory.databases.sql.schema.commands import Administration, script
+from tests.support.backends import Place
+from tests.support.databases import empty_postgresql, execute
+
+LAST = schema.REVISIONS[-1]
+NEXT = f"""
+from alembic import op
+from firefly_memory.databases.sql.schema.alembic_env import create_index_online, target_schema
+
+revision = "9000"
+down_revision = "{LAST}"
+branch_labels = None
+depends_on = None
+
+def upgrade():
+    create_index_online("idx_scope", "memory_entries", ["scope"])
+
+def downgrade():
+    op.drop_index("idx_scope", "memory_entries", schema=target_schema())
+"""
+
+
+@pytest.fixture
+def next_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release with one revision more."""
+    revisions = tmp_path / "migrations"
+    shutil.copytree(migrate.script_location(), revisions)
+    (revisions / "versions" / "9000_scope.py").write_text(NEXT)
+    monkeypatch.setattr(migrate, "script_location", lambda: revisions)
+    monkeypatch.setattr(schema, "REVISIONS", (*schema.REVISIONS, "9000"))
+    monkeypatch.setattr(schema, "HEAD", "9000")
+    monkeypatch.setattr(schema, "ONLINE", frozenset({"9000"}))
+
+
+def indexes(url: str) -> list[bool]:
+    """Whether each index of that name is valid."""
+    if url.startswith("sqlite"):
+        return [True for _ in execute(url, "SELECT 1 FROM sqlite_master WHERE name = 'idx_scope'")]
+    return [valid for (valid,) in execute(url, _VALID)]
+
+
+INSERT = (
+    "INSERT INTO firefly_memory.memory_entries (entry_id, namespace, scope, content) VALUES ('a', 'b', 'working', '1')"
+)
+_VALID = "SELECT indisvalid FROM pg_index JOIN pg_class ON oid = indexrelid WHERE relname = 'idx_scope'"
+
+
+@pytest.mark.usefixtures("next_release")
+def test_an_online_revision_is_run_after_the_others_and_by_itself(url: str) -> None:
+    with Administration.of(url, "firefly_memory", timeout=20) as database:
+        assert database.upgrade() == list(schema.REVISIONS)
+        assert database.status().revision == "9000"
+        assert indexes(url) == [True]
+        assert database.upgrade() == []
+        assert database.downgrade(LAST) == ["9000"]
+        assert indexes(url) == []
+
+
+@pytest.mark.usefixtures("next_release")
+def test_a_store_runs_it_too(url: str) -> None:
+    with connect(url) as store:
+        store.save("n", MemoryEntry())
+    assert indexes(url) == [True]
+
+
+@pytest.mark.usefixtures("next_release")
+def test_as_sql_it_is_outside_the_transaction() -> None:
+    text = script("postgresql", "firefly_memory", LAST, "head")
+    order = [text.index(words) for words in ("COMMIT;", "CREATE INDEX CONCURRENTLY idx_scope", "BEGIN;\n\nUPDATE")]
+    assert order == sorted(order)
+
+
+@pytest.mark.usefixtures("next_release")
+def test_writers_go_on_and_of_many_migrators_one_builds(place: Place) -> None:
+    with empty_postgresql(place.postgresql()) as url:
+        with Administration.of(url, "firefly_memory", timeout=20) as database:
+            database.upgrade(LAST)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(schema, "HEAD", LAST)
+                store = connect(url, migrate=False)  # of the release before, which goes on
+                store.initialize_sync()
+        written, stop = 0, threading.Event()
+
+        def write() -> None:
+            nonlocal written
+            while not stop.is_set():
+                store.save("n", MemoryEntry(content=written))
+                written += 1
+
+        def upgrade(_: int) -> list[str]:
+            with Administration.of(url, "firefly_memory", timeout=60) as database:
+                return database.upgrade()
+
+        # A transaction that the build has to wait for, so that it takes a while.
+        with store, psycopg.connect(url) as reader, ThreadPoolExecutor(9) as pool:
+            reader.execute(INSERT)
+            try:
+                writing = pool.submit(write)
+                migrators = [pool.submit(upgrade, number) for number in range(8)]
+                while not execute(url, "SELECT 1 FROM pg_stat_progress_create_index"):
+                    assert not any(each.done() for each in migrators)
+                before = written
+                while written < before + 20:
+                    assert not writing.done()
+                assert not any(each.done() for each in migrators)
+            finally:
+                stop.set()
+                reader.commit()
+            ran = [each.result(60) for each in migrators]
+            writing.result(60)
+        assert sorted(ran) == [[]] * 7 + [["9000"]]
+        assert indexes(url) == [True]
+
+
+@pytest.mark.usefixtures("next_release")
+def test_what_a_broken_build_left_is_built_anew(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    with empty_postgresql(place.postgresql()) as url:
+        with Administration.of(url, "firefly_memory", timeout=20) as database:
+            database.upgrade(LAST)
+        with psycopg.connect(url) as reader, ThreadPoolExecutor(1) as pool:
+            reader.execute(INSERT)
+            upgrading = pool.submit(main, ["db", "upgrade", "--url", url])
+            while not execute(url, "SELECT 1 FROM pg_stat_progress_create_index"):
+                assert not upgrading.done()
+            execute(url, "SELECT pg_terminate_backend(pid) FROM pg_stat_progress_create_index")
+            assert upgrading.result(60) != 0
+        assert indexes(url) == [False]
+        assert "connection" in capsys.readouterr().err
+        assert main(["db", "current", "--url", url]) == 3
+        assert main(["db", "upgrade", "--url", url]) == 0
+        assert indexes(url) == [True]
+
+
+def test_every_online_revision_is_marked() -> None:
+    for revision in schema.REVISIONS:
+        (path,) = (migrate.script_location() / "versions").glob(f"{revision}_*.py")
+        assert ("create_index_online(" in path.read_text()) == (revision in schema.ONLINE)

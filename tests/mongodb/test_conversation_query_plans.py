@@ -1,0 +1,62 @@
+"""What MongoDB does to answer the queries of conversations."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pymongo
+
+from firefly_memory import MongoDBStore
+from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.conversations.mongodb import documents as conversation_documents
+from tests.support.backends import Place
+from tests.support.turns import a_turn
+
+
+def test_every_query_reads_by_index_and_no_more_than_it_gives(place: Place) -> None:
+    documents = conversation_documents
+    client: pymongo.MongoClient[Any] = pymongo.MongoClient(place.mongodb())
+    place.later.callback(client.close)
+    client.drop_database("planned")
+    with MongoDBStore(place.mongodb(), database="planned") as store:
+        log: Any = store.blocking.conversations
+        for name in ("short", "long"):
+            finish(log.append(name, a_turn(key="first"), None))
+            finish(log.window(name, 200))  # so that the planner knows it short
+        for batch in range(10):
+            finish(log.append_all("long", [a_turn(key=f"{batch}-{n}") for n in range(500)], None))
+    by_number, by_tokens = "conversation_id_1_life_1_turn_id_1", "conversation_id_1_life_1_tokens_before_1"
+    by_key = "conversation_id_1_life_1_idempotency_key_1"
+    asked = {
+        "window": (documents.window("long", 200), [(by_number, 1), (by_tokens, 20)]),
+        "head": (documents.conversation("long"), [(by_number, 1)]),
+        "turns": (documents.turns("long", 2_500, 5), [(by_number, 5)]),
+        "find": (documents.keyed("long", "5-77"), [(by_key, 1)]),
+        "page": (documents.page(2, None), [(by_number, 2)]),
+    }
+    for name, (pipeline, expected) in asked.items():
+        explain = {"aggregate": "memory_conversations", "pipeline": _explainable(pipeline), "cursor": {}}
+        plan = client.planned.command({"explain": explain, "verbosity": "executionStats"})
+        lookups = [stage for stage in plan["stages"] if "$lookup" in stage]
+        found = [(stage["indexesUsed"], stage["totalDocsExamined"]) for stage in lookups]
+        assert found == [([index], examined) for index, examined in expected], name
+        first = json.dumps(plan["stages"][0]["$cursor"]["queryPlanner"]["winningPlan"], default=str)
+        assert '"COLLSCAN"' not in first
+        assert '"SORT"' not in first
+    recent = documents.since(log._tails["long"], "long", 200)
+    plan = client.planned.command({"explain": {"find": "memory_conversations", "filter": recent}})
+    assert plan["executionStats"]["totalDocsExamined"] == 20 + 2, "the turns, and the conversation twice"
+    assert "COLLSCAN" not in json.dumps(plan["queryPlanner"]["winningPlan"], default=str)
+    lives = {"distinct": "memory_conversations", "key": "life", "query": {"conversation_id": "long"}}
+    assert client.planned.command({"explain": lives})["executionStats"]["totalKeysExamined"] <= 2
+
+
+def _explainable(pipeline: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The same look-ups, but not unwound, for then the server counts nothing."""
+
+    def explainable(stage: dict[str, Any]) -> dict[str, Any]:
+        path = stage.get("$unwind", {}).get("path")
+        return stage if path is None else {"$set": {path[1:]: {"$arrayElemAt": [path, 0]}}}
+
+    return [explainable(stage) for stage in pipeline]

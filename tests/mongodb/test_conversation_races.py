@@ -1,0 +1,258 @@
+"""Writers of one conversation in MongoDB who are in each other's way, give up, or die."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pymongo
+import pytest
+
+from firefly_memory import (
+    ConflictError,
+    ConversationMemory,
+    ConversationTurn,
+    InvalidEntryError,
+    MongoDBStore,
+    StoreClosedError,
+)
+from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.conversations.log import Appended
+from tests.support.backends import Place
+from tests.support.mongodb_append_worker import DATABASE, start
+from tests.support.mongodb_commands import AtCommand
+from tests.support.servers import EmbeddedMongoDB
+from tests.support.store_worker import killed_after, together
+from tests.support.turns import NOW, a_turn, is_gap_free, new_id
+
+PROCESSES = 8
+
+
+@contextmanager
+def rivals(place: Place, listener: AtCommand) -> Iterator[tuple[Any, MongoDBStore, MongoDBStore]]:
+    """A client that is listened to, a store on it, and another one."""
+    with (
+        pymongo.MongoClient[Any](place.mongodb(), event_listeners=[listener]) as listened,
+        MongoDBStore(client=listened, database=DATABASE) as store,
+        MongoDBStore(place.mongodb(), database=DATABASE) as other,
+    ):
+        yield listened, store, other
+
+
+@pytest.mark.parametrize("made_again", [False, True])
+def test_a_conversation_deleted_at_the_moment_of_an_append_has_the_turn_afterwards(
+    made_again: bool, place: Place
+) -> None:
+    name, between = new_id(), AtCommand()
+    with rivals(place, between) as (listened, store, other):
+        mine, others = store.blocking.conversations, other.blocking.conversations
+
+        def delete() -> None:
+            finish(others.delete(name))
+            if made_again:
+                finish(others.append(name, a_turn("other"), None))
+
+        for prompt in ("first", "second"):
+            assert finish(mine.append(name, a_turn(prompt), None)) is not None
+        between.arm(1, delete)
+        appended = finish(mine.append(name, a_turn("late"), None))
+        assert appended is not None
+        assert appended.turns == 1 + made_again
+        turns = {"conversation_id": name, "turn_id": {"$exists": True}}
+        found = listened[DATABASE].memory_conversations.find(turns).sort("turn_id")
+        assert [turn["user_prompt"] for turn in found] == ["other"] * made_again + ["late"]
+
+
+def test_of_turns_that_are_appended_together_none_stays_in_a_conversation_that_was_deleted(place: Place) -> None:
+    with (
+        MongoDBStore(place.mongodb(), database=DATABASE) as store,
+        MongoDBStore(place.mongodb(), database=DATABASE) as other,
+    ):
+        mine: Any = store.blocking.conversations
+        name, used = new_id(), a_turn("used")
+        assert finish(mine.append(new_id(), used, None)) is not None
+        assert finish(mine.append(name, a_turn(), None)) is not None
+        finish(other.blocking.conversations.delete(name))
+        with pytest.raises(ConflictError, match="another conversation"):
+            finish(mine.append_all(name, [a_turn("first"), used], None))
+        assert [turn.user_prompt for turn in finish(mine.turns(name, -1, None))] == ["first"]
+        with pymongo.MongoClient[Any](place.mongodb()) as client:
+            turns = {"conversation_id": name, "turn_id": {"$exists": True}}
+            assert client[DATABASE].memory_conversations.count_documents(turns) == 1, "none in the earlier life"
+
+
+def test_a_new_conversation_that_somebody_else_makes_first_has_both_turns(place: Place) -> None:
+    name, between = new_id(), AtCommand()
+    with rivals(place, between) as (_, store, other):
+        mine, others = store.blocking.conversations, other.blocking.conversations
+        assert finish(mine.window(name, 10)) is None
+        between.arm(1, lambda: finish(others.append(name, a_turn("other"), None)))
+        assert finish(mine.append(name, a_turn("mine"), None)) == Appended(2, 20, 0)
+        assert [turn.user_prompt for turn in finish(mine.turns(name, -1, None))] == ["other", "mine"]
+
+
+def test_a_claim_is_for_the_conversation_that_was_looked_at(place: Place) -> None:
+    between, name, given = AtCommand(), new_id(), []
+
+    def summarize(turns: list[ConversationTurn]) -> str:
+        given.append([turn.user_prompt for turn in turns])
+        return "summary"
+
+    with rivals(place, between) as (_, store, other):
+        memory = ConversationMemory(store=store, summarizer=summarize, summarize_threshold=300)
+        others = ConversationMemory(store=other)
+        for number in range(3):
+            memory.add_turn(name, f"old {number}", "word " * 200, summarize=False)
+
+        def made_again() -> None:
+            others.clear(name)
+            others.add_turn(name, "new", "short")
+
+        between.arm(2, made_again)  # after the look, before the claim
+        memory.summarize(name)
+        assert given == []
+        assert others.get_window(name).turns == (0,)
+        others.add_turn(name, "next", "word " * 400)
+        memory.summarize(name)
+        assert given == [["new"]], "nobody holds a claim"
+
+
+def test_what_is_evicted_is_no_news_about_another_conversation(place: Place) -> None:
+    after, name, minute = AtCommand(), new_id(), timedelta(minutes=1)
+    with (
+        pymongo.MongoClient[Any](place.mongodb(), event_listeners=[after]) as listened,
+        MongoDBStore(client=listened, database=DATABASE) as store,
+    ):
+        log: Any = store.blocking.conversations
+        for _ in range(5):
+            finish(log.append(name, a_turn("old"), None))
+        assert finish(log.claim(name, "claim", 0, NOW, NOW + minute))
+
+        def made_again() -> None:
+            finish(log.delete(name))
+            for number in range(6):
+                finish(log.append(name, a_turn(f"new {number}"), None))
+
+        after.arm(1, made_again, answered=True)
+        assert finish(log.evict(name, "claim", "summary", 4, 40))
+        assert finish(log.append(name, a_turn("new 6"), None)) == Appended(7, 70, 0)
+        assert len(finish(log.window(name, 1_000))[1]) == 7
+
+
+async def test_an_append_cancelled_at_any_await_is_there_or_not_and_can_be_tried_again(place: Place) -> None:
+    at = AtCommand()
+    async with (
+        pymongo.AsyncMongoClient[Any](place.mongodb(), event_listeners=[at]) as listened,
+        MongoDBStore(client=listened, database=DATABASE) as store,
+    ):
+        log = store.suspending.conversations
+        there = []
+        for number in (1, 2):  # a look, the conversation with its turn
+            for answered in (False, True):
+                name, draft = new_id(), a_turn()
+                task = asyncio.ensure_future(log.append(name, draft, None))
+                at.arm(number, task.cancel, answered=answered)
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                head = await log.head(name)
+                assert head is None or head.turns == 1
+                there.append(head is not None)
+                assert await log.append(name, draft, None) == Appended(1, 10, 0)
+                assert len(await log.turns(name, -1, None)) == 1
+        assert (there[0], there[-1]) == (False, True)
+
+
+# Many at once
+
+
+async def test_tasks_that_append_to_one_conversation_at_once(place: Place) -> None:
+    async with MongoDBStore(place.mongodb(), database=DATABASE) as store:
+        log, name = store.suspending.conversations, new_id()
+        drafts = [a_turn(f"{number}", key=f"key {number % 30}") for number in range(32)]
+        drafts[7] = a_turn("x" * 17 * 1024 * 1024)
+        results = await asyncio.gather(*[log.append(name, draft, None) for draft in drafts], return_exceptions=True)
+        assert isinstance(results[7], InvalidEntryError)
+        assert results.count(None) == 2, "there are thirty keys"
+        heads = [head for head in results if isinstance(head, Appended)]
+        assert sorted(head.turns for head in heads) == list(range(1, 30))
+        turns = await log.turns(name, -1, None)
+        assert is_gap_free(list(turns))
+        numbers = {turn.append_id: turn.turn_id for turn in turns}
+        for draft, head in zip(drafts, results, strict=True):
+            assert not isinstance(head, Appended) or numbers[draft.append_id] == head.turns - 1
+        expecting = await asyncio.gather(*[log.append(name, a_turn(), 29) for _ in range(8)])
+        assert [head.turns for head in expecting if head is not None] == [30]
+
+
+async def test_appends_cancelled_while_they_wait_for_others_hold_up_nobody(place: Place) -> None:
+    async with MongoDBStore(place.mongodb(), database=DATABASE) as store:
+        log, name = store.suspending.conversations, new_id()
+        tasks = [asyncio.ensure_future(log.append(name, a_turn(f"{number}"), None)) for number in range(20)]
+        await asyncio.sleep(0)
+        for task in tasks[::3]:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(isinstance(result, asyncio.CancelledError) for result in results[3::3])
+        turns = list(await log.turns(name, -1, None))
+        assert is_gap_free(turns)
+        assert {f"{n}" for n in range(20) if n % 3} <= {turn.user_prompt for turn in turns}
+        head = await log.append(name, a_turn(), None)
+        assert head is not None
+        assert head.turns == len(turns) + 1
+
+
+def test_eight_processes_of_threads_and_tasks_append_to_one_conversation(place: Place) -> None:
+    name = new_id()
+    together([start(place, name, "together") for _ in range(PROCESSES)])
+    with MongoDBStore(place.mongodb(), database=DATABASE) as store:
+        turns = list(finish(store.blocking.conversations.turns(name, -1, None)))
+    assert is_gap_free(turns)
+    assert len({turn.append_id for turn in turns}) == len(turns) == PROCESSES * (10 + 32)
+
+
+def test_a_writer_killed_in_the_middle_holds_up_nobody(place: Place) -> None:
+    """With a transaction the conversation would be locked for a minute and more."""
+    name = new_id()
+    with MongoDBStore(place.mongodb(), database=DATABASE, timeout=5) as store:
+        log = store.blocking.conversations
+        for _ in range(3):
+            process = start(place, name, "until killed")
+            acknowledged = killed_after(20, process)
+            assert finish(log.append(name, a_turn(), None)) is not None
+            turns = list(finish(log.turns(name, -1, None)))
+            assert is_gap_free(turns)
+            assert set(acknowledged) <= {turn.append_id for turn in turns}
+
+
+async def test_appends_go_on_when_the_primary_steps_down() -> None:
+    server = EmbeddedMongoDB()
+    server.start()
+    try:
+        url = server.url.replace("directConnection=true", "replicaSet=rs0")
+        async with MongoDBStore(url, timeout=60) as store:
+            log, name = store.suspending.conversations, new_id()
+
+            async def keep_appending() -> None:
+                for _ in range(25):
+                    assert await log.append(name, a_turn(), None) is not None
+
+            async def step_down() -> None:
+                with pymongo.MongoClient[Any](server.url) as client:
+                    await asyncio.to_thread(client.admin.command, {"replSetStepDown": 1, "force": True})
+
+            await asyncio.gather(*[keep_appending() for _ in range(4)], step_down())
+            turns = list(await log.turns(name, -1, None))
+            assert is_gap_free(turns)
+            assert len(turns) == 100
+    finally:
+        server.remove()
+
+
+def test_a_closed_store_says_so(place: Place) -> None:
+    store = MongoDBStore(place.mongodb(), database=DATABASE)
+    store.close_sync()
+    with pytest.raises(StoreClosedError, match="append_turn"):
+        finish(store.blocking.conversations.append("c", a_turn(), None))

@@ -1,0 +1,69 @@
+"""The window of a conversation in MongoDB whose end was seen before: it is asked for in fewer steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pymongo
+import pytest
+
+from firefly_memory import MongoDBStore
+from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.conversations.in_memory import KeptConversation
+from tests.support.backends import Place
+from tests.support.turns import NOW, a_turn, new_id
+
+DATABASE = "windows"
+
+
+@pytest.fixture
+def logs(place: Place) -> Iterator[list[Any]]:
+    """Those of two stores, which do not know what the other has seen."""
+    with (
+        MongoDBStore(place.mongodb(), database=DATABASE) as one,
+        MongoDBStore(place.mongodb(), database=DATABASE) as other,
+    ):
+        yield [one.blocking.conversations, other.blocking.conversations]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_window_is_that_of_now_whatever_was_seen_before(seed: int, logs: list[Any]) -> None:
+    chance, name = Random(seed), new_id()
+    kept = KeptConversation(name, NOW)
+    for _ in range(60):
+        log, act = chance.choice(logs), chance.choice(["append", "append", "append", "append many", "evict", "delete"])
+        if act.startswith("append"):
+            for _ in range(chance.choice([20, 60]) if act == "append many" else 1):
+                draft = a_turn(tokens=chance.choice([1, 5, 30]))
+                there, expected = finish(log.append(name, draft, None)), kept.append(draft, None)
+                assert expected is not None
+                assert (there.turns, there.tokens) == (expected.turns, expected.tokens)
+                assert there.evicted_tokens <= expected.evicted_tokens
+        elif act == "evict" and kept.head.turns - kept.head.evicted_turns > 1:
+            turns = chance.randint(kept.head.evicted_turns, kept.head.turns)
+            summary = "so far", turns, sum(turn.tokens for turn in kept.turns[:turns])
+            claim = "claim", kept.head.evicted_turns, NOW, NOW + timedelta(minutes=1)
+            assert kept.claim_summary(*claim)
+            assert finish(log.claim(name, *claim))
+            assert kept.evict("claim", *summary)
+            assert finish(log.evict(name, "claim", *summary))
+        elif act == "delete" and chance.random() < 0.3:
+            finish(log.delete(name))
+            kept = KeptConversation(name, NOW)
+        for each in logs:
+            budget = chance.choice([0, 1, 10, 40, 300, 2**70])
+            assert finish(each.window(name, budget)) == (kept.window(budget) if kept.turns else None)
+
+
+def test_what_a_deletion_that_broke_off_has_left_is_in_no_window(logs: list[Any], place: Place) -> None:
+    (mine, other), name = logs, new_id()
+    for number in range(3):
+        finish(mine.append(name, a_turn(f"{number}"), None))
+    with pymongo.MongoClient[Any](place.mongodb()) as client:
+        client[DATABASE].memory_conversations.delete_one({"_id": name})
+    finish(other.append(name, a_turn("anew"), None))
+    assert [turn.user_prompt for turn in finish(mine.window(name, 1_000))[1]] == ["anew"]
+    assert finish(mine.append(name, a_turn("again"), None)).turns == 2

@@ -1,0 +1,120 @@
+"""R12 for PostgreSQL servers that are away or have no room: each one clear error, and the store goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any
+
+import psycopg
+import pytest
+
+from firefly_memory import DatabaseConnectionError, MemoryEntry, PostgreSQLStore
+from firefly_memory.testing import Colour
+from tests.support.backends import Place
+from tests.support.own_postgresql import COLOURS, DRIVERS, PASSWORD, everything_shown, url
+from tests.support.servers import EmbeddedPostgreSQL, free_port
+from tests.support.store_caller import MakeStoreCaller
+
+
+@DRIVERS
+@COLOURS
+def test_connections_that_died_at_rest_are_replaced_without_a_word(
+    driver: str, colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
+) -> None:
+    database = PostgreSQLStore(url(server, driver), schema_name="rested", pool_size=3)
+    store = using(database, colour)
+    store("clear", "n")
+    for number in range(3):
+        run_sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'firefly-memory'")
+        store("save", "n", MemoryEntry(content=number))
+        store("save_many", "n", [MemoryEntry(content=number), MemoryEntry(content=number)])
+    assert store("count", "n") == 9
+
+
+@COLOURS
+def test_hosts_that_do_not_exist(colour: Colour, using: MakeStoreCaller) -> None:
+    for host in (f"127.0.0.1:{free_port()}", "no-such-host.invalid", "%2Fno%2Fsuch%2Fsocket"):
+        store = using(PostgreSQLStore(f"postgresql://user:{PASSWORD}@{host}/name", timeout=5), colour)
+        with pytest.raises(DatabaseConnectionError) as caught:
+            store("load", "n")
+        assert PASSWORD not in everything_shown(caught.value)
+
+
+@COLOURS
+def test_the_first_of_several_hosts_that_answers_is_used(
+    colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller
+) -> None:
+    several = server.url.replace("@", f"@127.0.0.1:{free_port()},")
+    store = using(PostgreSQLStore(several, schema_name="several", timeout=10), colour)
+    store("clear", "n")
+    store("save", "n", MemoryEntry())
+    assert store("count", "n") == 1
+
+
+@COLOURS
+def test_unix_sockets(colour: Colour, place: Place, using: MakeStoreCaller) -> None:
+    own = EmbeddedPostgreSQL()
+    try:
+        own.start()
+        for address in (
+            f"postgresql://postgres@/postgres?host=/tmp&port={own.port}",
+            f"postgresql://postgres@%2Ftmp:{own.port}/postgres?sslmode=disable",
+        ):
+            store = using(PostgreSQLStore(address), colour)
+            store("save", "n", MemoryEntry())
+            assert store("count", "n") >= 1
+    finally:
+        own.remove()
+
+
+@COLOURS
+def test_many_that_start_at_once_on_a_server_with_few_free_slots_take_turns(
+    colour: Colour, small_server: EmbeddedPostgreSQL
+) -> None:
+    """Each has a store of its own, migrates, opens two connections if there is room, and leaves."""
+    name = f"few_{colour}"
+
+    def work(number: int) -> None:
+        store = PostgreSQLStore(small_server.url, schema_name=name, timeout=60)
+        if colour is Colour.BLOCKING:
+            with store:
+                store.save("n", MemoryEntry(content=number))
+        else:
+            asyncio.run(_saved_by_one_of_many(store, number))
+
+    with ExitStack() as others, ThreadPoolExecutor(16) as threads:
+        for _ in range(8):
+            others.enter_context(psycopg.connect(small_server.url))
+        list(threads.map(work, range(16)))
+    with PostgreSQLStore(small_server.url, schema_name=name) as store:
+        assert sorted(entry.content for entry in store.load("n")) == list(range(16))
+
+
+async def _saved_by_one_of_many(store: PostgreSQLStore, number: int) -> None:
+    async with store:
+        await store.async_save("n", MemoryEntry(content=number))
+
+
+async def test_on_a_full_server_callers_share_the_connections_that_are_there(small_server: EmbeddedPostgreSQL) -> None:
+    with ExitStack() as others:
+        for _ in range(10):
+            others.enter_context(psycopg.connect(small_server.url))
+        async with PostgreSQLStore(small_server.url, schema_name="shared", pool_size=5, timeout=10) as store:
+            await asyncio.gather(*[store.async_count("n") for _ in range(20)])
+
+
+@COLOURS
+def test_a_server_that_stays_full_is_said_so_within_the_time_out(
+    colour: Colour, small_server: EmbeddedPostgreSQL, using: MakeStoreCaller
+) -> None:
+    store = using(PostgreSQLStore(small_server.url, schema_name="full", timeout=1), colour)
+    with ExitStack() as others:
+        for _ in range(12):
+            others.enter_context(psycopg.connect(small_server.url))
+        with pytest.raises(DatabaseConnectionError, match="no free connection slot; lower pool_size") as caught:
+            store("count", "n")
+        assert caught.value.retryable
+    assert store("count", "n") == 0

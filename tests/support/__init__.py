@@ -1,0 +1,1 @@
+"""What the tests share: servers, backends, worker processes and other helpers."""
