@@ -38,7 +38,12 @@ from tests.vocabularies import PATIENT, fill_cache
 
 # A run with the oldest pydantic-ai that the extra "agents" allows says so. Its ConversationStore came later.
 _WITH_OLDEST_PYDANTIC_AI = os.environ.get("FIREFLY_TEST_PYDANTIC_AI") == "oldest"
-_OF_CONVERSATION_STORES = ["test_conversation_store*.py", "test_dialogue_archive*.py", "test_damage_mongodb.py"]
+_OF_CONVERSATION_STORES = [
+    "test_conversation_store*.py",
+    "test_damage_mongodb.py",
+    "test_databases_of_before.py",
+    "test_dialogue_archive*.py",
+]
 collect_ignore_glob = _OF_CONVERSATION_STORES if _WITH_OLDEST_PYDANTIC_AI else []
 
 
