@@ -38,7 +38,12 @@ from tests.support.tiktoken_vocabularies import PATIENT, fill_cache
 
 # A run with the oldest pydantic-ai that the extra "agents" allows says so. Its ConversationStore came later.
 _WITH_OLDEST_PYDANTIC_AI = os.environ.get("FIREFLY_TEST_PYDANTIC_AI") == "oldest"
-_OF_CONVERSATION_STORES = ["agent_history/test_*.py", "transfer/test_*agent_history*.py", "mongodb/test_damage.py"]
+_OF_CONVERSATION_STORES = [
+    "agent_history/test_*.py",
+    "migrations/test_databases_of_before.py",
+    "mongodb/test_damage.py",
+    "transfer/test_*agent_history*.py",
+]
 collect_ignore_glob = _OF_CONVERSATION_STORES if _WITH_OLDEST_PYDANTIC_AI else []
 
 
