@@ -102,7 +102,8 @@ class Server(ABC):
         for process in self._family():
             with suppress(psutil.NoSuchProcess):
                 process.suspend()
-                while process.status() != psutil.STATUS_STOPPED:  # a busy machine takes its time
+                # A busy machine takes its time; a child that has just ended stays a zombie while its parent stands still.
+                while process.status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
                     pass
 
     def thaw(self) -> None:
