@@ -16,12 +16,13 @@ from pydantic_ai.conversation_store import ConversationEntry, ConversationRecord
 from pymongo import MongoClient
 
 from firefly_memory import CorruptDataError, InvalidEntryError, SQLiteStore
-from firefly_memory.agent_history.log import CircleDetector
+from firefly_memory.agent_history.log import AGENT_HISTORY_LOG, CircleDetector
+from firefly_memory.agent_history.sql.statements import DialogueStatements
 from firefly_memory.agents import SQLConversationStore
 from firefly_memory.archive import FORMAT, async_export_jsonl, async_import_jsonl
 from firefly_memory.copying import async_copy_store
 from firefly_memory.databases.sql.operation import reads
-from firefly_memory.entries.sql.operations import SQLSession
+from firefly_memory.databases.sql.session import Session
 from tests.support.agent_histories import KINDS, SHARED, kept, message, messages, opened, somewhere
 from tests.support.backends import Place
 
@@ -98,7 +99,7 @@ async def test_an_archive_of_a_very_long_conversation_is_read_and_given_back(tmp
     async with SQLiteStore(tmp_path / "m.db") as store:
         lines = archive(("c", "e99999", long_line(100_000)))
         assert (await async_import_jsonl(store, lines)).messages == 100_000
-        found = await store.suspending.dialogues.history("e99999", None)  # type: ignore[union-attr]
+        found = await store.suspending.log(AGENT_HISTORY_LOG).history("e99999", None)
         assert [entry.entry_id for entry in found] == [f"e{number}" for number in range(99_999, -1, -1)]
 
 
@@ -155,8 +156,8 @@ async def test_a_statement_reads_each_message_of_a_circle_once(kind: str, place:
     """However often the way up leads to it."""
 
     @reads
-    def history(session: SQLSession, head_id: str) -> Any:
-        return session.fetch(session.statements.dialogues.history, {"head_id": head_id, "limit": 5_000})
+    def history(session: Session, head_id: str) -> Any:
+        return session.fetch(session.statements(DialogueStatements).history, {"head_id": head_id, "limit": 5_000})
 
     with somewhere(kind, place) as where:
         async with opened(kind, where) as conversations:

@@ -14,15 +14,13 @@ from bson import ObjectId
 from pydantic_ai.conversation import Conversation
 from pydantic_ai.conversation_store import ConversationEntry, ConversationRecord
 from pymongo import AsyncMongoClient, MongoClient, monitoring
-from sqlalchemy import create_engine
 
 from firefly_memory import MongoDBStore
+from firefly_memory.agent_history.sql.statements import DialogueStatements
 from firefly_memory.agents import MongoConversationStore
-from firefly_memory.databases.sql.postgresql.dialect import PostgreSQLStatements
-from firefly_memory.databases.sql.sqlite.dialect import SQLiteStatements
-from firefly_memory.entries.sql.statements import Statements
 from tests.support.agent_histories import SHARED, Stored, kept, message, opened, somewhere, texts
 from tests.support.backends import Place
+from tests.support.sql_statements import on_postgresql, on_sqlite
 
 LONG = 100_000
 WINDOW = 50
@@ -102,11 +100,11 @@ def postgresql(place: Place) -> Iterator[str]:
 
 async def test_postgresql_reads_by_index(postgresql: str) -> None:
     url, _, name = postgresql.partition("#")
-    said = PostgreSQLStatements(create_engine("postgresql+psycopg://").dialect, name)
+    said = on_postgresql(DialogueStatements, name)
     async with filled("postgresql-asyncpg", postgresql):
         with psycopg.connect(url, autocommit=True) as server:
             for statement, (asked, index) in ASKED.items():
-                prepared = getattr(said.dialogues, statement)
+                prepared = getattr(said, statement)
                 values = prepared.parameters(_parameters(said, asked))
                 explained = server.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {prepared.sql}", values)
                 plan = explained.fetchall()[0][0]
@@ -115,8 +113,10 @@ async def test_postgresql_reads_by_index(postgresql: str) -> None:
                 assert _rows_read(plan[0]["Plan"]) <= (WINDOW if "limit" in asked else 3), statement
 
 
-def _parameters(statements: Statements, asked: dict[str, Any]) -> dict[str, Any]:
-    return {name: statements.texts(value) if isinstance(value, list) else value for name, value in asked.items()}
+def _parameters(statements: DialogueStatements, asked: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: statements.dialect.texts(value) if isinstance(value, list) else value for name, value in asked.items()
+    }
 
 
 def _released_fork(schema: str) -> Iterator[str]:
@@ -133,12 +133,12 @@ def _rows_read(node: dict[str, Any]) -> float:
 
 
 async def test_sqlite_reads_by_index(place: Place) -> None:
-    said = SQLiteStatements(create_engine("sqlite://").dialect, None)
+    said = on_sqlite(DialogueStatements)
     with somewhere("sqlite", place) as where:
         async with filled("sqlite", where):
             connection = sqlite3.connect(where)
             for statement, (asked, index) in ASKED.items():
-                prepared = getattr(said.dialogues, statement)
+                prepared = getattr(said, statement)
                 values = prepared.parameters(_parameters(said, asked))
                 rows = connection.execute(f"EXPLAIN QUERY PLAN {prepared.sql}", values).fetchall()
                 plan = [row[3] for row in rows]

@@ -8,7 +8,7 @@ import sys
 import psycopg
 
 from firefly_memory.cli.exits import Exit
-from firefly_memory.databases.sql.schema.metadata import REVISIONS
+from firefly_memory.schema import REVISIONS
 from tests.support.databases import execute
 from tests.support.db_command import LATER, Db
 

@@ -7,7 +7,7 @@ import pytest
 from firefly_memory import MemoryEntry, connect
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
-from firefly_memory.databases.sql.schema.metadata import HEAD, REVISIONS
+from firefly_memory.schema import HEAD, REVISIONS
 from tests.support.databases import execute
 from tests.support.db_command import LATER, Db
 

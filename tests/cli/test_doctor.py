@@ -23,7 +23,7 @@ from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
 from firefly_memory.databases.diagnostics import Level, clock_skew
 from firefly_memory.databases.files.diagnosis import by_others, file_system, free_space
-from firefly_memory.databases.sql.schema.metadata import REVISIONS
+from firefly_memory.schema import REVISIONS
 from firefly_memory.testing.clock import stopped
 from firefly_memory.urls import without_password
 from tests.support.backends import Place

@@ -131,7 +131,7 @@ def test_what_is_read_while_somebody_writes_a_file_that_was_at_rest_is_not_trust
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from firefly_memory import DatabaseStoreError
-    from firefly_memory.databases.sql.sqlite.read_only import read_only_store
+    from firefly_memory.stores.read_only import read_only_store
 
     path = tmp_path / "memory.db"
     use(f"sqlite:///{path}")
@@ -164,7 +164,7 @@ def test_an_archive_that_may_not_be_right_is_not_put_in_its_place(tmp_path: Path
 
 
 def test_a_writer_at_work_is_read_beside(tmp_path: Path) -> None:
-    from firefly_memory.databases.sql.sqlite.read_only import read_only_store
+    from firefly_memory.stores.read_only import read_only_store
 
     path = tmp_path / "memory.db"
     with SQLiteStore(path) as writer:

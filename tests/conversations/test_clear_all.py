@@ -27,7 +27,9 @@ from firefly_memory import (
     SQLiteStore,
     adapt,
 )
+from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.mongodb import deletion
+from firefly_memory.conversations.mongodb.documents import CONVERSATIONS
 from firefly_memory.databases.sql.session import DriverSession
 from tests.support.backends import Place
 from tests.support.folder_store import FolderStore
@@ -249,11 +251,11 @@ async def test_many_conversations_go_in_steps(
     await fill(memory)
     await memory.async_new_conversation("empty")
     await memory.async_clear_all()
-    assert await mongodb.database.suspending().conversations.count_documents({}) == 0
+    assert await mongodb.database.suspending()[CONVERSATIONS].count_documents({}) == 0
 
 
 async def test_turns_that_a_dead_process_has_left_go_as_well(mongodb: MongoDBStore) -> None:
-    memory, conversations = ConversationMemory(store=mongodb), mongodb.database.suspending().conversations
+    memory, conversations = ConversationMemory(store=mongodb), mongodb.database.suspending()[CONVERSATIONS]
     ids = await fill(memory, 3)
     await conversations.delete_one({"_id": ids[1]})
     await memory.async_clear_all()
@@ -261,7 +263,7 @@ async def test_turns_that_a_dead_process_has_left_go_as_well(mongodb: MongoDBSto
 
 
 async def test_damaged_turns_go_as_well(mongodb: MongoDBStore) -> None:
-    memory, conversations = ConversationMemory(store=mongodb), mongodb.database.suspending().conversations
+    memory, conversations = ConversationMemory(store=mongodb), mongodb.database.suspending()[CONVERSATIONS]
     damaged: list[dict[str, Any]] = [{"life": {"a": 1}}, {"life": 5}, {}]
     for turn_id, fields in enumerate(damaged):
         await conversations.insert_one({"_id": {"turn": f"no name {turn_id}"}, "turn_id": turn_id, **fields})
@@ -338,7 +340,7 @@ async def test_others_append_before_it_or_after_it(kind: str, place: Place) -> N
         assert await clearing.async_conversation_ids() == []
         if isinstance(one, MongoDBStore):
             connection = one.database.suspending()
-            assert await connection.conversations.count_documents({}) == 0
+            assert await connection[CONVERSATIONS].count_documents({}) == 0
             await connection.client.drop_database(name)
     if kind == "postgresql":
         await asyncio.to_thread(_drop_schema, place, name)
@@ -353,7 +355,7 @@ def test_a_conversation_that_is_cleared_meanwhile_ends_what_is_done_with_it(
     for _ in range(8):
         memory.add_turn("c", "some words to remember", "some words more", summarize=act == "import")
     data = memory.export_conversation("c")
-    log = type(memory.store.blocking.conversations)
+    log = type(memory.store.blocking.log(CONVERSATION_LOG))
     real = log.turns
 
     async def cleared_before(self: Any, conversation_id: str, after: int, limit: int | None) -> Any:

@@ -22,6 +22,7 @@ from firefly_memory import (
     connect,
 )
 from firefly_memory.archive import export_jsonl, import_jsonl
+from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.copying import copy_store
 
 COUNT = 20
@@ -71,7 +72,7 @@ def test_without_a_summarizer_nothing_is_dropped() -> None:
 
 def test_what_a_bound_has_dropped_is_given_up() -> None:
     memory = bounded(2, turns=200)
-    log: Any = memory.store.blocking.conversations
+    log: Any = memory.store.blocking.log(CONVERSATION_LOG)
     kept = log._conversations["c"]
     assert len(kept.turns) == len(kept._tokens_before) == len(kept._by_key) < 10
 

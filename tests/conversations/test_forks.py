@@ -24,7 +24,9 @@ from firefly_memory import (
     UnknownConversationError,
 )
 from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.mongodb import documents as conversation_documents
+from firefly_memory.conversations.mongodb.documents import CONVERSATIONS
 from firefly_memory.conversations.mongodb.log import MongoConversationLog
 from firefly_memory.conversations.sql import operations as conversation_operations
 from firefly_memory.databases.sql.operation import REPEAT, operation, reads
@@ -111,7 +113,7 @@ def test_a_copy_whose_answer_was_lost_is_made_once(kind: str, place: Place) -> N
     sqlite = kind == "sqlite"
     with SQLiteStore(place.directory / "a.db") if sqlite else PostgreSQLStore(place.postgresql()) as store:
         memory = ConversationMemory(store=store)
-        log: Any = store.blocking.conversations
+        log: Any = store.blocking.log(CONVERSATION_LOG)
         name, fork, taken = new_id(), new_id(), new_id()
         memory.add_turn(name, "prompt", "answer")
         memory.new_conversation(taken)
@@ -178,7 +180,7 @@ def test_an_append_that_has_only_begun_is_not_in_the_way_of_a_copy(place: Place)
         begun = conversation_documents.new_conversation(fork, NOW)  # by a writer who died before it was told
         listened["forks"]["memory_conversations"].insert_one(begun)
         between.arm(2, lambda: others.fork_conversation(name, fork))  # seen, but the turn is still to come
-        head = finish(store.blocking.conversations.append(fork, a_turn("late"), None))
+        head = finish(store.blocking.log(CONVERSATION_LOG).append(fork, a_turn("late"), None))
         assert head is not None
         assert [turn.user_prompt for turn in others.get_turns(fork)] == ["prompt", "late"]
 
@@ -234,11 +236,11 @@ def test_a_copy_that_ends_in_the_middle_of_a_deletion_is_whole_or_not_there(
 @pytest.mark.parametrize("copied", [0, 2, 3])
 async def test_what_a_copy_leaves_that_died_is_seen_by_nobody_and_in_nobodys_way(copied: int, place: Place) -> None:
     async with MongoDBStore(place.mongodb(), database="forks_that_died") as store:
-        memory, log = ConversationMemory(store=store), store.suspending.conversations
+        memory, log = ConversationMemory(store=store), store.suspending.log(CONVERSATION_LOG)
         name = new_id()
         for _ in range(3):
             await memory.async_add_turn(name, "prompt", "answer")
-        documents = store.database.suspending().conversations
+        documents = store.database.suspending()[CONVERSATIONS]
         (there,) = await (await documents.aggregate(conversation_documents.conversation(name))).to_list()
         source = await log.head(name)
         assert source is not None
@@ -276,11 +278,11 @@ async def test_what_a_copy_leaves_that_died_is_seen_by_nobody_and_in_nobodys_way
 def test_a_copy_that_fails_after_it_was_made_stays(place: Place) -> None:
     """Its answer was lost, and others may go on with it already."""
     with MongoDBStore(place.mongodb(), database="forks") as store:
-        memory, log = ConversationMemory(store=store), store.blocking.conversations
+        memory, log = ConversationMemory(store=store), store.blocking.log(CONVERSATION_LOG)
         name, fork = new_id(), new_id()
         memory.add_turn(name, "prompt", "answer")
         memory.fork_conversation(name, fork)
-        document = store.database.blocking().conversations.find_one({"_id": fork})
+        document = store.database.blocking()[CONVERSATIONS].find_one({"_id": fork})
         assert isinstance(log, MongoConversationLog)
         assert not finish(log._give_up(store.database.blocking(), document))
         assert [turn.user_prompt for turn in memory.get_turns(fork)] == ["prompt"]
@@ -291,7 +293,7 @@ def test_a_conversation_that_lacks_a_turn_is_not_copied(place: Place) -> None:
         memory, (name, fork) = ConversationMemory(store=store), (new_id(), new_id())
         for _ in range(3):
             memory.add_turn(name, "prompt", "answer")
-        documents = store.database.blocking().conversations
+        documents = store.database.blocking()[CONVERSATIONS]
         documents.delete_one({"conversation_id": name, "turn_id": 1})
         with pytest.raises(CorruptDataError, match="2 of its first 3 turns"):
             memory.fork_conversation(name, fork)
@@ -331,7 +333,7 @@ async def test_a_copy_that_is_cancelled_leaves_nothing_behind(place: Place) -> N
         memory, name = ConversationMemory(store=store), new_id()
         for number in range(50):
             await memory.async_add_turn(name, f"prompt {number}", "answer")
-        documents = store.database.suspending().conversations
+        documents = store.database.suspending()[CONVERSATIONS]
         cancelled = 0
         for wait in range(1, 10):
             fork = new_id()

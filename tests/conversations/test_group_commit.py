@@ -11,6 +11,7 @@ import pytest
 
 from firefly_memory import ConversationMemory, EntryStore, PostgreSQLStore, SQLiteStore
 from firefly_memory.concurrency import group_commit
+from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.sql import operations as conversation_operations
 from firefly_memory.databases.sql.operation import operation
 from tests.support.backends import Place
@@ -139,7 +140,7 @@ async def test_connections_that_are_cut_under_a_group_lose_and_double_nothing(op
     name = new_id()
     async with open_store(place) as store:
         memory = ConversationMemory(store=store)
-        log = store.suspending.conversations
+        log = store.suspending.log(CONVERSATION_LOG)
         await memory.async_add_turn(name, "first", "")
         drafts = [a_turn(f"{n}")._replace(metadata="{}") for n in range(20)]
         with psycopg.connect(place.postgresql()) as holder:

@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 
 from firefly_memory import Capability, ConversationMemory, WorkingMemory, adapt
+from firefly_memory.conversations.log import CONVERSATION_LOG
 from tests.support.backends import OWN, Backend, Place
 from tests.support.store_worker import killed_after, start, together
 
@@ -90,7 +91,7 @@ def test_a_summarizer_whose_process_was_killed_holds_nobody_up_for_ever(backend:
     with stopped() as clock:
         from firefly_memory.concurrency.sync_bridge import finish
 
-        log = memory.store.blocking.conversations
+        log = memory.store.blocking.log(CONVERSATION_LOG)
         memory.add_turn(conversation, "p", "a")
         assert finish(log.claim(conversation, "one that died", 0, clock.now(), clock.now() + LEASE))
         memory.add_turn(conversation, "p", "a")

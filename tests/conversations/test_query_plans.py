@@ -9,11 +9,10 @@ from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import create_engine
 
 from firefly_memory import ConversationMemory, PostgreSQLStore, SQLiteStore
-from firefly_memory.databases.sql.postgresql.dialect import PostgreSQLStatements
-from firefly_memory.databases.sql.sqlite.dialect import SQLiteStatements
+from firefly_memory.conversations.sql.statements import ConversationStatements
+from tests.support.sql_statements import on_postgresql, on_sqlite
 
 TURNS = 20_000
 NOW = "2024-06-01T00:00:00.000000+00:00"
@@ -66,9 +65,9 @@ def tables(servers_of_the_session: Any, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.mark.parametrize("statement", ASKED)
 def test_postgresql_reads_by_index(statement: str, tables: dict[str, Any]) -> None:
-    statements = PostgreSQLStatements(create_engine("postgresql+psycopg://").dialect, "conversation_plans")
+    statements = on_postgresql(ConversationStatements, "conversation_plans")
     asked, index = ASKED[statement]
-    prepared = getattr(statements.conversations, statement)
+    prepared = getattr(statements, statement)
     parameters = prepared.parameters({"conversation_id": "large", **asked})
     explained = tables["postgresql"].execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {prepared.sql}", parameters)
     plan = explained.fetchone()[0]
@@ -86,9 +85,9 @@ def _rows_read(node: dict[str, Any]) -> float:
 
 @pytest.mark.parametrize("statement", ASKED)
 def test_sqlite_reads_by_index(statement: str, tables: dict[str, Any]) -> None:
-    statements = SQLiteStatements(create_engine("sqlite://").dialect, None)
+    statements = on_sqlite(ConversationStatements)
     asked, index = ASKED[statement]
-    prepared = getattr(statements.conversations, statement)
+    prepared = getattr(statements, statement)
     parameters = prepared.parameters({"conversation_id": "large", **asked})
     rows = tables["sqlite"].execute(f"EXPLAIN QUERY PLAN {prepared.sql}", parameters).fetchall()
     plan = "\n".join(row[3] for row in rows)
@@ -99,8 +98,8 @@ def test_sqlite_reads_by_index(statement: str, tables: dict[str, Any]) -> None:
 
 def test_a_copy_reads_the_turns_that_it_has(tables: dict[str, Any]) -> None:
     asked = {"conversation_id": "large", "fork_id": "fork", "limit": 10, "now": NOW}
-    statements = PostgreSQLStatements(create_engine("postgresql+psycopg://").dialect, "conversation_plans")
-    head, turns = statements.conversations.fork_head, statements.conversations.fork_turns
+    statements = on_postgresql(ConversationStatements, "conversation_plans")
+    head, turns = statements.fork_head, statements.fork_turns
     with tables["postgresql"].transaction(force_rollback=True):
         read = []
         for each in (head, turns):
@@ -112,7 +111,7 @@ def test_a_copy_reads_the_turns_that_it_has(tables: dict[str, Any]) -> None:
             read.append(_rows_read(plan[0]["Plan"]))
         assert read[0] <= 2
         assert read[1] <= 12
-    lite = SQLiteStatements(create_engine("sqlite://").dialect, None).conversations
+    lite = on_sqlite(ConversationStatements)
     for each in (lite.fork_head, lite.fork_turns):
         rows = tables["sqlite"].execute(f"EXPLAIN QUERY PLAN {each.sql}", each.parameters(asked)).fetchall()
         assert "SCAN memory" not in "\n".join(row[3] for row in rows)

@@ -29,6 +29,7 @@ from firefly_memory import (
     WorkingMemory,
     adapt,
 )
+from firefly_memory.agent_history.log import AGENT_HISTORY_LOG
 from firefly_memory.agent_history.sql import operations as history_operations
 from firefly_memory.concurrency.sync_bridge import finish
 from firefly_memory.conversations.sql import operations as conversation_operations
@@ -211,7 +212,7 @@ async def test_after_a_lost_answer_and_a_lost_server_no_error_says_that_nothing_
 def test_nobody_is_told_that_what_was_never_there_was_deleted(server: Server) -> None:
     with server.open_behind_proxy() as store:
         store.count("warm")
-        dialogues = store.blocking.dialogues
+        dialogues = store.blocking.log(AGENT_HISTORY_LOG)
         assert dialogues is not None
         lost, answers = 1, 0
         while lost:

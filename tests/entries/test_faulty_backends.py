@@ -25,6 +25,7 @@ from firefly_memory import (
     adapt,
 )
 from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.over_entries import EntryConversationLog
 from firefly_memory.entries import namespace_lock
 from firefly_memory.entries.ordered_records import Shelf
@@ -98,13 +99,13 @@ class Awaited(InMemory):
 
 
 def edit(store: EntryStore, change: Callable[[Shelf], object]) -> Any:
-    log = store.blocking.conversations
+    log = store.blocking.log(CONVERSATION_LOG)
     assert isinstance(log, EntryConversationLog)
     return finish(log._entries.edit("n", change))
 
 
 def async_edit(store: EntryStore, change: Callable[[Shelf], object]) -> Any:
-    log: Any = store.suspending.conversations
+    log: Any = store.suspending.log(CONVERSATION_LOG)
     return log._entries.edit("n", change)
 
 

@@ -10,15 +10,14 @@ from typing import Any
 import psycopg
 import pymongo
 import pytest
-from sqlalchemy import create_engine
 
 from firefly_memory import MemoryEntry, MongoDBStore, PostgreSQLStore, SQLiteStore
-from firefly_memory.databases.sql.postgresql.dialect import PostgreSQLStatements
-from firefly_memory.databases.sql.sqlite.dialect import SQLiteStatements
 from firefly_memory.entries.mongodb import documents
 from firefly_memory.entries.record import Position
-from firefly_memory.entries.sql.statements import Statements
+from firefly_memory.entries.sql.postgresql import PostgreSQLEntryStatements
+from firefly_memory.entries.sql.statements import EntryStatements
 from tests.support.backends import Place
+from tests.support.sql_statements import on_postgresql, on_sqlite
 
 ENTRIES = 20_000
 NOW = "2024-06-01T00:00:00.000000+00:00"
@@ -61,7 +60,7 @@ def tables(servers_of_the_session: Any, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.mark.parametrize("statement", ASKED)
 def test_postgresql_reads_by_index(statement: str, tables: dict[str, Any]) -> None:
-    statements = PostgreSQLStatements(create_engine("postgresql+psycopg://").dialect, "plans")
+    statements = on_postgresql(EntryStatements, "plans")
     asked, index = ASKED[statement]
     values = {"namespace": "large", "now": NOW, **asked}
     prepared = getattr(statements, statement)
@@ -77,11 +76,11 @@ def test_postgresql_reads_by_index(statement: str, tables: dict[str, Any]) -> No
 
 @pytest.mark.parametrize("statement", ASKED)
 def test_sqlite_reads_by_index(statement: str, tables: dict[str, Any]) -> None:
-    statements = SQLiteStatements(create_engine("sqlite://").dialect, None)
+    statements = on_sqlite(EntryStatements)
     asked, index = ASKED[statement]
     values = {"namespace": "large", "now": NOW, **asked}
     if "entry_ids" in values:
-        values["entry_ids"] = statements.texts(values["entry_ids"])
+        values["entry_ids"] = statements.dialect.texts(values["entry_ids"])
     prepared = getattr(statements, statement)
     rows = tables["sqlite"].execute(f"EXPLAIN QUERY PLAN {prepared.sql}", prepared.parameters(values)).fetchall()
     plan = "\n".join(row[3] for row in rows)
@@ -103,14 +102,14 @@ SEVERAL: dict[str, dict[str, Any]] = {
 def test_several_namespaces_are_found_by_index(statement: str, tables: dict[str, Any]) -> None:
     """They may be sorted: the entries that are returned are all that is read."""
     values = {"now": NOW, **SEVERAL[statement]}
-    there: Statements = PostgreSQLStatements(create_engine("postgresql+psycopg://").dialect, "plans")
+    there: EntryStatements = on_postgresql(EntryStatements, "plans")
     prepared = getattr(there, statement)
     explained = tables["postgresql"].execute(f"EXPLAIN {prepared.sql}", prepared.parameters(values)).fetchall()
     plan = "\n".join(row[0] for row in explained)
     assert "idx_namespace_order" in plan or "idx_namespace_key_order" in plan
     assert "Seq Scan" not in plan
-    here: Statements = SQLiteStatements(create_engine("sqlite://").dialect, None)
-    values |= {name: here.texts(value) for name, value in values.items() if isinstance(value, list)}
+    here: EntryStatements = on_sqlite(EntryStatements)
+    values |= {name: here.dialect.texts(value) for name, value in values.items() if isinstance(value, list)}
     prepared = getattr(here, statement)
     rows = tables["sqlite"].execute(f"EXPLAIN QUERY PLAN {prepared.sql}", prepared.parameters(values)).fetchall()
     plan = "\n".join(row[3] for row in rows)
@@ -119,7 +118,7 @@ def test_several_namespaces_are_found_by_index(statement: str, tables: dict[str,
 
 
 def test_the_oldest_expired_rows_are_found_by_index(tables: dict[str, Any]) -> None:
-    statement = PostgreSQLStatements(create_engine("postgresql+psycopg://").dialect, "plans").purge_oldest
+    statement = on_postgresql(PostgreSQLEntryStatements, "plans").purge_oldest
     explained = tables["postgresql"].execute(
         f"EXPLAIN {statement.sql}", statement.parameters({"now": NOW, "limit": 10})
     )
@@ -171,7 +170,7 @@ def test_mongodb_reads_by_index(place: Place) -> None:
 
 
 def test_the_newest_of_many_entries_of_one_key_is_one_row_read(tables: dict[str, Any]) -> None:
-    statements = PostgreSQLStatements(create_engine("postgresql+psycopg://").dialect, "plans")
+    statements = on_postgresql(EntryStatements, "plans")
     values = {"namespace": "large", "key": "same", "now": NOW}
     sql = f"EXPLAIN (ANALYZE, FORMAT JSON) {statements.newest.sql}"
     plan = tables["postgresql"].execute(sql, statements.newest.parameters(values)).fetchone()[0][0]["Plan"]

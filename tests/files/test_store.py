@@ -16,6 +16,7 @@ import pytest
 from firefly_memory import ConfigurationError, FileStore, MemoryEntry, StoreTimeoutError
 from firefly_memory.codec import DOCUMENT
 from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.over_entries import EntryConversationLog
 from firefly_memory.databases.files.file_system import exclusive_lock
 from firefly_memory.entries.ordered_records import Shelf
@@ -41,7 +42,7 @@ def contents(store: FileStore, namespace: str = "n") -> list[Any]:
 
 def edit(store: FileStore, change: Callable[[Shelf], object]) -> object:
     """What the conversations of a file store do with it."""
-    log = store.blocking.conversations
+    log = store.blocking.log(CONVERSATION_LOG)
     assert isinstance(log, EntryConversationLog)
     return finish(log._entries.edit("n", change))
 
@@ -193,7 +194,7 @@ async def test_a_call_that_is_cancelled_again_and_again_is_still_waited_for(stor
         assert end.wait(10)
         shelf.put(record("given up"), record("given up").created_at)
 
-    log: Any = store.blocking.conversations
+    log: Any = store.blocking.log(CONVERSATION_LOG)
     entries: Any = threaded(log._entries)
     task = asyncio.create_task(entries.edit("n", change))
     await asyncio.to_thread(writing.wait, 10)

@@ -14,8 +14,10 @@ from uuid import uuid4
 from hypothesis import strategies as st
 
 from firefly_memory import ConversationMemory, EntryStore, InMemoryStore, MemoryEntry, SQLiteStore
+from firefly_memory.agent_history.log import AGENT_HISTORY_LOG
 from firefly_memory.archive import async_import_jsonl, export_jsonl, import_jsonl
 from firefly_memory.errors import FireflyMemoryError
+from firefly_memory.facets import log_if_there
 from firefly_memory.testing import Colour
 from tests.fuzzing.behind import behind
 from tests.fuzzing.bending import bent, bent_bytes
@@ -82,7 +84,7 @@ def _seen(store: EntryStore) -> Any:
 
 def _example(data: st.DataObject, there: Opened) -> None:
     with there() as store:
-        has_dialogues = store.blocking.dialogues is not None
+        has_dialogues = log_if_there(store.blocking, AGENT_HISTORY_LOG) is not None
         before = _seen(store)
     text = data.draw(bent_archives(dialogues=has_dialogues))
     colour = data.draw(st.sampled_from(list(Colour)))

@@ -18,9 +18,9 @@ from psycopg import sql
 
 from firefly_memory import EntryStore, FileStore, MongoDBStore, PostgreSQLStore, SQLiteStore
 from firefly_memory.databases.diagnostics import Finding
-from firefly_memory.databases.files import diagnosis
 from firefly_memory.databases.sql.postgresql import diagnosis as of_postgresql
 from firefly_memory.databases.sql.sqlite import diagnosis as of_sqlite
+from firefly_memory.service import file_diagnosis
 from tests.fuzzing.bending import bent, bent_bytes, odd_texts, odd_values
 from tests.support.backends import Place
 
@@ -60,7 +60,7 @@ class BehindFiles(Behind):
         return FileStore(self._directory)
 
     def examined(self) -> list[Finding]:
-        return list(diagnosis.examine(self._directory))
+        return list(file_diagnosis.examine(self._directory))
 
     def state(self) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in sorted(self._directory.iterdir()) if path.is_file()}
@@ -283,6 +283,7 @@ class BehindMongoDB(Behind):
         return MongoDBStore(self._url, database=self._name, pool_size=2)
 
     def examined(self) -> list[Finding]:
+
         from firefly_memory.databases.mongodb import diagnosis
 
         return list(diagnosis.examine(self._url, self._name, "entries", timeout=5))

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from firefly_memory import ConversationMemory, EntryStore, MemoryEntry, WorkingMemory
-from firefly_memory.agent_history.log import Dialogue, DialogueEntry
+from firefly_memory.agent_history.log import AGENT_HISTORY_LOG, Dialogue, DialogueEntry
 from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.facets import log_if_there
 from firefly_memory.testing import stopped
 from firefly_memory.testing.checks import Words
 
@@ -49,7 +50,7 @@ def _fill(store: EntryStore) -> None:
     for number in range(4):
         memory.add_turn("chat", f"prompt {number} a b c", "answer", [{"n": number}], metadata={"n": number})
     memory.add_turn("plain", "p", "a", idempotency_key="once")
-    dialogues = store.blocking.dialogues
+    dialogues = log_if_there(store.blocking, AGENT_HISTORY_LOG)
     if dialogues is not None:
         entries = [
             DialogueEntry(f"m{number}", f"m{number - 1}" if number else None, "message", json.dumps(MESSAGE))

@@ -8,7 +8,9 @@ from functools import partial
 from typing import Any
 
 from firefly_memory import EntryStore, MemoryEntry, WorkingMemory
+from firefly_memory.agent_history.log import AGENT_HISTORY_LOG
 from firefly_memory.archive import async_export_jsonl, export_jsonl
+from firefly_memory.facets import log_if_there
 from firefly_memory.protocols import ABSENT
 from firefly_memory.testing import Colour
 from firefly_memory.testing.checks import Memory
@@ -44,12 +46,13 @@ def reading(store: EntryStore, colour: Colour) -> Operations:
             await async_export_jsonl(store, io.StringIO())
 
     async def dialogues() -> None:
-        if view.dialogues is not None:
-            for dialogue in await view.dialogues.records(None, None):
+        history = log_if_there(view, AGENT_HISTORY_LOG)
+        if history is not None:
+            for dialogue in await history.records(None, None):
                 if dialogue.head_id is not None:
-                    await view.dialogues.history(dialogue.head_id, None)
-            await view.dialogues.entries(["m0", "m1", "m2"])
-            await view.dialogues.shared(["m0", "m1", "m2"])
+                    await history.history(dialogue.head_id, None)
+            await history.entries(["m0", "m1", "m2"])
+            await history.shared(["m0", "m1", "m2"])
 
     operations: Operations = {
         "load": partial(view.load, "notes"),

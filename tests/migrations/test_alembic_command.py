@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from firefly_memory import MemoryEntry, PostgreSQLStore, SQLiteStore
-from firefly_memory.databases.sql.schema.metadata import HEAD
+from firefly_memory.schema import HEAD
 from tests.support.alembic_command import alembic, done
 
 

@@ -19,7 +19,7 @@ from pymongo.database import Database
 from firefly_memory import MongoDBStore
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
-from firefly_memory.databases.sql.schema.metadata import REVISIONS
+from firefly_memory.schema import REVISIONS
 from tests.support.backends import Place
 from tests.support.databases import empty_postgresql, execute
 from tests.support.servers import EmbeddedPostgreSQL

@@ -12,7 +12,8 @@ import firefly_memory
 from firefly_memory import ConversationMemory, MemoryEntry, SchemaMismatchError, connect
 from firefly_memory.alembic import LeaveOut, include_object
 from firefly_memory.databases.sql.schema.commands import Administration, State
-from firefly_memory.databases.sql.schema.metadata import HEAD, REVISIONS, metadata
+from firefly_memory.databases.sql.schema.metadata import metadata
+from firefly_memory.schema import HEAD, REVISIONS
 from tests.support.backends import Place
 from tests.support.databases import empty_postgresql, execute
 from tests.support.documentation import ROOT, blocks

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from firefly_memory import MemoryEntry, connect
+from firefly_memory import MemoryEntry, connect, schema
 from firefly_memory.cli import main
-from firefly_memory.databases.sql.schema import metadata as schema
-from firefly_memory.databases.sql.schema import migrate
 from firefly_memory.databases.sql.schema.commands import Administration, script
+from firefly_memory.databases.sql.schema.revisions import revision_named
+from firefly_memory.facets import registered
 from tests.support.backends import Place
 from tests.support.databases import empty_postgresql, execute
+from tests.support.facets import facet_of_revisions, unregistered
 
-LAST = schema.REVISIONS[-1]
+LAST = schema.HEAD
 NEXT = f"""
 from alembic import op
 from firefly_memory.databases.sql.schema.alembic_env import create_index_online, target_schema
@@ -27,6 +28,7 @@ revision = "9000"
 down_revision = "{LAST}"
 branch_labels = None
 depends_on = None
+online = True
 
 def upgrade():
     create_index_online("idx_scope", "memory_entries", ["scope"])
@@ -37,15 +39,12 @@ def downgrade():
 
 
 @pytest.fixture
-def next_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def next_release(tmp_path: Path) -> Iterator[None]:
     """A release with one revision more."""
-    revisions = tmp_path / "migrations"
-    shutil.copytree(migrate.script_location(), revisions)
-    (revisions / "versions" / "9000_scope.py").write_text(NEXT)
-    monkeypatch.setattr(migrate, "script_location", lambda: revisions)
-    monkeypatch.setattr(schema, "REVISIONS", (*schema.REVISIONS, "9000"))
-    monkeypatch.setattr(schema, "HEAD", "9000")
-    monkeypatch.setattr(schema, "ONLINE", frozenset({"9000"}))
+    (tmp_path / "revisions").mkdir()
+    (tmp_path / "revisions" / "9000_scope.py").write_text(NEXT)
+    with registered([facet_of_revisions("next release", tmp_path / "revisions")]):
+        yield
 
 
 def indexes(url: str) -> list[bool]:
@@ -91,9 +90,8 @@ def test_writers_go_on_and_of_many_migrators_one_builds(place: Place) -> None:
     with empty_postgresql(place.postgresql()) as url:
         with Administration.of(url, "firefly_memory", timeout=20) as database:
             database.upgrade(LAST)
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(schema, "HEAD", LAST)
-                store = connect(url, migrate=False)  # of the release before, which goes on
+            with unregistered():  # of the release before, which goes on
+                store = connect(url, migrate=False)
                 store.initialize_sync()
         written, stop = 0, threading.Event()
 
@@ -148,6 +146,5 @@ def test_what_a_broken_build_left_is_built_anew(place: Place, capsys: pytest.Cap
 
 
 def test_every_online_revision_is_marked() -> None:
-    for revision in schema.REVISIONS:
-        (path,) = (migrate.script_location() / "versions").glob(f"{revision}_*.py")
-        assert ("create_index_online(" in path.read_text()) == (revision in schema.ONLINE)
+    for revision in map(revision_named, schema.REVISIONS):
+        assert ("create_index_online(" in revision.path.read_text()) == revision.online

@@ -10,8 +10,8 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 from firefly_memory import MemoryEntry, PostgreSQLStore, SQLiteStore
-from firefly_memory.databases.sql.schema.metadata import HEAD, REVISIONS
-from firefly_memory.databases.sql.schema.migrate import script_location
+from firefly_memory.databases.sql.schema.names import MIGRATIONS
+from firefly_memory.schema import HEAD, REVISIONS
 from tests.support.alembic_command import alembic, done
 from tests.support.catalogue import catalogue
 from tests.support.databases import execute
@@ -74,7 +74,7 @@ def test_sqlite_has_the_faithful_equivalents(sqlite: str) -> None:
 
 def test_the_code_knows_every_revision() -> None:
     config = Config()
-    config.set_main_option("script_location", str(script_location()))
+    config.set_main_option("script_location", str(MIGRATIONS))
     scripts = ScriptDirectory.from_config(config)
     assert [script.revision for script in scripts.walk_revisions()][::-1] == list(REVISIONS)
     assert scripts.get_current_head() == HEAD

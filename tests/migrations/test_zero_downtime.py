@@ -11,7 +11,7 @@ from firefly_memory import ConversationMemory, EntryStore, MemoryEntry, SchemaMi
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
 from firefly_memory.databases.sql.schema.commands import Administration, State
-from firefly_memory.databases.sql.schema.metadata import HEAD
+from firefly_memory.schema import HEAD
 from firefly_memory.testing import Check, Colour, checks
 from tests.support.databases import empty_postgresql, execute
 

@@ -9,6 +9,7 @@ import pymongo
 
 from firefly_memory import MongoDBStore
 from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.mongodb import documents as conversation_documents
 from tests.support.backends import Place
 from tests.support.turns import a_turn
@@ -20,7 +21,7 @@ def test_every_query_reads_by_index_and_no_more_than_it_gives(place: Place) -> N
     place.later.callback(client.close)
     client.drop_database("planned")
     with MongoDBStore(place.mongodb(), database="planned") as store:
-        log: Any = store.blocking.conversations
+        log: Any = store.blocking.log(CONVERSATION_LOG)
         for name in ("short", "long"):
             finish(log.append(name, a_turn(key="first"), None))
             finish(log.window(name, 200))  # so that the planner knows it short

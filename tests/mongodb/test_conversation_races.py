@@ -20,7 +20,7 @@ from firefly_memory import (
     StoreClosedError,
 )
 from firefly_memory.concurrency.sync_bridge import finish
-from firefly_memory.conversations.log import Appended
+from firefly_memory.conversations.log import CONVERSATION_LOG, Appended
 from tests.support.backends import Place
 from tests.support.mongodb_append_worker import DATABASE, start
 from tests.support.mongodb_commands import AtCommand
@@ -48,7 +48,7 @@ def test_a_conversation_deleted_at_the_moment_of_an_append_has_the_turn_afterwar
 ) -> None:
     name, between = new_id(), AtCommand()
     with rivals(place, between) as (listened, store, other):
-        mine, others = store.blocking.conversations, other.blocking.conversations
+        mine, others = store.blocking.log(CONVERSATION_LOG), other.blocking.log(CONVERSATION_LOG)
 
         def delete() -> None:
             finish(others.delete(name))
@@ -71,11 +71,11 @@ def test_of_turns_that_are_appended_together_none_stays_in_a_conversation_that_w
         MongoDBStore(place.mongodb(), database=DATABASE) as store,
         MongoDBStore(place.mongodb(), database=DATABASE) as other,
     ):
-        mine: Any = store.blocking.conversations
+        mine: Any = store.blocking.log(CONVERSATION_LOG)
         name, used = new_id(), a_turn("used")
         assert finish(mine.append(new_id(), used, None)) is not None
         assert finish(mine.append(name, a_turn(), None)) is not None
-        finish(other.blocking.conversations.delete(name))
+        finish(other.blocking.log(CONVERSATION_LOG).delete(name))
         with pytest.raises(ConflictError, match="another conversation"):
             finish(mine.append_all(name, [a_turn("first"), used], None))
         assert [turn.user_prompt for turn in finish(mine.turns(name, -1, None))] == ["first"]
@@ -87,7 +87,7 @@ def test_of_turns_that_are_appended_together_none_stays_in_a_conversation_that_w
 def test_a_new_conversation_that_somebody_else_makes_first_has_both_turns(place: Place) -> None:
     name, between = new_id(), AtCommand()
     with rivals(place, between) as (_, store, other):
-        mine, others = store.blocking.conversations, other.blocking.conversations
+        mine, others = store.blocking.log(CONVERSATION_LOG), other.blocking.log(CONVERSATION_LOG)
         assert finish(mine.window(name, 10)) is None
         between.arm(1, lambda: finish(others.append(name, a_turn("other"), None)))
         assert finish(mine.append(name, a_turn("mine"), None)) == Appended(2, 20, 0)
@@ -126,7 +126,7 @@ def test_what_is_evicted_is_no_news_about_another_conversation(place: Place) -> 
         pymongo.MongoClient[Any](place.mongodb(), event_listeners=[after]) as listened,
         MongoDBStore(client=listened, database=DATABASE) as store,
     ):
-        log: Any = store.blocking.conversations
+        log: Any = store.blocking.log(CONVERSATION_LOG)
         for _ in range(5):
             finish(log.append(name, a_turn("old"), None))
         assert finish(log.claim(name, "claim", 0, NOW, NOW + minute))
@@ -148,7 +148,7 @@ async def test_an_append_cancelled_at_any_await_is_there_or_not_and_can_be_tried
         pymongo.AsyncMongoClient[Any](place.mongodb(), event_listeners=[at]) as listened,
         MongoDBStore(client=listened, database=DATABASE) as store,
     ):
-        log = store.suspending.conversations
+        log = store.suspending.log(CONVERSATION_LOG)
         there = []
         for number in (1, 2):  # a look, the conversation with its turn
             for answered in (False, True):
@@ -170,7 +170,7 @@ async def test_an_append_cancelled_at_any_await_is_there_or_not_and_can_be_tried
 
 async def test_tasks_that_append_to_one_conversation_at_once(place: Place) -> None:
     async with MongoDBStore(place.mongodb(), database=DATABASE) as store:
-        log, name = store.suspending.conversations, new_id()
+        log, name = store.suspending.log(CONVERSATION_LOG), new_id()
         drafts = [a_turn(f"{number}", key=f"key {number % 30}") for number in range(32)]
         drafts[7] = a_turn("x" * 17 * 1024 * 1024)
         results = await asyncio.gather(*[log.append(name, draft, None) for draft in drafts], return_exceptions=True)
@@ -189,7 +189,7 @@ async def test_tasks_that_append_to_one_conversation_at_once(place: Place) -> No
 
 async def test_appends_cancelled_while_they_wait_for_others_hold_up_nobody(place: Place) -> None:
     async with MongoDBStore(place.mongodb(), database=DATABASE) as store:
-        log, name = store.suspending.conversations, new_id()
+        log, name = store.suspending.log(CONVERSATION_LOG), new_id()
         tasks = [asyncio.ensure_future(log.append(name, a_turn(f"{number}"), None)) for number in range(20)]
         await asyncio.sleep(0)
         for task in tasks[::3]:
@@ -208,7 +208,7 @@ def test_eight_processes_of_threads_and_tasks_append_to_one_conversation(place: 
     name = new_id()
     together([start(place, name, "together") for _ in range(PROCESSES)])
     with MongoDBStore(place.mongodb(), database=DATABASE) as store:
-        turns = list(finish(store.blocking.conversations.turns(name, -1, None)))
+        turns = list(finish(store.blocking.log(CONVERSATION_LOG).turns(name, -1, None)))
     assert is_gap_free(turns)
     assert len({turn.append_id for turn in turns}) == len(turns) == PROCESSES * (10 + 32)
 
@@ -217,7 +217,7 @@ def test_a_writer_killed_in_the_middle_holds_up_nobody(place: Place) -> None:
     """With a transaction the conversation would be locked for a minute and more."""
     name = new_id()
     with MongoDBStore(place.mongodb(), database=DATABASE, timeout=5) as store:
-        log = store.blocking.conversations
+        log = store.blocking.log(CONVERSATION_LOG)
         for _ in range(3):
             process = start(place, name, "until killed")
             acknowledged = killed_after(20, process)
@@ -233,7 +233,7 @@ async def test_appends_go_on_when_the_primary_steps_down() -> None:
     try:
         url = server.url.replace("directConnection=true", "replicaSet=rs0")
         async with MongoDBStore(url, timeout=60) as store:
-            log, name = store.suspending.conversations, new_id()
+            log, name = store.suspending.log(CONVERSATION_LOG), new_id()
 
             async def keep_appending() -> None:
                 for _ in range(25):
@@ -255,4 +255,4 @@ def test_a_closed_store_says_so(place: Place) -> None:
     store = MongoDBStore(place.mongodb(), database=DATABASE)
     store.close_sync()
     with pytest.raises(StoreClosedError, match="append_turn"):
-        finish(store.blocking.conversations.append("c", a_turn(), None))
+        finish(store.blocking.log(CONVERSATION_LOG).append("c", a_turn(), None))

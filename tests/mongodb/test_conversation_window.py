@@ -13,6 +13,7 @@ import pytest
 from firefly_memory import MongoDBStore
 from firefly_memory.concurrency.sync_bridge import finish
 from firefly_memory.conversations.in_memory import KeptConversation
+from firefly_memory.conversations.log import CONVERSATION_LOG
 from tests.support.backends import Place
 from tests.support.turns import NOW, a_turn, new_id
 
@@ -26,7 +27,7 @@ def logs(place: Place) -> Iterator[list[Any]]:
         MongoDBStore(place.mongodb(), database=DATABASE) as one,
         MongoDBStore(place.mongodb(), database=DATABASE) as other,
     ):
-        yield [one.blocking.conversations, other.blocking.conversations]
+        yield [one.blocking.log(CONVERSATION_LOG), other.blocking.log(CONVERSATION_LOG)]
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -23,7 +23,7 @@ from firefly_memory import (
     SchemaMismatchError,
 )
 from firefly_memory.concurrency.sync_bridge import finish
-from firefly_memory.conversations.log import Appended, Head
+from firefly_memory.conversations.log import CONVERSATION_LOG, Appended, Head
 from firefly_memory.conversations.mongodb import documents
 from firefly_memory.testing import Colour
 from tests.support.backends import Place
@@ -58,8 +58,8 @@ def opened(place: Place, using: MakeStoreCaller) -> Callable[..., Log]:
 
         def log(operation: str, *arguments: Any) -> Any:
             if colour is Colour.BLOCKING:
-                return finish(getattr(store.blocking.conversations, operation)(*arguments))
-            return used.runner.run(getattr(store.suspending.conversations, operation)(*arguments))
+                return finish(getattr(store.blocking.log(CONVERSATION_LOG), operation)(*arguments))
+            return used.runner.run(getattr(store.suspending.log(CONVERSATION_LOG), operation)(*arguments))
 
         return log
 
@@ -327,7 +327,7 @@ def test_a_standalone_server_will_do(colour: Colour, standalone: EmbeddedMongoDB
 async def test_passed_clients_serve_as_well(make: Callable[..., Any], place: Place) -> None:
     client = make(place.mongodb())
     store = MongoDBStore(client=client, database=DATABASE)
-    log, name = store.suspending.conversations, new_id()
+    log, name = store.suspending.log(CONVERSATION_LOG), new_id()
     assert await log.create(name, NOW)
     await asyncio.gather(*[log.append(name, a_turn(), None) for _ in range(8)])
     found = await log.window(name, 30)

@@ -15,7 +15,7 @@ from sqlalchemy import event
 from firefly_memory import DatabaseStoreError, MemoryEntry, PostgreSQLStore, SchemaMismatchError
 from firefly_memory.databases.sql.errors import Place as DatabasePlace
 from firefly_memory.databases.sql.postgresql.database import PostgreSQLDatabase
-from firefly_memory.databases.sql.schema.metadata import HEAD
+from firefly_memory.schema import HEAD
 from firefly_memory.testing import Colour
 from tests.support.backends import Place
 from tests.support.store_caller import MakeStoreCaller

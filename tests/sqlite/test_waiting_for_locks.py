@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -134,7 +133,7 @@ def test_calls_that_find_every_connection_taken_wait_for_the_time_out(tmp_path: 
     started, go_on = threading.Event(), threading.Event()
 
     @reads
-    def keep_the_connection(session: Session[Any]) -> None:
+    def keep_the_connection(session: Session) -> None:
         started.set()
         go_on.wait()
 

@@ -18,9 +18,11 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from firefly_memory import MongoDBStore, PostgreSQLStore, SQLiteStore
+from firefly_memory.agent_history.mongodb.documents import DIALOGUE_ENTRIES
+from firefly_memory.agent_history.sql.statements import DialogueStatements
 from firefly_memory.agents import MongoConversationStore, SQLConversationStore
 from firefly_memory.databases.sql.operation import reads
-from firefly_memory.entries.sql.operations import SQLSession
+from firefly_memory.databases.sql.session import Session
 from firefly_memory.identifiers import stored_text
 from tests.support.backends import Place
 
@@ -85,7 +87,7 @@ async def kept(conversations: Stored) -> Kept:
         rows = await conversations.store.database.suspending.run(_every_entry)
     else:
         connection = conversations.store.database.suspending()
-        found = await connection.all_of(connection.dialogue_entries.find({}, {"message": 0}))
+        found = await connection.all_of(connection[DIALOGUE_ENTRIES].find({}, {"message": 0}))
         rows = [(each["_id"], each["parent_id"], each["holders"]) for each in found]
     entries: Kept = {entry_id: (parent_id, holders) for entry_id, parent_id, holders in rows}
     holders = Counter(parent_id for parent_id, _ in entries.values())
@@ -96,9 +98,10 @@ async def kept(conversations: Stored) -> Kept:
 
 
 @reads
-def _every_entry(session: SQLSession) -> Any:
-    e = session.statements.dialogues.entries.c
-    return session.fetch(session.statements.compiled(select(e.entry_id, e.parent_id, e.holders)), {})
+def _every_entry(session: Session) -> Any:
+    statements = session.statements(DialogueStatements)
+    e = statements.entries.c
+    return session.fetch(statements.compiled(select(e.entry_id, e.parent_id, e.holders)), {})
 
 
 def message(number: object) -> ModelMessage:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from firefly_memory.cli import main
-from firefly_memory.databases.sql.schema.metadata import REVISIONS
+from firefly_memory.schema import REVISIONS
 
 LATER = REVISIONS[1:]
 SECRET = "correct-horse"

@@ -8,6 +8,7 @@ import sys
 
 from firefly_memory import MongoDBStore
 from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.conversations.log import CONVERSATION_LOG
 from tests.support.backends import Place
 from tests.support.store_worker import ROOT
 from tests.support.turns import a_turn
@@ -23,7 +24,7 @@ def start(place: Place, name: str, work: str) -> subprocess.Popen[str]:
 
 def main(url: str, name: str, work: str) -> None:
     store = MongoDBStore(url, database=DATABASE)
-    blocking, suspending = store.blocking.conversations, store.suspending.conversations
+    blocking, suspending = store.blocking.log(CONVERSATION_LOG), store.suspending.log(CONVERSATION_LOG)
     finish(blocking.head(name))
     print("ready", flush=True)
     sys.stdin.readline()

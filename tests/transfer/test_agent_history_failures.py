@@ -21,6 +21,7 @@ from firefly_memory import (
     NotSupportedError,
     SQLiteStore,
 )
+from firefly_memory.agent_history.log import AGENT_HISTORY_LOG
 from firefly_memory.agents import SQLConversationStore
 from firefly_memory.archive import export_jsonl, import_jsonl
 from firefly_memory.copying import async_copy_store, copy_store
@@ -220,11 +221,11 @@ async def test_what_changes_while_it_is_read_or_written_is_a_conflict(place: Pla
     async with both(("sqlite", "sqlite"), place) as (source, target):
         await source.save(Conversation(conversation_id="c", messages=messages(3)))
         view = source.store.suspending
-        async for _, item in agent_history.dialogues_of(view.dialogues):
+        async for _, item in agent_history.dialogues_of(view.log(AGENT_HISTORY_LOG)):
             await source.delete("c")
             with pytest.raises(ConflictError, match="'c' was changed while it was read; start again"):
-                _ = [each async for each in agent_history.messages_of(view.dialogues, item, set(), set())]
-            writer = agent_history.DialogueWriter(target.store.suspending.dialogues)
+                _ = [each async for each in agent_history.messages_of(view.log(AGENT_HISTORY_LOG), item, set(), set())]
+            writer = agent_history.DialogueWriter(target.store.suspending.log(AGENT_HISTORY_LOG))
             await writer.begin({**item, "head_id": None})
             await target.save(Conversation(conversation_id="c", messages=messages(1)))
             with pytest.raises(ConflictError, match="'c' was changed in the target meanwhile; start again"):

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from firefly_memory.concurrency.group_commit import LARGEST_GROUP, GroupCommit
+from firefly_memory.entries.mongodb.save_groups import Saves
 from firefly_memory.entries.record import Record
-from firefly_memory.entries.saves import Saves
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 
