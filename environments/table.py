@@ -35,7 +35,7 @@ def _agents(*others: str) -> list[str]:
 
 
 _OF_THE_SCHEMA = tuple(
-    f"tests/migrations/test_{name}.py" for name in ("schema", "alembic_command", "starts_at_once", "packaging")
+    f"tests/migrations/test_{name}.py" for name in ("schema", "alembic_command", "concurrent_starts", "packaging")
 )
 
 _NOT_OF_PROCESSES = "not races and not transfer and not archive and not kill and not process"

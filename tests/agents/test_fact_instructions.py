@@ -11,7 +11,7 @@ from firefly_memory.agents.run_state import ARE_DATA
 from firefly_memory.messages.storage import summary_text
 from firefly_memory.summarization import as_text
 from firefly_memory.testing.rules.working import LINE_ENDS
-from tests.support.scripted_model import TOLD, answers_to_remember, hesitant, instructions_of_a_run
+from tests.support.scripted_model import TOLD, answers_to_remember, estimator_that_warns_once, instructions_of_a_run
 
 # Data that looks like something else
 
@@ -125,7 +125,7 @@ async def test_what_is_told_keeps_to_the_budget_whatever_is_written(character: s
 
 
 async def test_an_estimator_that_warns_where_warnings_are_errors_ends_no_run(caplog: pytest.LogCaptureFixture) -> None:
-    manager = MemoryManager(estimator=hesitant())
+    manager = MemoryManager(estimator=estimator_that_warns_once())
     manager.set_fact("one", "1")
     manager.set_fact("two", "2")
     assert await instructions_of_a_run(manager) == f"{TOLD}- one: 1\n- two: 2"

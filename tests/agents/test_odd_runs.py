@@ -27,7 +27,7 @@ from firefly_memory import (
     MemoryManager,
 )
 from firefly_memory.agents import Memory
-from tests.support.scripted_model import Scripted, hesitant, stored
+from tests.support.scripted_model import Scripted, estimator_that_warns_once, stored
 
 
 async def test_runs_that_say_nothing_harm_nobody(manager: MemoryManager) -> None:
@@ -77,7 +77,7 @@ async def test_any_output_is_the_callers_and_has_a_text(
 
 
 async def test_a_warning_that_is_an_error_costs_no_turn(store: EntryStore, caplog: pytest.LogCaptureFixture) -> None:
-    manager = MemoryManager(store=store, estimator=hesitant())
+    manager = MemoryManager(store=store, estimator=estimator_that_warns_once())
     await Agent(Scripted().model, capabilities=[Memory(manager)]).run("one", conversation_id="c")
     assert stored(manager) == [("one", "answer 1")]
     assert "tokens are estimated" in caplog.text

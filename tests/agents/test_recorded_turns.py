@@ -23,7 +23,7 @@ from firefly_memory import (
 from firefly_memory.agents import Memory
 from firefly_memory.concurrency.cancellation import to_its_end
 from firefly_memory.reasoning import ReActPattern
-from tests.support.scripted_model import TOLD, Scripted, hesitant, stored
+from tests.support.scripted_model import TOLD, Scripted, estimator_that_warns_once, stored
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ async def test_a_scope_that_is_no_name_is_refused(manager: MemoryManager, scope:
 
 
 async def test_the_texts_are_stored_when_a_warning_comes_second() -> None:
-    manager = MemoryManager(estimator=hesitant())
+    manager = MemoryManager(estimator=estimator_that_warns_once())
     agent = Agent(Scripted({"look": {}}, "fine").model, capabilities=[Memory(manager)])
 
     @agent.tool_plain

@@ -64,18 +64,18 @@ def stored(manager: MemoryManager, conversation_id: str = "c") -> list[tuple[str
     return [(turn.user_prompt, turn.assistant_response) for turn in manager.conversation.get_turns(conversation_id)]
 
 
-def hesitant() -> TokenEstimator:
+def estimator_that_warns_once() -> TokenEstimator:
     """An estimator that warns the first time, where warnings are errors."""
     warned: list[bool] = []
 
-    class Hesitant(TokenEstimator):
+    class WarnsOnce(TokenEstimator):
         def estimate_turn(self, *_: Any) -> int:
             if not warned:
                 warned.append(True)
                 raise UserWarning("tokens are estimated")
             return 1
 
-    return Hesitant()
+    return WarnsOnce()
 
 
 async def instructions_of_a_run(manager: MemoryManager, **options: Any) -> str:
