@@ -15,14 +15,14 @@ from tests.support.documentation import ROOT
 
 PREPARATION = """
 import os, sys, threading, time
-from firefly_memory.tokens import tiktoken_loader
+from firefly_memory.tokens import formula, tiktoken_loader
 from firefly_memory.tokens import TokenEstimator
 
-tiktoken_loader.PATIENCE = {patience}
+tiktoken_loader.LOAD_TIMEOUT = {patience}
 text = "Nobody answers, and yet there has to be a number."
 
 def kind_of(number):
-    return "estimate" if number == tiktoken_loader.estimated(text, 1.33, tiktoken_loader.rates_for(None, None)) else "count"
+    return "estimate" if number == formula.estimated(text, 1.33, formula.rates_for(None, None)) else "count"
 """
 
 # What the text of the preparation has in o200k_base is not what the formula says of it, so that they can be told apart.

@@ -40,7 +40,7 @@ def test_a_download_that_hangs_holds_nobody_up(run: Process, silence: socket.soc
     ended = run(
         """
         print(kind_of(TokenEstimator().estimate(text)))
-        tiktoken_loader.PATIENCE = threading.TIMEOUT_MAX
+        tiktoken_loader.LOAD_TIMEOUT = threading.TIMEOUT_MAX
         print(kind_of(TokenEstimator().estimate(text)))
         """,
         patience=0.5,
@@ -201,7 +201,7 @@ def test_a_forked_child_counts_with_the_vocabulary_of_its_parent(run: Process, t
         """
         estimator = TokenEstimator()
         estimator.estimate(text)
-        tiktoken_loader.PATIENCE = 0
+        tiktoken_loader.LOAD_TIMEOUT = 0
         child = os.fork()
         if child:
             os.waitpid(child, 0)  # or the two might print at the same moment

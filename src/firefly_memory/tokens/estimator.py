@@ -23,13 +23,8 @@ from typing import Any
 from firefly_memory.errors import ConfigurationError, MissingDependencyError
 from firefly_memory.reprs import shown
 from firefly_memory.tokens.attachments import IMAGE_IN_LOW_DETAIL, Count, bytes_tokens, file_tokens
-from firefly_memory.tokens.tiktoken_loader import (
-    EstimatedTokensWarning,
-    counted,
-    encoding_names,
-    estimated,
-    vocabulary_for,
-)
+from firefly_memory.tokens.formula import estimated
+from firefly_memory.tokens.tiktoken_loader import EstimatedTokensWarning, counted, encoding_names, vocabulary_for
 from firefly_memory.validation import is_installed
 
 __all__ = ["PER_MESSAGE", "PER_TOOL", "EstimatedTokensWarning", "TokenEstimator", "file_tokens"]
