@@ -18,7 +18,7 @@ import os, sys, threading, time
 from firefly_memory.tokens import formula, tiktoken_loader
 from firefly_memory.tokens import TokenEstimator
 
-tiktoken_loader.LOAD_TIMEOUT = {patience}
+tiktoken_loader.LOAD_TIMEOUT = {load_timeout}
 text = "Nobody answers, and yet there has to be a number."
 
 def kind_of(number):
@@ -40,11 +40,18 @@ class Process:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def __call__(self, code: str, *options: str, patience: float = 60, **environment: str | None) -> Ended:
+    def __call__(self, code: str, *options: str, load_timeout: float = 60, **environment: str | None) -> Ended:
         inherited = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
         given = {"TIKTOKEN_CACHE_DIR": str(self._directory), "PYTHONPATH": str(ROOT / "src"), **environment}
         ended = subprocess.run(
-            [sys.executable, "-W", "always", *options, "-c", PREPARATION.format(patience=patience) + dedent(code)],
+            [
+                sys.executable,
+                "-W",
+                "always",
+                *options,
+                "-c",
+                PREPARATION.format(load_timeout=load_timeout) + dedent(code),
+            ],
             env={name: value for name, value in {**inherited, **given}.items() if value is not None},
             capture_output=True,
             text=True,

@@ -1,9 +1,9 @@
 """The one description of how messages are written.
 
 It covers pydantic-ai's messages (as objects, and as the JSON that they become), the dicts of OpenAI's chat and of its
-responses, Anthropic's dicts, the objects of providers' SDKs that have a ``role``, and plain text. pydantic-ai is not
-imported. Any JSON value may be stored as a message. So no function here raises an error for a value with an unknown
-shape: the value, or the part of it, is read as data.
+responses, Anthropic's dicts, plain text, and dataclasses and pydantic models with a ``role``, such as the objects of
+the providers' SDKs. pydantic-ai is not imported. Any JSON value may be stored as a message. So no function here raises
+an error for a value with an unknown shape: the value, or the part of it, is read as data.
 
 * :func:`read` gives the role, the texts, the tool calls, the tool results and the files of a message.
 * :func:`parts_of` gives all that a model is sent of a message, as a flat list of parts, each with its :class:`Sort`.
@@ -179,7 +179,7 @@ def parts_of(message: Any) -> list[Part]:
 
 
 def _as_dict(message: Any) -> Any:
-    """The object of a provider's SDK as the dict that it stands for; any other message as it is."""
+    """An object of a provider's SDK as a dict; any other message as it is."""
     if isinstance(message, (dict, str)) or not hasattr(message, "role"):
         return message
     from pydantic_core import to_jsonable_python
