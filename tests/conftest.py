@@ -104,7 +104,7 @@ def directory_of_vocabularies(tmp_path_factory: pytest.TempPathFactory) -> Itera
     directory = fill_cache(tmp_path_factory.mktemp("vocabularies"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIKTOKEN_CACHE_DIR", str(directory))
-        patch.setattr(tiktoken_loader, "PATIENCE", PATIENT)
+        patch.setattr(tiktoken_loader, "LOAD_TIMEOUT", PATIENT)
         assert TokenEstimator().prepare(PATIENT)  # so that coroutines count, too
         yield directory
 

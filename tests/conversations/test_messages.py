@@ -27,7 +27,8 @@ from pydantic_ai.messages import (
 )
 
 from firefly_memory import ConversationMemory, CorruptDataError, InvalidEntryError, SQLiteStore
-from firefly_memory.messages.storage import decoded, encoded, first_whole
+from firefly_memory.messages.storage import decoded, encoded
+from firefly_memory.messages.tool_links import first_whole
 from firefly_memory.testing import Colour
 from tests.support.backends import BACKENDS, Backend, Place
 from tests.support.pydantic_ai_messages import EVERYTHING

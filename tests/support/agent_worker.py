@@ -41,7 +41,7 @@ async def run(url: str, conversation_id: str, killed_at: int) -> None:
 
 def main() -> None:
     url, conversation_id = sys.argv[1:]
-    tiktoken_loader.PATIENCE = PATIENT
+    tiktoken_loader.LOAD_TIMEOUT = PATIENT
     for warm in ("memory:", "sqlite://"):  # what is imported here is there in every child
         asyncio.run(run(warm, conversation_id, killed_at=0))
     importlib.import_module("pymongo" if url.startswith("mongodb") else "asyncpg")

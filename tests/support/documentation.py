@@ -153,7 +153,7 @@ def main() -> None:
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for name in ("alembic.ini", "migrations"):
         Path(name).symlink_to(ROOT / name)
-    tiktoken_loader.PATIENCE = 60.0
+    tiktoken_loader.LOAD_TIMEOUT = 60.0
     TokenEstimator().prepare(60.0)  # so that coroutines count, too
     ignored: list[Any] = []
     sys.unraisablehook = ignored.append

@@ -100,7 +100,7 @@ def load(store: EntryStore, namespace: str) -> None:
 
 
 def main() -> None:
-    tiktoken_loader.PATIENCE = PATIENT
+    tiktoken_loader.LOAD_TIMEOUT = PATIENT
     name, wheres, work, *arguments = sys.argv[1:]
     where = json.loads(wheres)
     with ExitStack() as later:

@@ -15,14 +15,14 @@ from tests.support.documentation import ROOT
 
 PREPARATION = """
 import os, sys, threading, time
-from firefly_memory.tokens import tiktoken_loader
+from firefly_memory.tokens import formula, tiktoken_loader
 from firefly_memory.tokens import TokenEstimator
 
-tiktoken_loader.PATIENCE = {patience}
+tiktoken_loader.LOAD_TIMEOUT = {load_timeout}
 text = "Nobody answers, and yet there has to be a number."
 
 def kind_of(number):
-    return "estimate" if number == tiktoken_loader.estimated(text, 1.33, tiktoken_loader.rates_for(None, None)) else "count"
+    return "estimate" if number == formula.estimated(text, 1.33, formula.rates_for(None, None)) else "count"
 """
 
 # What the text of the preparation has in o200k_base is not what the formula says of it, so that they can be told apart.
@@ -40,11 +40,18 @@ class Process:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def __call__(self, code: str, *options: str, patience: float = 60, **environment: str | None) -> Ended:
+    def __call__(self, code: str, *options: str, load_timeout: float = 60, **environment: str | None) -> Ended:
         inherited = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
         given = {"TIKTOKEN_CACHE_DIR": str(self._directory), "PYTHONPATH": str(ROOT / "src"), **environment}
         ended = subprocess.run(
-            [sys.executable, "-W", "always", *options, "-c", PREPARATION.format(patience=patience) + dedent(code)],
+            [
+                sys.executable,
+                "-W",
+                "always",
+                *options,
+                "-c",
+                PREPARATION.format(load_timeout=load_timeout) + dedent(code),
+            ],
             env={name: value for name, value in {**inherited, **given}.items() if value is not None},
             capture_output=True,
             text=True,

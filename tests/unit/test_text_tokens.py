@@ -12,7 +12,7 @@ import pytest
 import tiktoken
 
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.tokens import PER_MESSAGE, TokenEstimator, tiktoken_loader
+from firefly_memory.tokens import PER_MESSAGE, TokenEstimator, formula, tiktoken_loader
 from tests.support.documentation import ROOT
 from tests.support.tiktoken_vocabularies import VOCABULARIES, other_implementation
 from tests.support.token_samples import SAMPLES
@@ -21,12 +21,12 @@ TOO_FEW, TOO_MANY = 0.9, 1.65
 """What the documentation promises: an estimate is never less nor more than this, times the real count."""
 
 
-def rates(name: str) -> tiktoken_loader.Rates:
-    return tiktoken_loader.rates_for(name, None)
+def rates(name: str) -> formula.Rates:
+    return formula.rates_for(name, None)
 
 
 def ratio(text: str, name: str) -> float:
-    return tiktoken_loader.estimated(text, 1.33, rates(name)) / len(tiktoken.get_encoding(name).encode_ordinary(text))
+    return formula.estimated(text, 1.33, rates(name)) / len(tiktoken.get_encoding(name).encode_ordinary(text))
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)
@@ -73,13 +73,13 @@ def test_the_documented_errors_are_those_that_are_measured() -> None:
 )
 def test_whatever_is_not_empty_is_estimated_above_zero_and_not_beyond_its_bytes(text: str) -> None:
     for name in VOCABULARIES:
-        tokens = tiktoken_loader.estimated(text, 1.33, rates(name))
+        tokens = formula.estimated(text, 1.33, rates(name))
         assert 1 <= tokens <= 2 * len(text.encode("utf-8", "surrogatepass"))
 
 
 def test_tokens_per_word_is_what_a_word_is_reckoned_at() -> None:
     def reckoned(tokens_per_word: float) -> int:
-        return tiktoken_loader.estimated("one two six " * 1000, tokens_per_word, rates("o200k_base"))
+        return formula.estimated("one two six " * 1000, tokens_per_word, rates("o200k_base"))
 
     assert reckoned(2) - reckoned(1) == 3000
 
@@ -165,7 +165,7 @@ def test_the_encoding_is_the_models(model: str, name: str) -> None:
     text = SAMPLES["Hindi"]
     assert tiktoken_loader.encoding_name_for(model) == name
     assert TokenEstimator(model=model).estimate(text) == TokenEstimator(encoding_name=name).estimate(text)
-    assert tiktoken_loader.rates_for(None, model) == rates(name), "the formula takes the same model for the same"
+    assert formula.rates_for(None, model) == rates(name), "the formula takes the same model for the same"
 
 
 def test_an_encoding_that_is_named_goes_before_the_models() -> None:

@@ -40,10 +40,10 @@ def test_a_download_that_hangs_holds_nobody_up(run: Process, silence: socket.soc
     ended = run(
         """
         print(kind_of(TokenEstimator().estimate(text)))
-        tiktoken_loader.PATIENCE = threading.TIMEOUT_MAX
+        tiktoken_loader.LOAD_TIMEOUT = threading.TIMEOUT_MAX
         print(kind_of(TokenEstimator().estimate(text)))
         """,
-        patience=0.5,
+        load_timeout=0.5,
         **proxy(silence),
     )
     assert ended.printed == ["estimate", "estimate"]
@@ -62,7 +62,7 @@ def test_threads_wait_together_for_a_download_that_hangs(run: Process, silence: 
         for thread in threads: thread.join()
         print(*kinds)
         """,
-        patience=0.5,
+        load_timeout=0.5,
         **proxy(silence),
     )
     assert ended.printed == [" ".join(["estimate"] * 20)]
@@ -114,7 +114,7 @@ def test_a_vocabulary_that_comes_late_is_used_from_then_on(
             pipe.write(vocabulary.read())
         print(estimator.prepare(), kind_of(estimator.estimate(text)))
         """,
-        patience=0.5,
+        load_timeout=0.5,
     )
     assert ended.printed == ["estimate", "True count"]
     assert len(ended.warnings) == 1
@@ -188,7 +188,7 @@ def test_a_child_that_is_forked_during_a_download_is_held_up_no_longer(run: Proc
             os._exit(0)
         print(os.waitpid(child, 0)[1])
         """,
-        patience=0.5,
+        load_timeout=0.5,
         **proxy(silence),
     )
     assert ended.printed == ["estimate", "estimate", "0"]
@@ -201,7 +201,7 @@ def test_a_forked_child_counts_with_the_vocabulary_of_its_parent(run: Process, t
         """
         estimator = TokenEstimator()
         estimator.estimate(text)
-        tiktoken_loader.PATIENCE = 0
+        tiktoken_loader.LOAD_TIMEOUT = 0
         child = os.fork()
         if child:
             os.waitpid(child, 0)  # or the two might print at the same moment
@@ -219,7 +219,7 @@ def test_the_last_words_of_a_process_are_counted_too(run: Process, silence: sock
         import atexit
         atexit.register(lambda: print(kind_of(TokenEstimator().estimate(text))))
         """,
-        patience=0.5,
+        load_timeout=0.5,
         **proxy(silence),
     )
     assert ended.printed == ["estimate"]

@@ -19,7 +19,7 @@ from tests.support.tiktoken_process import Ended, Process, assert_short, connect
 from tests.support.tiktoken_vocabularies import cached_as, fill_cache
 
 FOR_EVER = threading.TIMEOUT_MAX
-"""A patience with which a caller that waits never comes back."""
+"""A time-out with which a caller that waits never comes back."""
 
 IN_A_LOOP = """
 import asyncio
@@ -74,7 +74,7 @@ def test_a_coroutine_does_not_wait_for_a_download_that_hangs(run: Process, tmp_p
 
         asyncio.run(main())
         """),
-        patience=FOR_EVER,
+        load_timeout=FOR_EVER,
         TIKTOKEN_CACHE_DIR=None,
         TMPDIR=str(tmp_path),
     )
@@ -103,7 +103,7 @@ def test_a_coroutine_does_not_wait_for_a_file_that_is_being_read(
 
         asyncio.run(main())
         """),
-        patience=FOR_EVER,
+        load_timeout=FOR_EVER,
     )
     assert ended == Ended(["estimate", "estimate", "True True count"], [])
 
@@ -121,7 +121,7 @@ def test_a_coroutine_is_warned_of_a_download_that_failed(run: Process, offline: 
 
         asyncio.run(main())
         """),
-        patience=FOR_EVER,
+        load_timeout=FOR_EVER,
         **offline,
     )
     assert ended.printed == ["estimate", "estimate"]
@@ -157,7 +157,7 @@ def test_an_estimator_that_may_download_does_so_after_one_that_may_not(
         for download in (False, True, False):
             print(kind_of(TokenEstimator(download=download).estimate(text)))
         """,
-        patience=0.5,
+        load_timeout=0.5,
         TIKTOKEN_CACHE_DIR=None,
         TMPDIR=str(tmp_path),
         **proxy(silence),
@@ -173,7 +173,7 @@ def test_the_variable_for_managers_asks_for_a_download(run: Process, silence: so
         with MemoryManager.from_config() as manager:
             print(kind_of(manager.add_turn("c", text, "").token_estimate - 8))
         """,
-        patience=0.5,
+        load_timeout=0.5,
         TIKTOKEN_CACHE_DIR=None,
         TMPDIR=str(tmp_path),
         FIREFLY_AGENTIC_MEMORY_DOWNLOAD_VOCABULARIES="true",

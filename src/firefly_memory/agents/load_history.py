@@ -13,7 +13,8 @@ from firefly_memory.agents.run_messages import is_model_message
 from firefly_memory.conversations.memory import ConversationMemory
 from firefly_memory.conversations.types import ConversationTurn, Window
 from firefly_memory.errors import InvalidEntryError
-from firefly_memory.messages.storage import links_of, texts_as_messages
+from firefly_memory.messages.storage import texts_as_messages
+from firefly_memory.messages.tool_links import links_of
 
 
 class Loaded(NamedTuple):

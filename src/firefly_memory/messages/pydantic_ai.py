@@ -1,9 +1,9 @@
-"""pydantic-ai's messages as JSON, by its own adapter, and what that adapter forgets.
+"""pydantic-ai's messages as JSON, written by its own adapter, with notes of the values that the adapter changes.
 
-It reads images as ``BinaryImage`` or a dict, bytes as text, tuples as lists, NaN as nothing, and files in metadata as
-dicts. So a message with any of these has notes of where they were, in a key that the adapter passes over:
-``"~exact": [[kind, step …], …]``. Other values of Python come back as JSON has them. What would come back as something
-else without a note, or not at all, is refused.
+The adapter reads images as ``BinaryImage`` or a dict, bytes as text, tuples as lists, NaN as ``None``, and files in
+metadata as dicts. So a message with such a value has notes in a key that the adapter ignores:
+``"~exact": [[kind, step …], …]``. The steps say where the value is, and the kind says what it is. Other Python values
+come back as the values that JSON has for them. A value is refused if it cannot be restored.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any
 from firefly_memory.messages.pydantic_ai_values import (
     ATTRIBUTES,
     INNER_ATTRIBUTES,
+    Steps,
     UnwritableError,
-    Way,
-    offender,
+    unwritable_value,
     writable,
 )
 
@@ -30,8 +30,10 @@ _OF_FILES = ("media_type", "vendor_metadata", "identifier")
 
 
 def to_json(messages: Sequence[Any]) -> str:
-    """A JSON array; ``ValueError`` for values that JSON does not have, which is an ``UnwritableError`` if it is known
-    where they are."""
+    """The messages as a JSON array.
+
+    ``ValueError`` for a value that cannot be written; an ``UnwritableError`` if the place of the value is known.
+    """
     from pydantic_ai.messages import ModelMessagesTypeAdapter
 
     written, noted = [], {}
@@ -47,7 +49,7 @@ def to_json(messages: Sequence[Any]) -> str:
     try:
         text = ModelMessagesTypeAdapter.dump_json(written, warnings="error").decode()
     except ValueError as exc:
-        raise offender(messages, exc) or exc from exc
+        raise unwritable_value(messages, exc) or exc from exc
     if not noted:
         return text
     objects = json.loads(text)
@@ -62,7 +64,7 @@ def compact(document: Any) -> str:
 
 
 def from_json(text: str) -> list[Any]:
-    """The messages of such an array, of any version of pydantic-ai; ``ValueError`` for anything else."""
+    """The messages of a JSON array that :func:`to_json` or any version of pydantic-ai wrote; else ``ValueError``."""
     from pydantic_ai.messages import ModelMessagesTypeAdapter
 
     messages = ModelMessagesTypeAdapter.validate_json(text)
@@ -73,16 +75,16 @@ def from_json(text: str) -> list[Any]:
 
 
 def restore(message: Any, document: Any, notes: Iterable[Any]) -> None:
-    """Make of ``message``, as the adapter has read it from ``document``, what the notes say."""
+    """Restore the values of ``message`` that have notes. The adapter has read the message from ``document``."""
     for note in notes:
-        # What the adapter makes of it is better than nothing, should a note not fit.
+        # If a note does not fit the message, the value stays as the adapter has read it.
         with suppress(AttributeError, LookupError, TypeError, ValueError):
-            kind, *way = note
-            _restore(message, document, way, kind)
+            kind, *steps = note
+            _restore(message, document, steps, kind)
 
 
-def _restore(message: Any, document: Any, way: Way, kind: str) -> None:
-    root, *rest = way
+def _restore(message: Any, document: Any, steps: Steps, kind: str) -> None:
+    root, *rest = steps
     holder, name, raw = message, root, document
     if root == "parts":
         number, name, *rest = rest

@@ -1,6 +1,7 @@
-"""What pydantic-ai's adapter would change in a message: found, noted, and where it must be, refused, before it writes.
+"""Notes of the values in a message that pydantic-ai's adapter would change; a value without a note is refused.
 
-A note is ``[kind, step …]``. The steps to a value are an attribute, then indexes, keys, and attributes in lists of one.
+A note is ``[kind, step …]``. The steps lead to the value: an attribute, then indexes, keys and further attributes. Each
+further attribute is in a list of its own.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ from typing import Any
 
 from pydantic_core import to_json, to_jsonable_python
 
-Way = list[Any]
+from firefly_memory.messages.parts import MEDIA_TYPES_OF_PYDANTIC_AI
+
+Steps = list[Any]
 
 ATTRIBUTES = ("content", "metadata", "args", "provider_details", "audio")
-"""Those of messages and of parts that may have any value in them."""
+"""The attributes of messages and parts that may contain any value."""
 INNER_ATTRIBUTES = ("metadata", "vendor_metadata", "value")
-"""Those of contents."""
+"""The attributes of contents that may contain any value."""
 
 _OF_MESSAGES = ("metadata", "provider_details")
-_FILE_KINDS = frozenset({"image-url", "audio-url", "document-url", "video-url", "binary", "uploaded-file"})
 _CONTENTS = frozenset(
     {
         "ImageUrl",
@@ -37,12 +39,12 @@ _CONTENTS = frozenset(
 )
 _NOT_IN_TYPED = frozenset({"TextContent", "StructuredContent", "CachePoint"})
 _SAFE = (str, bool, NoneType)
-_LARGEST = 10**4_300  # the parsers of Python and of pydantic read no longer integers
-_DEEPEST = 180  # levels in a value; pydantic's parser reads 200 in all
+_LARGEST = 10**4_300  # the parsers of Python and of pydantic do not read longer integers
+_DEEPEST = 180  # levels in a value; pydantic's parser reads 200 levels of a document
 
 
 class UnwritableError(ValueError):
-    """A value that could not be read again as it is, in the message ``number``, at ``path``."""
+    """A value that would not come back equal. It is at ``path`` in the message ``number``."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path.lstrip('.')}: {problem}")
@@ -51,34 +53,34 @@ class UnwritableError(ValueError):
         self.problem = problem
 
 
-def writable(message: Any) -> tuple[Any, list[Way]]:
-    """The message as the adapter can write it, and the notes that make of it again what it was."""
-    notes: list[Way] = []
-    changed = _looked_at(message, _OF_MESSAGES, [], notes, typed=False)
+def writable(message: Any) -> tuple[Any, list[Steps]]:
+    """The message as the adapter can write it, and the notes that restore the original."""
+    notes: list[Steps] = []
+    changed = _writable_holder(message, _OF_MESSAGES, [], notes, typed=False)
     parts = list(message.parts)
     for number, part in enumerate(parts):
-        parts[number] = _looked_at(part, ATTRIBUTES, ["parts", number], notes, typed=True)
+        parts[number] = _writable_holder(part, ATTRIBUTES, ["parts", number], notes, typed=True)
     if any(new is not old for new, old in zip(parts, message.parts, strict=True)):
         changed = replace(changed, parts=parts)
     return changed, notes
 
 
-def offender(messages: Sequence[Any], error: ValueError) -> UnwritableError | None:
-    """Where the value is that the adapter could not write."""
+def unwritable_value(messages: Sequence[Any], error: ValueError) -> UnwritableError | None:
+    """An error that says where the value is that the adapter could not write."""
     for number, message in enumerate(messages):
-        for way, value in _everything(message):
+        for steps, value in _everything(message):
             try:
                 to_json(value)
             except (ValueError, RecursionError):
-                refused = UnwritableError(path_of(way), f"pydantic-ai cannot write it as JSON ({error})")
+                refused = UnwritableError(path_of(steps), f"pydantic-ai cannot write it as JSON ({error})")
                 refused.number = number
                 return refused
     return None
 
 
-def path_of(way: Way) -> str:
-    """The way in Python's words: ``.parts[0].content['a']``."""
-    root, *steps = way
+def path_of(steps: Steps) -> str:
+    """The steps as Python writes them: ``.parts[0].content['a']``."""
+    root, *steps = steps
     if root == "parts":
         number, name, *steps = steps
         root = f"parts[{number}].{name}"
@@ -86,8 +88,8 @@ def path_of(way: Way) -> str:
     return f".{root}{''.join(words)}"
 
 
-def _everything(message: Any) -> Iterable[tuple[Way, Any]]:
-    """What may have any value in it, and where: texts and single values, outermost first."""
+def _everything(message: Any) -> Iterable[tuple[Steps, Any]]:
+    """Each single value of the attributes that may contain any value, and the steps to it."""
     for name in _OF_MESSAGES:
         yield from _inside(getattr(message, name, None), [name])
     for number, part in enumerate(message.parts):
@@ -95,32 +97,33 @@ def _everything(message: Any) -> Iterable[tuple[Way, Any]]:
             yield from _inside(getattr(part, name, None), ["parts", number, name])
 
 
-def _inside(value: Any, way: Way) -> Iterable[tuple[Way, Any]]:
+def _inside(value: Any, steps: Steps) -> Iterable[tuple[Steps, Any]]:
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _inside(item, [*way, key])
+            yield from _inside(item, [*steps, key])
     elif isinstance(value, (list, tuple)):
         for number, item in enumerate(value):
-            yield from _inside(item, [*way, number])
+            yield from _inside(item, [*steps, number])
     else:
-        yield way, value
+        yield steps, value
 
 
-def _looked_at(holder: Any, names: Iterable[str], way: Way, notes: list[Way], *, typed: bool) -> Any:
-    """``holder``, or a copy with values that can be written."""
+def _writable_holder(holder: Any, names: Iterable[str], steps: Steps, notes: list[Steps], *, typed: bool) -> Any:
+    """The message or part, or a copy of it with values that can be written."""
     changed: dict[str, Any] = {}
     for name in names:
         value = getattr(holder, name, None)
         if _is_plain(value, 1):
             continue
-        new = _value(value, [*way, name], notes, 1, typed=typed and name in ("content", "audio"))
+        new = _value(value, [*steps, name], notes, 1, typed=typed and name in ("content", "audio"))
         if new is not value:
             changed[name] = new
     return replace(holder, **changed) if changed else holder
 
 
 def _is_plain(value: Any, depth: int) -> bool:
-    """Whether the adapter keeps it as it is: the answer for nearly all values, at a tenth of the price of a walk."""
+    """Whether the adapter keeps the value as it is. That holds for nearly all values, and takes a tenth of the time of
+    :func:`_value`."""
     kind = type(value)
     if kind is str or value is None or kind is bool:
         return True
@@ -138,74 +141,74 @@ def _is_plain(value: Any, depth: int) -> bool:
     return (kind is int and -_LARGEST < value < _LARGEST) or (kind is float and isfinite(value))
 
 
-def _value(value: Any, way: Way, notes: list[Way], depth: int, *, typed: bool) -> Any:  # noqa: C901
-    """What the adapter can write for ``value``. In what is ``typed`` it knows a file when it sees one."""
+def _value(value: Any, steps: Steps, notes: list[Steps], depth: int, *, typed: bool) -> Any:  # noqa: C901
+    """A value that the adapter can write instead of ``value``. The adapter recognises files in ``typed`` attributes."""
     if isinstance(value, _SAFE):
         return value
     if isinstance(value, int):
         if not -_LARGEST < value < _LARGEST:
-            raise UnwritableError(path_of(way), "has more than 4,300 digits, which JSON parsers do not read")
+            raise UnwritableError(path_of(steps), "has more than 4,300 digits, which JSON parsers do not read")
     elif isinstance(value, float):
         if not isfinite(value):
-            notes.append([repr(float(value)), *way])
+            notes.append([repr(float(value)), *steps])
             return None
     elif isinstance(value, bytes):
-        notes.append(["bytes", *way])
+        notes.append(["bytes", *steps])
         return urlsafe_b64encode(value).decode()
     elif depth > _DEEPEST:
-        raise UnwritableError(path_of(way[:8]), f"is nested deeper than {_DEEPEST} levels, or contains itself")
+        raise UnwritableError(path_of(steps[:8]), f"is nested deeper than {_DEEPEST} levels, or contains itself")
     elif isinstance(value, (list, tuple)):
-        return _sequence(value, way, notes, depth, typed=typed)
+        return _sequence(value, steps, notes, depth, typed=typed)
     elif isinstance(value, dict):
-        return _mapping(value, way, notes, depth, typed=typed)
+        return _mapping(value, steps, notes, depth, typed=typed)
     elif _is_content(value):
-        return _content(value, way, notes, depth, typed=typed)
+        return _content(value, steps, notes, depth, typed=typed)
     else:
         plain = _as_json_has_it(value)
-        return value if plain is value else _value(plain, way, notes, depth, typed=typed)
+        return value if plain is value else _value(plain, steps, notes, depth, typed=typed)
     return value
 
 
-def _sequence(value: Any, way: Way, notes: list[Way], depth: int, *, typed: bool) -> Any:
-    items = [_value(item, [*way, number], notes, depth + 1, typed=typed) for number, item in enumerate(value)]
-    if isinstance(value, tuple):  # after what is inside: a tuple is made of what is restored
-        notes.append(["tuple", *way])
+def _sequence(value: Any, steps: Steps, notes: list[Steps], depth: int, *, typed: bool) -> Any:
+    items = [_value(item, [*steps, number], notes, depth + 1, typed=typed) for number, item in enumerate(value)]
+    if isinstance(value, tuple):  # after the notes of its items: they are restored before the tuple is made
+        notes.append(["tuple", *steps])
     if all(new is old for new, old in zip(items, value, strict=True)):
         return value
     return tuple(items) if isinstance(value, tuple) else items
 
 
-def _mapping(value: dict[Any, Any], way: Way, notes: list[Way], depth: int, *, typed: bool) -> Any:
-    if typed and isinstance(value.get("kind"), str) and value["kind"] in _FILE_KINDS:
-        notes.append(["dict", *way])  # before what is inside: the adapter may take it for a file
+def _mapping(value: dict[Any, Any], steps: Steps, notes: list[Steps], depth: int, *, typed: bool) -> Any:
+    if typed and isinstance(value.get("kind"), str) and value["kind"] in MEDIA_TYPES_OF_PYDANTIC_AI:
+        notes.append(["dict", *steps])  # before the notes of its items: the adapter may take the dict for a file
     if all(isinstance(key, str) for key in value):
         named = value
     else:
         named = {_key(key): item for key, item in value.items()}
         if len(named) < len(value):
-            raise UnwritableError(path_of(way), "two of its keys are the same once they are written as text")
+            raise UnwritableError(path_of(steps), "two of its keys are the same once they are written as text")
     items: dict[Any, Any] = {}
     for key, item in named.items():
         if isinstance(key, str) and not key.isascii() and _has_surrogate(key):
-            raise UnwritableError(path_of(way), f"the key {key!r} has a lone surrogate, which JSON does not have")
-        items[key] = _value(item, [*way, key], notes, depth + 1, typed=typed)
+            raise UnwritableError(path_of(steps), f"the key {key!r} has a lone surrogate, which JSON does not have")
+        items[key] = _value(item, [*steps, key], notes, depth + 1, typed=typed)
     unchanged = named is value and all(items[key] is item for key, item in value.items())
     return value if unchanged else items
 
 
-def _content(value: Any, way: Way, notes: list[Way], depth: int, *, typed: bool) -> Any:
-    """Of a content itself first: what is inside is restored in what the content becomes."""
+def _content(value: Any, steps: Steps, notes: list[Steps], depth: int, *, typed: bool) -> Any:
+    """The note of a content comes before the notes of its values: they are restored in the content."""
     from pydantic_ai.messages import BinaryContent
 
     if isinstance(value, BinaryContent):
         if not typed or type(BinaryContent.narrow_type(value)) is not type(value):
-            notes.append([type(value).__name__.removeprefix("Binary").lower().replace("content", "binary"), *way])
+            notes.append([type(value).__name__.removeprefix("Binary").lower().replace("content", "binary"), *steps])
     elif not typed or type(value).__name__ in _NOT_IN_TYPED:
-        notes.append(["content", *way])
+        notes.append(["content", *steps])
     changed: dict[str, Any] = {}
     for name in INNER_ATTRIBUTES:
         inner = getattr(value, name, None)
-        new = _value(inner, [*way, [name]], notes, depth + 1, typed=False)
+        new = _value(inner, [*steps, [name]], notes, depth + 1, typed=False)
         if new is not inner:
             changed[name] = new
     return replace(value, **changed) if changed else value
@@ -221,7 +224,7 @@ def _is_content(value: Any) -> bool:
 
 
 def _as_json_has_it(value: Any) -> Any:
-    """A value of Python's that JSON does not have, as pydantic writes it; itself, if the adapter has to decide."""
+    """A Python value that JSON does not have, as pydantic writes it; the value itself if the adapter must decide."""
     try:
         return to_jsonable_python(value, bytes_mode="base64")
     except (ValueError, RecursionError):

@@ -1,4 +1,9 @@
-"""What texts, files, messages and turns cost, in tokens."""
+"""The tokens of texts, files, messages and turns.
+
+``estimator`` has the public class, and adds up what a message costs. ``tiktoken_loader`` loads vocabularies and counts
+with them; ``tiktoken_files`` knows the files that they come from. ``formula`` estimates texts without a vocabulary.
+``attachments`` has the table for images, sound, video and documents.
+"""
 
 from __future__ import annotations
 

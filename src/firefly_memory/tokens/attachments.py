@@ -1,4 +1,4 @@
-"""What files cost, by a table: images, sound, video and documents are not sent as tokens of their base64 text."""
+"""The tokens of files, by a table: providers do not bill the base64 text of images, sound, video and documents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml
 
 
 def file_tokens(media_type: str, size: int | None) -> int:
-    """The table: what a file of ``size`` bytes costs; ``None`` if that is not known, as for a URL."""
+    """The tokens of a file of ``size`` bytes; ``None`` stands for an unknown size, for example of a URL."""
     kind, _, form = media_type.lower().partition("/")
     if kind == "image":
         return _IMAGE
@@ -33,7 +33,7 @@ def file_tokens(media_type: str, size: int | None) -> int:
 
 
 def bytes_tokens(count: Count, media_type: str, data: Any) -> int:
-    """``data`` is bytes, or base64, or a data URL, or not known."""
+    """The tokens of a file. ``data`` is bytes, base64 text, a data URL, or anything else if it is unknown."""
     if isinstance(data, str):
         if data.startswith("data:"):
             head, _, data = data.partition(",")
@@ -44,7 +44,7 @@ def bytes_tokens(count: Count, media_type: str, data: Any) -> int:
             return file_tokens(media_type, len(data) * 3 // 4)
     if not isinstance(data, bytes):
         return file_tokens(media_type, None)
-    if media_type.startswith(_TEXT_TYPES):  # sent as text
+    if media_type.startswith(_TEXT_TYPES):  # is sent as text
         return count(data.decode(errors="replace"))
     return file_tokens(media_type, len(data))
 
@@ -52,5 +52,5 @@ def bytes_tokens(count: Count, media_type: str, data: Any) -> int:
 def _from_base64(text: str) -> bytes:
     try:
         return base64.b64decode(text.replace("-", "+").replace("_", "/") + "==")
-    except ValueError:  # then it is as long as it looks
+    except ValueError:  # not base64: count the text itself
         return text.encode(errors="replace")

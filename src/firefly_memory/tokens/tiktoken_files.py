@@ -1,6 +1,6 @@
-"""Which files tiktoken reads for its encodings, and whether it would have to download them.
+"""The files that tiktoken reads for its encodings, and whether tiktoken must download them.
 
-This follows what ``tiktoken.load`` does; a test compares the table with the installed tiktoken.
+The code does the same as ``tiktoken.load``. A test compares the table with the installed tiktoken.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ FILES = {
     "o200k_base": _O200K,
     "o200k_harmony": _O200K,
 }
-"""The files of each encoding that tiktoken itself brings: their URLs, and the SHA-256 of what has to be in them."""
+"""For each of tiktoken's own encodings the URLs of its files and the SHA-256 of their contents."""
 
 
-def download_is_asked_for() -> bool:
-    """Whoever sets ``TIKTOKEN_CACHE_DIR`` says where tiktoken is to keep what it downloads."""
+def download_is_allowed() -> bool:
+    """Whether the environment allows downloads: ``TIKTOKEN_CACHE_DIR`` names the directory for downloaded files."""
     return bool(os.environ.get("TIKTOKEN_CACHE_DIR"))
 
 
-def would_be_downloaded(encoding_name: str) -> bool:
-    """Whether a file of an encoding of tiktoken's own is missing or damaged. An unknown one counts as missing."""
+def needs_download(encoding_name: str) -> bool:
+    """Whether a file of the encoding is missing or damaged. The files of an unknown encoding count as missing."""
     files = FILES.get(encoding_name)
-    return files is None or not all(_is_kept(url, sha256) for url, sha256 in files.items())
+    return files is None or not all(_is_cached(url, sha256) for url, sha256 in files.items())
 
 
-def _is_kept(url: str, sha256: str) -> bool:
-    directory = _directory()
-    if not directory:  # tiktoken then keeps nothing
+def _is_cached(url: str, sha256: str) -> bool:
+    directory = _cache_directory()
+    if not directory:  # then tiktoken caches no file
         return False
     try:
         data = Path(directory, hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()).read_bytes()
@@ -60,7 +60,7 @@ def _is_kept(url: str, sha256: str) -> bool:
     return hashlib.sha256(data).hexdigest() == sha256
 
 
-def _directory() -> str:
+def _cache_directory() -> str:
     for variable in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"):
         if variable in os.environ:
             return os.environ[variable]

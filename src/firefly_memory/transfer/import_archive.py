@@ -21,7 +21,7 @@ from firefly_memory.protocols import Capability, StoreView
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.file import FileStore
 from firefly_memory.tokens.estimator import TokenEstimator
-from firefly_memory.tokens.tiktoken_loader import estimated, rates_for
+from firefly_memory.tokens.formula import estimated, rates_for
 from firefly_memory.transfer.agent_history import CANNOT_BE_KEPT
 from firefly_memory.transfer.items import CONVERSATION, DIALOGUE, ENTRY, FORMAT, MESSAGE, TURN, Counts, Item, Progress
 from firefly_memory.transfer.reader import Reader

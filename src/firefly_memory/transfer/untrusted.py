@@ -11,6 +11,7 @@ import json
 from typing import Any
 
 from firefly_memory.entries.scopes import BY_A_MODEL, NAMESPACE
+from firefly_memory.messages.parts import SYSTEM_KINDS
 from firefly_memory.messages.pydantic_ai import NOTES, compact
 from firefly_memory.transfer.items import CONVERSATION, ENTRY, MESSAGE, TURN, Item
 
@@ -18,10 +19,6 @@ _ROLES = {"user", "assistant", "tool", "function"}
 _KINDS = {"request", "response"}
 _NOT_A_MESSAGE = {"kind", "kwargs", "message", "messages", "parts"}
 """Keys under which other libraries keep another message, or what one says."""
-_PARTS = {
-    *("system-prompt", "instruction-delta", "instruction-baseline"),
-    *("capability-load-delta", "model-settings-delta"),
-}
 
 
 def without_authority(kind: str, item: Item) -> Item:
@@ -77,7 +74,7 @@ def _of_pydantic_ai(message: dict[str, Any]) -> dict[str, Any]:
 
 def _is_of_the_system(part: Any) -> bool:
     kind = part.get("part_kind") if isinstance(part, dict) else None
-    return not isinstance(kind, str) or kind in _PARTS
+    return not isinstance(kind, str) or kind in SYSTEM_KINDS
 
 
 def _is_of(note: list[Any], kept: list[int]) -> bool:
