@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from sys import float_info
 from typing import Any, Literal, NamedTuple
 
-from firefly_memory.errors import ConfigurationError
+from firefly_memory.errors import ConfigurationError, MissingDependencyError
 from firefly_memory.reprs import shown
 
 Pooler = Literal["transaction", "session"]
@@ -52,12 +52,22 @@ def _mode(name: str, value: Any, needed: int, most: int) -> int:
     return value
 
 
+_MODULES = {"pydantic-ai-slim": "pydantic_ai"}
+"""What is imported of a package that is called otherwise."""
+
+
 def is_installed(package: str) -> bool:
     """Whether ``package`` can be imported; it is not loaded to find out."""
     try:
         return find_spec(package) is not None
     except ValueError:  # what sys.modules has under that name is not a module that was found
         return False
+
+
+def require_extra(feature: str, package: str, extra: str) -> None:
+    """``MissingDependencyError`` if ``feature`` needs a package that is not installed: ``extra`` brings it."""
+    if not is_installed(_MODULES.get(package, package)):
+        raise MissingDependencyError(feature, package, extra)
 
 
 def exactly_one(store: str, **given: Any) -> None:

@@ -33,10 +33,10 @@ from firefly_memory.agents.run_messages import (
 from firefly_memory.agents.run_state import RunState
 from firefly_memory.agents.shielding import finished
 from firefly_memory.agents.turn_recorder import OnConflict, Recorder, Said, TurnOfSteps
-from firefly_memory.by_url import connect
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError, InvalidEntryError
 from firefly_memory.manager import MemoryManager
 from firefly_memory.reprs import shown
+from firefly_memory.urls import connect
 from firefly_memory.working import WorkingMemory
 
 T = TypeVar("T")
