@@ -1,7 +1,7 @@
 """The table of URLs: for each scheme the store that it opens, and what serves that store. ``connect(url)`` opens it.
 
 Nobody else asks for a scheme: whoever needs to know what is behind a URL asks the row of the table. Rows name what they
-need by dotted names, which are loaded when they are used: the drivers of the others may not be installed.
+need as ``"package.module:object"``, which is loaded when it is used: the drivers of the others may not be installed.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.facets import load_name
 from firefly_memory.url_text import database_in, masked_server_url, scheme_of
 from firefly_memory.validation import require_extra
 
@@ -91,7 +91,7 @@ class Row:
     """The class that runs revisions on such a database, and says which it is at."""
 
     indexes: str | None
-    """``indexes(store.database)``: how the indexes differ from those that this version needs, where there are no revisions."""
+    """``indexes(store.database)``: how the indexes differ from what this version needs, where there are no revisions."""
 
     diagnosis: str
     """``diagnosis(url, timeout=…, **options)``: what the doctor finds."""
@@ -104,10 +104,9 @@ class Row:
 
     def load(self, column: str) -> Any:
         """What the dotted name in ``column`` stands for; ``MissingDependencyError`` where its driver is missing."""
-        module, _, name = getattr(self, column).rpartition(".")
         if self.driver is not None:
-            require_extra(self.store.rpartition(".")[2], *self.driver)
-        return getattr(import_module(module), name)
+            require_extra(self.store.partition(":")[2], *self.driver)
+        return load_name(getattr(self, column))
 
     @property
     def has_schema(self) -> bool:
@@ -135,7 +134,7 @@ _ROWS = (
         schemes=("memory",),
         medium=Medium.MEMORY,
         driver=None,
-        store="firefly_memory.stores.memory.InMemoryStore",
+        store="firefly_memory.stores.memory:InMemoryStore",
         path=None,
         options_in=_nothing,
         setting=None,
@@ -145,7 +144,7 @@ _ROWS = (
         database=None,
         migrations=None,
         indexes=None,
-        diagnosis="firefly_memory.databases.diagnostics.of_memory",
+        diagnosis="firefly_memory.databases.diagnostics:of_memory",
         estimates=None,
         legacy=None,
     ),
@@ -155,8 +154,8 @@ _ROWS = (
         schemes=("file",),
         medium=Medium.DIRECTORY,
         driver=None,
-        store="firefly_memory.stores.file.FileStore",
-        path="firefly_memory.url_text.directory_in",
+        store="firefly_memory.stores.file:FileStore",
+        path="firefly_memory.url_text:directory_in",
         options_in=_nothing,
         setting="file_dir",
         options=_MODES,
@@ -165,9 +164,9 @@ _ROWS = (
         database=None,
         migrations=None,
         indexes=None,
-        diagnosis="firefly_memory.service.file_diagnosis.diagnose",
+        diagnosis="firefly_memory.service.file_diagnosis:diagnose",
         estimates=None,
-        legacy=f"{_LEGACY}.files.IMPORTER",
+        legacy=f"{_LEGACY}.files:IMPORTER",
     ),
     Row(
         kind=Kind.SQLITE,
@@ -175,19 +174,19 @@ _ROWS = (
         schemes=("sqlite",),
         medium=Medium.FILE,
         driver=None,
-        store="firefly_memory.stores.sqlite.SQLiteStore",
-        path=f"{_SQL}.sqlite.database.sqlite_path",
+        store="firefly_memory.stores.sqlite:SQLiteStore",
+        path=f"{_SQL}.sqlite.database:sqlite_path",
         options_in=_nothing,
         setting="sqlite_path",
         options={"migrate": "migrate", **_MODES},
-        read_only="firefly_memory.stores.read_only.read_only_store",
+        read_only="firefly_memory.stores.read_only:read_only_store",
         dialect="sqlite",
-        database=f"{_SQL}.sqlite.one_connection.one_connection",
-        migrations=f"{_SQL}.schema.commands.Administration",
+        database=f"{_SQL}.sqlite.one_connection:one_connection",
+        migrations=f"{_SQL}.schema.commands:Administration",
         indexes=None,
-        diagnosis=f"{_SQL}.sqlite.diagnosis.diagnose",
+        diagnosis=f"{_SQL}.sqlite.diagnosis:diagnose",
         estimates=None,
-        legacy=f"{_LEGACY}.tables.SQLITE_IMPORTER",
+        legacy=f"{_LEGACY}.tables:SQLITE_IMPORTER",
     ),
     Row(
         kind=Kind.POSTGRES,
@@ -195,7 +194,7 @@ _ROWS = (
         schemes=("postgresql", "postgres"),
         medium=Medium.SERVER,
         driver=None,  # either of two, each for its kind of methods: the store and its engines look
-        store="firefly_memory.stores.postgresql.PostgreSQLStore",
+        store="firefly_memory.stores.postgresql:PostgreSQLStore",
         path=None,
         options_in=_nothing,
         setting="postgres_url",
@@ -208,12 +207,12 @@ _ROWS = (
         },
         read_only=None,
         dialect="postgresql",
-        database=f"{_SQL}.postgresql.one_connection.one_connection",
-        migrations=f"{_SQL}.schema.commands.Administration",
+        database=f"{_SQL}.postgresql.one_connection:one_connection",
+        migrations=f"{_SQL}.schema.commands:Administration",
         indexes=None,
-        diagnosis=f"{_SQL}.postgresql.diagnosis.diagnose",
+        diagnosis=f"{_SQL}.postgresql.diagnosis:diagnose",
         estimates=None,
-        legacy=f"{_LEGACY}.tables.POSTGRESQL_IMPORTER",
+        legacy=f"{_LEGACY}.tables:POSTGRESQL_IMPORTER",
     ),
     Row(
         kind=Kind.MONGODB,
@@ -221,7 +220,7 @@ _ROWS = (
         schemes=("mongodb",),
         medium=Medium.SERVER,
         driver=("pymongo", "mongodb"),
-        store="firefly_memory.stores.mongodb.MongoDBStore",
+        store="firefly_memory.stores.mongodb:MongoDBStore",
         path=None,
         options_in=_database_option,
         setting="mongodb_url",
@@ -235,10 +234,10 @@ _ROWS = (
         dialect=None,
         database=None,
         migrations=None,
-        indexes="firefly_memory.databases.mongodb.diagnosis.index_differences",
-        diagnosis="firefly_memory.databases.mongodb.diagnosis.diagnose",
-        estimates="firefly_memory.databases.mongodb.estimates.estimated_documents",
-        legacy=f"{_LEGACY}.documents.IMPORTER",
+        indexes="firefly_memory.databases.mongodb.diagnosis:index_differences",
+        diagnosis="firefly_memory.databases.mongodb.diagnosis:diagnose",
+        estimates="firefly_memory.databases.mongodb.estimates:estimated_documents",
+        legacy=f"{_LEGACY}.documents:IMPORTER",
     ),
 )
 

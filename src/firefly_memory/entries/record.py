@@ -12,6 +12,7 @@ from firefly_memory.entries.fact_ids import check_entry_id
 from firefly_memory.errors import CorruptDataError, DatabaseStoreError, InvalidEntryError
 from firefly_memory.identifiers import ESCAPE, original_name, stored_name, stored_text
 from firefly_memory.reprs import shown
+from firefly_memory.validation import checked_mapping
 
 
 class Position(NamedTuple):
@@ -74,9 +75,7 @@ def to_record(form: Form, namespace: str, entry: MemoryEntry) -> Record:
         raise InvalidEntryError("entry", f"must be a MemoryEntry, not {type(entry).__name__}")
     entry_id = stored_name("entry_id", entry.entry_id)
     check_entry_id(original_name(namespace), entry.key, entry_id)
-    metadata = entry.metadata
-    if not isinstance(metadata, dict):
-        raise InvalidEntryError("metadata", f"must be a dict, not {type(metadata).__name__}")
+    metadata = checked_mapping("metadata", entry.metadata)
     importance = entry.importance
     # The model checks this too, but model_construct() and __dict__ go around it.
     if not isinstance(importance, (int, float)) or not 0.0 <= importance <= 1.0:
