@@ -91,7 +91,7 @@ class Row:
     """The class that runs revisions on such a database, and says which it is at."""
 
     indexes: str | None
-    """``indexes(store.database)``: how the indexes differ from what this version needs, where there are no revisions."""
+    """``indexes(store.database)``: where indexes differ from what this version needs. For stores without revisions."""
 
     diagnosis: str
     """``diagnosis(url, timeout=…, **options)``: what the doctor finds."""

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from firefly_memory import clock
-from firefly_memory.codec import DecodeError
+from firefly_memory.codec import DAMAGE, damaged
 from firefly_memory.conversations.log import MOST_TOKENS, MOST_TURNS, ConversationLog, Head, StoredTurn, askable
 from firefly_memory.conversations.types import ConversationInfo, ConversationPage, ConversationTurn, Window
 from firefly_memory.conversations.window import how_many_to_evict, window_of
@@ -342,9 +342,9 @@ class ConversationFlows:
                 token_estimate=stored.tokens,
                 created_at=self._log.read_instant(stored.created_at),
             )
-        except (AttributeError, DecodeError, OverflowError, TypeError, ValueError) as exc:
+        except DAMAGE as exc:
             where = f"turn {stored.turn_id} of conversation {original_name(name)!r}"
-            raise CorruptDataError("reading a conversation", where, f"{type(exc).__name__}: {exc}") from exc
+            raise damaged("reading a conversation", where, exc) from exc
 
     def _info(self, head: Head) -> ConversationInfo:
         try:
@@ -357,8 +357,8 @@ class ConversationFlows:
                 updated_at=self._log.read_instant(head.updated_at),
                 dropped_turns=head.dropped_turns,
             )
-        except (AttributeError, OverflowError, TypeError, ValueError) as exc:
-            raise CorruptDataError("listing", f"conversation {head.conversation_id!r}", repr(exc)) from exc
+        except DAMAGE as exc:
+            raise damaged("listing", f"conversation {head.conversation_id!r}", exc) from exc
 
 
 def _stored(conversation_id: str) -> str:

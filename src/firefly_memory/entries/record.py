@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from firefly_memory.codec import Form
+from firefly_memory.codec import DAMAGE, Form, damaged
 from firefly_memory.entries.entry import MemoryEntry, MemoryScope, in_utc, restored_entry
 from firefly_memory.entries.fact_ids import check_entry_id
-from firefly_memory.errors import CorruptDataError, DatabaseStoreError, InvalidEntryError
+from firefly_memory.errors import DatabaseStoreError, InvalidEntryError
 from firefly_memory.identifiers import ESCAPE, original_name, stored_name, stored_text
 from firefly_memory.reprs import shown
 from firefly_memory.validation import checked_mapping
@@ -118,9 +118,9 @@ def to_entries(form: Form, read_instant: ReadInstant, rows: Iterable[Row], opera
         except RecursionError as exc:
             reason = f"entry {entry_id!r} is nested too deeply for the room left on Python's stack"
             raise DatabaseStoreError(operation, reason) from exc
-        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as exc:
+        except DAMAGE as exc:
             where = f"entry {entry_id!r} in namespace {namespace!r}"
-            raise CorruptDataError(operation, where, f"{type(exc).__name__}: {exc}") from exc
+            raise damaged(operation, where, exc) from exc
     return entries
 
 
