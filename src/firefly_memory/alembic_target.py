@@ -1,4 +1,4 @@
-"""Which database ``alembic`` works on, in a checkout: what ``-x`` and the environment say."""
+"""What ``migrations/env.py`` runs, and which database that works on: what ``-x`` and the environment say."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from firefly_memory.databases.sql.schema.alembic_env import NamedDatabase
+from firefly_memory.databases.sql.schema.alembic_env import NamedDatabase, run_in_environment
 from firefly_memory.databases.sql.schema.migrate import checked_schema_name
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.settings import read_settings_of_command, read_url_file
 from firefly_memory.target import Given, database_of, target
+
+
+def run_in_alembic(context: Any) -> None:
+    """Run the revisions that Alembic asks for, or only write them down. ``context`` is ``alembic.context``."""
+    run_in_environment(context, database_named)
 
 
 def database_named(arguments: Mapping[str, str]) -> NamedDatabase:

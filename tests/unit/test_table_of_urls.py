@@ -89,12 +89,18 @@ def test_without_its_driver_a_row_names_the_extra(tmp_path: Path) -> None:
             except MissingDependencyError as error:
                 print(error)
     """
-    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path).stdout
-    needs = "MongoDBStore needs the package 'pymongo', which is not installed; run: pip install 'firefly-memory[mongodb]'"
+    shown = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path
+    ).stdout
+    needs = (
+        "MongoDBStore needs the package 'pymongo', which is not installed; run: pip install 'firefly-memory[mongodb]'"
+    )
     assert shown.splitlines() == [needs] * 5
 
 
 def test_the_table_loads_nothing_that_it_names() -> None:
     code = "import firefly_memory.urls, sys; print(*sys.modules)"
-    loaded = set(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split())
+    loaded = set(
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    )
     assert not loaded & {"sqlalchemy", "pymongo", "pydantic", "sqlite3", "asyncpg", "psycopg"}

@@ -70,7 +70,7 @@ def create_index_online(name: str, table: str, columns: list[Any], **options: An
         op.create_index(name, table, columns, **place, **options)
 
 
-def run_in_alembic(
+def run_in_environment(
     context: Any,  # alembic.context, a module that stands in for an EnvironmentContext
     database_named: Callable[[Mapping[str, str]], NamedDatabase],
 ) -> None:
