@@ -6,7 +6,7 @@ from logging.config import fileConfig
 
 from alembic import context
 
-from firefly_memory.databases.sql.schema.alembic_env import run_in_alembic
+from firefly_memory.alembic_target import run_in_alembic
 
 # An ini of the user's own may say nothing about logging.
 if context.config.config_file_name is not None and context.config.file_config.has_section("loggers"):

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from firefly_memory.lazy_names import lazily
 
 if TYPE_CHECKING:
-    from firefly_memory.by_url import connect
     from firefly_memory.conversations.memory import ConversationMemory
     from firefly_memory.conversations.types import ConversationInfo, ConversationPage, ConversationTurn, Window
     from firefly_memory.entries.entry import MemoryEntry, MemoryScope
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from firefly_memory.stores.sqlite import SQLiteStore
     from firefly_memory.summarization import create_llm_summarizer
     from firefly_memory.tokens.estimator import TokenEstimator
+    from firefly_memory.urls import connect
     from firefly_memory.working import WorkingMemory
 
 __version__ = "0.1.0"
@@ -146,7 +146,7 @@ _WHERE = {
     "Window": "firefly_memory.conversations.types",
     "WorkingMemory": "firefly_memory.working",
     "adapt": "firefly_memory.stores.adapter",
-    "connect": "firefly_memory.by_url",
+    "connect": "firefly_memory.urls",
     "create_llm_summarizer": "firefly_memory.summarization",
 }
 

@@ -48,7 +48,7 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from firefly_memory.errors import InvalidEntryError
+from firefly_memory.errors import CorruptDataError, InvalidEntryError
 from firefly_memory.python_values import RefusedError, normalised, normalised_key, type_name
 
 MAX_DEPTH = 500
@@ -70,6 +70,15 @@ _ESCAPED = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
 
 class DecodeError(ValueError):
     """A stored document is not one that this codec wrote. Stores turn it into ``CorruptDataError``."""
+
+
+DAMAGE = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
+"""What is raised where a stored thing is read that somebody damaged: a part is missing, of another kind, or wrong."""
+
+
+def damaged(operation: str, where: str, exc: Exception) -> CorruptDataError:
+    """The error for what is stored at ``where``, which could not be read because of ``exc``."""
+    return CorruptDataError(operation, where, f"{type(exc).__name__}: {exc}")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import time
 
 from firefly_memory.concurrency.process_fork import ForkAware
 from firefly_memory.errors import InvalidEntryError
+from firefly_memory.validation import checked_text
 
 MAX_LENGTH = 512
 
@@ -37,9 +38,7 @@ _ESCAPED = re.compile("\x10([\x100]|d[89a-f][0-9a-f]{2})")
 
 def stored_name(what: str, name: str) -> str:
     """``name`` as the backends keep it, or :class:`InvalidEntryError` saying what is wrong with ``what``."""
-    if not isinstance(name, str):
-        raise InvalidEntryError(what, f"must be text, not {type(name).__name__}")
-    if not name:
+    if not checked_text(what, name):
         raise InvalidEntryError(what, "must not be empty")
     if len(name) > MAX_LENGTH:
         raise InvalidEntryError(what, f"is {len(name)} characters long; at most {MAX_LENGTH} are allowed")

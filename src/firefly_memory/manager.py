@@ -221,8 +221,8 @@ def _configured(options: dict[str, Any]) -> dict[str, Any]:
         raise ConfigurationError(
             "from_config() opens the store itself; for one of your own there is MemoryManager(store=…)"
         )
-    from firefly_memory.configured import configured_store
     from firefly_memory.settings import PREFIX, read_settings, warn_the_caller
+    from firefly_memory.target import configured_store
 
     settings = read_settings()
     threshold_is_set = "summarize_threshold" in options or "summarize_threshold" in settings.model_fields_set

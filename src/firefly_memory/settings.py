@@ -1,4 +1,4 @@
-"""What the environment says. The only place that reads it, but for tiktoken's variables in ``vocabulary_files``."""
+"""What the environment says. The only place that reads it, but for tiktoken's variables in ``tiktoken_files``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pydantic_settings.sources import DotEnvSettingsSource, EnvSettingsSource
 
 from firefly_memory.databases.sql.schema.names import POSTGRESQL_SCHEMA
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.urls import DIRECTORY
+from firefly_memory.url_text import DIRECTORY
 from firefly_memory.validation import Pooler
 
 PREFIX = "FIREFLY_AGENTIC_MEMORY_"

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from firefly_memory.concurrency.sync_bridge import in_a_loop
 from firefly_memory.conversations.types import ConversationTurn
-from firefly_memory.errors import ConfigurationError, MissingDependencyError
+from firefly_memory.errors import ConfigurationError
 from firefly_memory.messages.quoted_text import indented
 from firefly_memory.reprs import even_half_built
 from firefly_memory.tokens.estimator import TokenEstimator, texts_of
-from firefly_memory.validation import at_least
+from firefly_memory.validation import at_least, importing_extra
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -89,7 +89,8 @@ def create_llm_summarizer(
     if not isinstance(prompt_template, str) or PLACE not in prompt_template:
         raise ConfigurationError(f"prompt_template must have {PLACE} in it, where the turns go")
     at_least(1, "max_summary_tokens", max_summary_tokens)
-    _check_dependency()
+    with importing_extra("summarizing with a model", "pydantic-ai-slim", "agents"):
+        import pydantic_ai  # noqa: F401
     chosen: Any = model or _configured_model()
     return LLMSummarizer(chosen, prompt_template, max_summary_tokens)
 
@@ -146,10 +147,3 @@ def _cut(text: str, max_tokens: int, estimator: TokenEstimator) -> str:
 
 def _beginning(text: str) -> str:
     return " ".join(_SENTENCE.split(text.strip())[:_PARTS])
-
-
-def _check_dependency() -> None:
-    try:
-        import pydantic_ai  # noqa: F401
-    except ImportError as exc:
-        raise MissingDependencyError("summarizing with a model", "pydantic-ai-slim", "agents") from exc

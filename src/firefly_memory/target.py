@@ -1,4 +1,4 @@
-"""Which store is meant: one decision for ``from_config()``, for every command, and for Alembic.
+"""Which store is meant: one decision for ``from_config()``, for every command, and for Alembic; and opening it.
 
 docs/production.md has it as a table.
 """
@@ -8,43 +8,41 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from firefly_memory.errors import ConfigurationError
+from firefly_memory.databases.sql.schema.names import POSTGRESQL_SCHEMA
+from firefly_memory.errors import ConfigurationError, DatabaseConnectionError
 from firefly_memory.settings import PREFIX, MemorySettings, naming, warn_the_caller
-from firefly_memory.urls import Kind, database_in, directory_in, kind_of
+from firefly_memory.url_text import directory_in
+from firefly_memory.urls import TABLE, Kind, Medium, Row, connect, row_of
 
-_NAMES = {
-    Kind.FILE: "file_dir",
-    Kind.SQLITE: "sqlite_path",
-    Kind.POSTGRES: "postgres_url",
-    Kind.MONGODB: "mongodb_url",
-}
-"""The setting that names a store of each kind."""
+if TYPE_CHECKING:
+    from firefly_memory.databases.sql.schema.commands import Administration
+    from firefly_memory.stores.base import EntryStore
 
-_MODES = ("file_mode", "directory_mode")
-
-_BESIDE = {
-    Kind.FILE: _MODES,
-    Kind.SQLITE: _MODES,
-    Kind.POSTGRES: ("postgres_schema", "postgres_pool_size", "postgres_pool_min_size", "postgres_pooler"),
-    Kind.MONGODB: ("mongodb_database", "mongodb_collection", "mongodb_pool_size"),
-}
-"""The settings that a store of each kind has beside its name."""
-
-_ALL = {"url", "url_file", "backend", *_NAMES.values(), *(name for names in _BESIDE.values() for name in names)}
+_ALL = {
+    "url",
+    "url_file",
+    "backend",
+    *(row.setting for row in TABLE.values() if row.setting),
+    *(setting for row in TABLE.values() for setting in row.options.values()),
+} - {"migrate"}
+"""The settings that name or describe a store."""
 
 _SQLITE_IN_MEMORY = ":memory:"
 
-_URL = re.compile(r"(?i:sqlite|file):|[A-Za-z][A-Za-z0-9+.-]+://")
+_OF_PATHS = "|".join(row.schemes[0] for row in TABLE.values() if row.medium in (Medium.FILE, Medium.DIRECTORY))
+
+_URL = re.compile(rf"(?i:{_OF_PATHS}):|[A-Za-z][A-Za-z0-9+.-]+://")
 """What no path starts with, unless by mistake."""
 
-_SERVERS = ("postgres_url", "mongodb_url")
+_SERVERS = [str(row.setting) for row in TABLE.values() if row.medium is Medium.SERVER]
 
-_OPTIONS = {"schema_name": Kind.POSTGRES, "database": Kind.MONGODB, "collection": Kind.MONGODB}
+_GIVEN = ("schema_name", "database", "collection")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +57,20 @@ class Given:
     option: str = "--{}"
     url_file: Path | None = None
 
-    def check(self, kind: Kind) -> None:
-        """``ConfigurationError`` for an option that is for stores of another kind."""
-        for name, of in _OPTIONS.items():
-            if getattr(self, name) is not None and kind is not of:
+    def beside_the_url(self, row: Row) -> dict[str, Any]:
+        """Its options of the store; ``ConfigurationError`` for one that is for stores of another kind."""
+        options = {name: value for name in _GIVEN if (value := getattr(self, name)) is not None}
+        for name in options:
+            if name not in row.options:
+                of = next(other for other in TABLE.values() if name in other.options)
                 option = self.option.format(name.removesuffix("_name"))
-                raise ConfigurationError(f"{option} is for {of.in_words}, and the store is {kind.in_words}")
+                raise ConfigurationError(f"{option} is for {of.in_words}, and the store is {row.in_words}")
+        return {name: value for name, value in options.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A store: ``url`` and ``options`` are what :func:`~firefly_memory.by_url.connect` opens it by."""
+    """A store: ``url`` and ``options`` are what :func:`~firefly_memory.connect` opens it by."""
 
     kind: Kind
     url: str = field(repr=False)
@@ -80,6 +81,15 @@ class Target:
     """Variables that are set, name or describe a store, and have no say in this one."""
     only_for_commands: bool = False
     """Whether a manager's store is in memory all the same: no more is set than the URL of this server."""
+
+    @property
+    def row(self) -> Row:
+        return self.kind.row
+
+    @property
+    def schema_name(self) -> str:
+        """The PostgreSQL schema. SQLite has none, and leaves it aside."""
+        return str(self.options.get("schema_name", POSTGRESQL_SCHEMA))
 
 
 NOTHING = Given()
@@ -111,7 +121,7 @@ def target(settings: MemorySettings, given: Given = NOTHING, *, for_a_manager: b
             )
         return _by_backend(Kind.IN_MEMORY, settings, given)
     if len(named) == 1 and named[0] in _SERVERS:
-        kind = next(kind for kind, name in _NAMES.items() if name == named[0])
+        kind = next(row.kind for row in TABLE.values() if row.setting == named[0])
         return replace(_by_backend(kind, settings, given), only_for_commands=True)
     if named:
         names = _listed(settings, named, "does", "do")
@@ -120,117 +130,108 @@ def target(settings: MemorySettings, given: Given = NOTHING, *, for_a_manager: b
 
 
 def _by_url(url: str, named_by: str | None, settings: MemorySettings, given: Given) -> Target:
-    kind = kind_of(url)
-    given.check(kind)
-    used = {*_BESIDE.get(kind, ())} | (set() if named_by is None else {"url", "url_file", "backend", _NAMES.get(kind)})
-    options = _options(kind, settings, given)
-    if kind is Kind.MONGODB:
-        options["database"] = given.database or database_in(url) or settings.mongodb_database
-    return Target(kind, url, options, named_by and settings.variable(named_by), _unused(settings, used))
+    row = row_of(url)
+    options = {**_options(row, settings), **row.options_in(url), **given.beside_the_url(row)}
+    used = {*row.options.values()} | (set() if named_by is None else {"url", "url_file", "backend", row.setting})
+    return Target(row.kind, url, options, named_by and settings.variable(named_by), _unused(settings, used))
 
 
 def _by_backend(kind: Kind, settings: MemorySettings, given: Given) -> Target:
-    given.check(kind)
-    named_by = _NAMES.get(kind)
-    name = None if named_by is None else _value(settings, named_by)
-    if named_by is not None and not name:
-        needed = f"{PREFIX}{named_by.upper()}"
+    row = kind.row
+    given_options = given.beside_the_url(row)
+    name = None if row.setting is None else _value(settings, row.setting)
+    if row.setting is not None and not name:
+        needed = f"{PREFIX}{row.setting.upper()}"
         raise ConfigurationError(f"{PREFIX}BACKEND is {kind}, which needs {needed}, and that is not set")
-    _check_name(kind, named_by, str(name), settings)
-    match kind:
-        case Kind.IN_MEMORY:
-            url = "memory:"
-        case Kind.FILE:
-            url = f"file://{quote(str(name))}"
-        case Kind.SQLITE:
-            url = f"sqlite:///{quote(str(name))}"
-        case _:
-            url = str(name)
-    options = _options(kind, settings, given)
-    if kind is Kind.MONGODB and given.database is None and "mongodb_database" not in settings.model_fields_set:
-        options["database"] = database_in(url) or settings.mongodb_database
-    shown = {Kind.POSTGRES: f"{PREFIX}POSTGRES_…", Kind.MONGODB: f"{PREFIX}MONGODB_…"}
-    source = shown.get(kind) or settings.variable(named_by or "backend")
-    return Target(kind, url, options, source, _unused(settings, {"backend", named_by, *_BESIDE.get(kind, ())}))
+    _check_name(row, str(name), settings)
+    url = _url(row, str(name))
+    in_url = {
+        option: value
+        for option, value in row.options_in(url).items()
+        if row.options[option] not in settings.model_fields_set
+    }
+    options = {**_options(row, settings), **in_url, **given_options}
+    source = settings.variable(row.setting or "backend")
+    if row.medium is Medium.SERVER:
+        source = f"{PREFIX}{kind.upper()}_…"
+    used = {"backend", row.setting, *row.options.values()}
+    return Target(kind, url, options, source, _unused(settings, used))
 
 
-def _check_name(kind: Kind, named_by: str | None, name: str, settings: MemorySettings) -> None:
+def _url(row: Row, name: str) -> str:
+    """The URL of a store whose setting is ``name``."""
+    match row.medium:
+        case Medium.MEMORY:
+            return f"{row.schemes[0]}:"
+        case Medium.DIRECTORY:
+            return f"{row.schemes[0]}://{quote(name)}"
+        case Medium.FILE:
+            return f"{row.schemes[0]}:///{quote(name)}"
+        case Medium.SERVER:
+            return name
+
+
+def _check_name(row: Row, name: str, settings: MemorySettings) -> None:
     """``ConfigurationError`` for a URL where a path should be, and for one of another kind."""
-    if named_by in _SERVERS:
-        with naming(settings.variable(named_by)):
-            of = kind_of(name)
-        if of is not kind:
-            problem = f"must be the URL of {kind.in_words}, not of {of.in_words}"
-            name = settings.variable(named_by)
-            raise ConfigurationError(f"{name} {problem}; a URL of any kind goes into {PREFIX}URL")
-    elif named_by is not None and _URL.match(name):
-        raise ConfigurationError(f"{settings.variable(named_by)} takes a path; a URL goes into {PREFIX}URL")
+    if row.setting is None:
+        return
+    variable = settings.variable(row.setting)
+    if row.medium is Medium.SERVER:
+        with naming(variable):
+            of = row_of(name)
+        if of is not row:
+            problem = f"must be the URL of {row.in_words}, not of {of.in_words}"
+            raise ConfigurationError(f"{variable} {problem}; a URL of any kind goes into {PREFIX}URL")
+    elif _URL.match(name):
+        raise ConfigurationError(f"{variable} takes a path; a URL goes into {PREFIX}URL")
 
 
-def _options(kind: Kind, settings: MemorySettings, given: Given) -> dict[str, Any]:
-    """What a store of this kind is told beside its URL."""
-    match kind:
-        case Kind.POSTGRES:
-            return {
-                "schema_name": given.schema_name or settings.postgres_schema,
-                "pool_size": settings.postgres_pool_size,
-                "pool_min_size": settings.postgres_pool_min_size,
-                "pooler": settings.postgres_pooler,
-                "migrate": settings.migrate,
-            }
-        case Kind.MONGODB:
-            return {
-                "database": given.database or settings.mongodb_database,
-                "collection": given.collection or settings.mongodb_collection,
-                "pool_size": settings.mongodb_pool_size,
-                "migrate": settings.migrate,
-            }
-        case Kind.SQLITE:
-            return {"migrate": settings.migrate, **_modes(settings)}
-        case Kind.FILE:
-            return _modes(settings)
-        case _:  # there is nothing to migrate
-            return {}
-
-
-def _modes(settings: MemorySettings) -> dict[str, int]:
-    return {name: mode for name in _MODES if (mode := getattr(settings, name)) is not None}
+def _options(row: Row, settings: MemorySettings) -> dict[str, Any]:
+    """What the settings tell a store beside its URL. A mode that is not set is the store's own."""
+    values = {option: getattr(settings, setting) for option, setting in row.options.items()}
+    return {option: value for option, value in values.items() if value is not None or not option.endswith("_mode")}
 
 
 def _refuse_contradictions(found: Target, named_by: str, settings: MemorySettings) -> None:
-    for name in _contradictions(found.url, found.kind, settings):
+    for name in _contradictions(found, settings):
         raise ConfigurationError(
             f"{settings.variable(name)} contradicts {settings.variable(named_by)}: unset one of them, "
             "or let both say the same"
         )
 
 
-def _contradictions(url: str, kind: Kind, settings: MemorySettings) -> Iterator[str]:
+def _contradictions(found: Target, settings: MemorySettings) -> Iterator[str]:
     """Settings beside the URL of the environment that name another store."""
-    if "backend" in settings.model_fields_set and settings.backend != kind:
+    row, was_set = found.row, settings.model_fields_set
+    if "backend" in was_set and settings.backend != found.kind:
         yield "backend"
-    name = _NAMES.get(kind)
-    if name in settings.model_fields_set and not _is_the_same(_value(settings, name), _name_in(url, kind), kind):
-        yield name
-    database = database_in(url) if kind is Kind.MONGODB else None
-    if database and "mongodb_database" in settings.model_fields_set and settings.mongodb_database != database:
-        yield "mongodb_database"
+    if row.setting is not None and row.setting in was_set and not _is_the_same(_value(settings, row.setting), found):
+        yield row.setting
+    for option, value in row.options_in(found.url).items():
+        setting = row.options[option]
+        if setting in was_set and getattr(settings, setting) != value:
+            yield setting
 
 
-def _name_in(url: str, kind: Kind) -> str:
-    """The part of a URL that the setting for stores of its kind has."""
-    if kind is Kind.FILE:
-        return directory_in(url)
-    return unquote(url.partition(":///")[2]) or _SQLITE_IN_MEMORY if kind is Kind.SQLITE else url
-
-
-def _is_the_same(value: str, named: str, kind: Kind) -> bool:
+def _is_the_same(value: str, found: Target) -> bool:
     """Whether a setting, unless it is empty, means what the URL names. A path may be written in several ways."""
+    named = _name_in(found)
     if value in ("", named):
         return True
-    if kind not in (Kind.FILE, Kind.SQLITE) or _SQLITE_IN_MEMORY in (value, named) or "\0" in named:
+    if found.row.medium is Medium.SERVER or _SQLITE_IN_MEMORY in (value, named) or "\0" in named:
         return False
     return os.path.realpath(value) == os.path.realpath(named)
+
+
+def _name_in(found: Target) -> str:
+    """The part of its URL that the setting for stores of its kind has."""
+    match found.row.medium:
+        case Medium.DIRECTORY:
+            return directory_in(found.url)
+        case Medium.FILE:
+            return unquote(found.url.partition(":///")[2]) or _SQLITE_IN_MEMORY
+        case _:
+            return found.url
 
 
 def _value(settings: MemorySettings, name: str) -> str:
@@ -247,3 +248,60 @@ def _listed(settings: MemorySettings, names: list[str], of_one: str, of_several:
     """The variables and their verb."""
     *others, last = [settings.variable(name) for name in names]
     return f"{', '.join(others)} and {last} {of_several}" if others else f"{last} {of_one}"
+
+
+def configured_store(settings: MemorySettings) -> EntryStore:
+    """Make the store of a manager. ``ConfigurationError`` names the variable to blame."""
+    found = target(settings, for_a_manager=True)
+    assert found is not None
+    return store_of(found)
+
+
+def store_of(found: Target, *, timeout: float | None = None, **options: Any) -> EntryStore:
+    """Make it; ``options`` come before those that the settings have. What is in memory waits for nothing."""
+    if timeout is not None and found.row.medium is not Medium.MEMORY:
+        options["timeout"] = timeout
+    with naming(found.variable):
+        return connect(found.url, **{**found.options, **options})
+
+
+def path_of(found: Target) -> Path | None:
+    """The file or directory of the store; ``None`` where it is on a server or in memory."""
+    if found.row.path is None:
+        return None
+    with naming(found.variable):
+        path = found.row.load("path")(found.url)
+    return None if path == _SQLITE_IN_MEMORY and found.row.medium is Medium.FILE else Path(path)
+
+
+@contextmanager
+def reading(found: Target, *, timeout: float = 30.0) -> Iterator[EntryStore]:
+    """The store, opened to be read only: nothing is made, migrated or changed. It has to be there, and be current."""
+    path = path_of(found)
+    if path is not None and found.row.read_only is not None:
+        with found.row.load("read_only")(path, timeout=timeout) as read_only:
+            yield read_only
+        return
+    store = store_of(found, timeout=timeout, **({"migrate": False} if "migrate" in found.options else {}))
+    if store.path is not None and not store.path.is_dir():
+        raise DatabaseConnectionError("read", f"there is no directory {store.path}")
+    with store:
+        yield store
+
+
+def database_of(found: Target, timeout: float, *, reading: bool = False) -> AbstractContextManager[Any]:
+    """A SQL database, for one connection at a time: its engine and place. With ``reading`` it is only read."""
+    modes = {name: mode for name, mode in found.options.items() if name == "file_mode"}
+    database: AbstractContextManager[Any] = found.row.load("database")(
+        found.url, found.schema_name, timeout, reading=reading, **modes
+    )
+    return database
+
+
+@contextmanager
+def migrations_of(
+    found: Target, *, timeout: float, lock_timeout: float | None = None, reading: bool = False
+) -> Iterator[Administration]:
+    """What runs the revisions of a SQL database, and says which it is at."""
+    with database_of(found, timeout, reading=reading) as (engine, place):
+        yield found.row.load("migrations")(engine, place, timeout=timeout, lock_timeout=lock_timeout)

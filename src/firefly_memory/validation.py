@@ -1,12 +1,14 @@
-"""Checks that several constructors share."""
+"""Each check of arguments and values once. Arguments raise ``ConfigurationError``, values ``InvalidEntryError``."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from sys import float_info
 from typing import Any, Literal, NamedTuple
 
-from firefly_memory.errors import ConfigurationError
+from firefly_memory.errors import ConfigurationError, InvalidEntryError, MissingDependencyError
 from firefly_memory.reprs import shown
 
 Pooler = Literal["transaction", "session"]
@@ -15,16 +17,66 @@ Pooler = Literal["transaction", "session"]
 
 def seconds(name: str, value: Any) -> float:
     """``value`` as a time-out: a finite number of seconds above 0."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= float_info.max:
-        raise ConfigurationError(f"{name} must be a number of seconds above 0, not {shown(value)}")
+    return above_zero(name, value, "a number of seconds")
+
+
+def above_zero(name: str, value: Any, kind: str = "a number") -> float:
+    """``value`` as a finite number above 0."""
+    if not _is_number(value) or not 0 < value <= float_info.max:
+        raise ConfigurationError(f"{name} must be {kind} above 0, not {shown(value)}")
     return float(value)
 
 
 def at_least(minimum: int, name: str, value: Any) -> int:
-    """``value`` as a whole number from ``minimum`` up."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+    """An argument as a whole number from ``minimum`` up."""
+    if not is_whole_number(value, minimum):
         raise ConfigurationError(f"{name} must be a whole number from {minimum} up, not {shown(value)}")
+    return int(value)
+
+
+def true_or_false(name: str, value: Any) -> bool:
+    """An argument as one of the two."""
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"{name} must be True or False, not {shown(value)}")
     return value
+
+
+def checked_whole_number(what: str, value: Any, minimum: int = 0) -> int:
+    """A value that is to be stored or searched for, as a whole number from ``minimum`` up."""
+    if not is_whole_number(value, minimum):
+        raise InvalidEntryError(what, f"must be a whole number from {minimum} up, not {shown(value)}")
+    return int(value)
+
+
+def checked_number(what: str, value: Any) -> int | float:
+    """Such a value as a number."""
+    if not _is_number(value):
+        raise InvalidEntryError(what, f"must be a number, not {type(value).__name__}")
+    found: int | float = value
+    return found
+
+
+def checked_text(what: str, value: Any) -> str:
+    """Such a value as text."""
+    if not isinstance(value, str):
+        raise InvalidEntryError(what, f"must be text, not {type(value).__name__}")
+    return value
+
+
+def checked_mapping(what: str, value: Any) -> dict[str, Any]:
+    """Such a value as a dict."""
+    if not isinstance(value, dict):
+        raise InvalidEntryError(what, f"must be a dict, not {type(value).__name__}")
+    return value
+
+
+def is_whole_number(value: Any, minimum: int) -> bool:
+    """Whether ``value`` is a whole number from ``minimum`` up; True and False are none."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= minimum
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 class Modes(NamedTuple):
@@ -56,8 +108,23 @@ def is_installed(package: str) -> bool:
     """Whether ``package`` can be imported; it is not loaded to find out."""
     try:
         return find_spec(package) is not None
-    except ValueError:  # what sys.modules has under that name is not a module that was found
+    except (ImportError, ValueError):  # it is there, and somebody keeps it from being loaded
         return False
+
+
+def require_extra(feature: str, package: str, extra: str, *others: str) -> None:
+    """``MissingDependencyError`` unless ``package``, which ``extra`` brings, or one of ``others`` is installed."""
+    if not any(map(is_installed, (package, *others))):
+        raise MissingDependencyError(feature, package, extra)
+
+
+@contextmanager
+def importing_extra(feature: str, package: str, extra: str) -> Iterator[None]:
+    """Inside the block, whatever cannot be imported belongs to ``package``: ``MissingDependencyError``."""
+    try:
+        yield
+    except ImportError as exc:
+        raise MissingDependencyError(feature, package, extra) from exc
 
 
 def exactly_one(store: str, **given: Any) -> None:

@@ -24,6 +24,7 @@ from firefly_memory.reprs import even_half_built, shown
 from firefly_memory.stores.adapter import adapt
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.memory import InMemoryStore
+from firefly_memory.validation import checked_number
 
 _ATTEMPTS = 1000  # each that fails is another writer's success
 
@@ -222,7 +223,7 @@ class _Flows:
         return await self._view.save_if(self._namespace, entry, expected)
 
     async def increment(self, key: str, by: float) -> int | float:
-        _number("by", by)
+        checked_number("by", by)
         self.writes += 1
         for _ in range(_ATTEMPTS):
             entry = await self._view.load_by_key(self._namespace, key)
@@ -231,7 +232,7 @@ class _Flows:
                 expected: Any = ABSENT
             else:
                 try:
-                    total = _number(f"the value of {key!r}", entry.content) + by
+                    total = checked_number(f"the value of {key!r}", entry.content) + by
                 except OverflowError as exc:
                     raise InvalidEntryError("by", f"cannot be added to so large a number ({exc})") from exc
                 expected, there = entry.content, self._entry(key, total, entry.importance, entry.expires_at)
@@ -286,9 +287,3 @@ def _expiry(ttl: float | timedelta | None) -> datetime | None:
         return clock.now() + ttl
     except OverflowError as exc:
         raise InvalidEntryError("ttl", f"{ttl} from now is after the year 9999") from exc
-
-
-def _number(what: str, value: Any) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InvalidEntryError(what, f"must be a number, not {type(value).__name__}")
-    return value

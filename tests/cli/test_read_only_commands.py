@@ -19,9 +19,9 @@ import pytest
 from firefly_memory import FileStore, MemoryEntry, MongoDBStore, PostgreSQLStore, SQLiteStore, connect
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
-from firefly_memory.databases.sql.schema.commands import Administration
 from tests.support.backends import Place
 from tests.support.databases import execute
+from tests.support.revisions import migrations
 
 ANYWHERE = [["export", "--quiet"], ["doctor"]]
 WITH_REVISIONS = [
@@ -100,7 +100,7 @@ def test_a_schema_that_is_behind_is_left_there(
     action: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = f"sqlite:///{tmp_path}/memory.db"
-    with Administration.of(url, "unused", timeout=10) as database:
+    with migrations(url, timeout=10) as database:
         database.upgrade("0001")
     before = of_directory(tmp_path)
     ended = main([*action, "--url", url])

@@ -60,7 +60,7 @@ class BehindFiles(Behind):
         return FileStore(self._directory)
 
     def examined(self) -> list[Finding]:
-        return list(file_diagnosis.examine(self._directory))
+        return list(file_diagnosis.diagnose(f"file:{self._directory}"))
 
     def state(self) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in sorted(self._directory.iterdir()) if path.is_file()}
@@ -104,7 +104,7 @@ class BehindSQLite(Behind):
         return SQLiteStore(self._path)
 
     def examined(self) -> list[Finding]:
-        return list(of_sqlite.examine(f"sqlite:///{self._path}", timeout=5))
+        return list(of_sqlite.diagnose(f"sqlite:///{self._path}", timeout=5))
 
     def state(self) -> dict[str, list[Any]]:
         with closing(sqlite3.connect(self._path)) as connection:
@@ -182,7 +182,7 @@ class BehindPostgreSQL(Behind):
         return PostgreSQLStore(self._with_driver, schema_name=self._schema, pool_size=2)
 
     def examined(self) -> list[Finding]:
-        return list(of_postgresql.examine(self._with_driver, self._schema, timeout=5, pool_size=2, pooler=None))
+        return list(of_postgresql.diagnose(self._with_driver, self._schema, timeout=5, pool_size=2, pooler=None))
 
     def _execute(self, statement: str, *values: Any, **names: str) -> psycopg.Cursor[Any]:
         composed = sql.SQL(statement).format(
@@ -286,7 +286,7 @@ class BehindMongoDB(Behind):
 
         from firefly_memory.databases.mongodb import diagnosis
 
-        return list(diagnosis.examine(self._url, self._name, "entries", timeout=5))
+        return list(diagnosis.diagnose(self._url, self._name, "entries", timeout=5))
 
     def _collections(self) -> list[str]:
         return ["entries", "memory_conversations", "memory_dialogues", "memory_dialogue_entries"]

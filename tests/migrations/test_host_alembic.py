@@ -11,13 +11,14 @@ import pytest
 import firefly_memory
 from firefly_memory import ConversationMemory, MemoryEntry, SchemaMismatchError, connect
 from firefly_memory.alembic import LeaveOut, include_object
-from firefly_memory.databases.sql.schema.commands import Administration, State
+from firefly_memory.databases.sql.schema.commands import State
 from firefly_memory.databases.sql.schema.metadata import metadata
 from firefly_memory.schema import HEAD, REVISIONS
 from tests.support.backends import Place
 from tests.support.databases import empty_postgresql, execute
 from tests.support.documentation import ROOT, blocks
 from tests.support.host_project import PROJECT, alembic, done
+from tests.support.revisions import migrations
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_one_upgrade_of_the_application_s_does_both(project: Path, url: str) -> 
     assert "0001 (head)" in heads
     assert f"firefly_{HEAD} (firefly_memory) (head)" in heads or f"firefly_{HEAD} (head)" in heads
     done(project, url, "-n", "both", "check")
-    with Administration.of(url, "firefly_memory", timeout=10) as database:
+    with migrations(url, timeout=10) as database:
         status, differences = database.differences()
     assert status.state is State.CURRENT
     assert differences == []
@@ -82,7 +83,7 @@ def test_the_branch_goes_back_step_by_step(project: Path, url: str) -> None:
     with pytest.raises(SchemaMismatchError, match="0001"):
         use(url)
     done(project, url, "-n", "both", "downgrade", "firefly_memory@base")
-    with Administration.of(url, "firefly_memory", timeout=10) as database:
+    with migrations(url, timeout=10) as database:
         assert database.status().revision is None
     done(project, url, "-n", "both", "upgrade", "firefly_memory@head")
     assert use(url) == 1

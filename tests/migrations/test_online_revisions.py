@@ -12,12 +12,13 @@ import pytest
 
 from firefly_memory import MemoryEntry, connect, schema
 from firefly_memory.cli import main
-from firefly_memory.databases.sql.schema.commands import Administration, script
+from firefly_memory.databases.sql.schema.commands import script
 from firefly_memory.databases.sql.schema.revisions import revision_named
 from firefly_memory.facets import registered
 from tests.support.backends import Place
 from tests.support.databases import empty_postgresql, execute
 from tests.support.facets import facet_of_revisions, unregistered
+from tests.support.revisions import migrations
 
 LAST = schema.HEAD
 NEXT = f"""
@@ -62,7 +63,7 @@ _VALID = "SELECT indisvalid FROM pg_index JOIN pg_class ON oid = indexrelid WHER
 
 @pytest.mark.usefixtures("next_release")
 def test_an_online_revision_is_run_after_the_others_and_by_itself(url: str) -> None:
-    with Administration.of(url, "firefly_memory", timeout=20) as database:
+    with migrations(url, timeout=20) as database:
         assert database.upgrade() == list(schema.REVISIONS)
         assert database.status().revision == "9000"
         assert indexes(url) == [True]
@@ -88,7 +89,7 @@ def test_as_sql_it_is_outside_the_transaction() -> None:
 @pytest.mark.usefixtures("next_release")
 def test_writers_go_on_and_of_many_migrators_one_builds(place: Place) -> None:
     with empty_postgresql(place.postgresql()) as url:
-        with Administration.of(url, "firefly_memory", timeout=20) as database:
+        with migrations(url, timeout=20) as database:
             database.upgrade(LAST)
             with unregistered():  # of the release before, which goes on
                 store = connect(url, migrate=False)
@@ -102,7 +103,7 @@ def test_writers_go_on_and_of_many_migrators_one_builds(place: Place) -> None:
                 written += 1
 
         def upgrade(_: int) -> list[str]:
-            with Administration.of(url, "firefly_memory", timeout=60) as database:
+            with migrations(url, timeout=60) as database:
                 return database.upgrade()
 
         # A transaction that the build has to wait for, so that it takes a while.
@@ -129,7 +130,7 @@ def test_writers_go_on_and_of_many_migrators_one_builds(place: Place) -> None:
 @pytest.mark.usefixtures("next_release")
 def test_what_a_broken_build_left_is_built_anew(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     with empty_postgresql(place.postgresql()) as url:
-        with Administration.of(url, "firefly_memory", timeout=20) as database:
+        with migrations(url, timeout=20) as database:
             database.upgrade(LAST)
         with psycopg.connect(url) as reader, ThreadPoolExecutor(1) as pool:
             reader.execute(INSERT)

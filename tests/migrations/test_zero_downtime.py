@@ -10,10 +10,11 @@ import pytest
 from firefly_memory import ConversationMemory, EntryStore, MemoryEntry, SchemaMismatchError, connect
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
-from firefly_memory.databases.sql.schema.commands import Administration, State
+from firefly_memory.databases.sql.schema.commands import State
 from firefly_memory.schema import HEAD
 from firefly_memory.testing import Check, Colour, checks
 from tests.support.databases import empty_postgresql, execute
+from tests.support.revisions import migrations
 
 LATER = f"9999_{HEAD[:4]}"
 
@@ -57,7 +58,7 @@ def test_this_version_keeps_the_contract_on_an_expanded_schema(check: Check, exp
 def test_a_start_changes_nothing_there(migrate: bool, expanded: str) -> None:
     with connect(expanded, migrate=migrate) as store:
         use(store)
-    with Administration.of(expanded, "firefly_memory", timeout=10) as database:
+    with migrations(expanded, timeout=10) as database:
         assert database.status().revision == LATER
         assert database.status().state is State.COMPATIBLE
 

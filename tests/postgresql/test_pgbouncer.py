@@ -24,8 +24,8 @@ from firefly_memory import (
     PostgreSQLStore,
     StoreTimeoutError,
 )
-from firefly_memory.configured import configured_store
 from firefly_memory.settings import MemorySettings
+from firefly_memory.target import configured_store
 from firefly_memory.testing import Check, Colour, checks
 from tests.support.backends import Place
 from tests.support.durations import in_the_end

@@ -23,7 +23,7 @@ MODULES = {
 
 # Each layer may import those below it. A name stands for a module or for a package with all that is in it.
 LAYERS = [
-    {"errors", "clock", "lazy_names", "reprs", "validation"},
+    {"errors", "clock", "lazy_names", "reprs", "validation", "url_text"},
     {"concurrency"},
     {"identifiers", "codec", "python_values"},
     {"messages", "tokens"},
@@ -31,25 +31,18 @@ LAYERS = [
     {"entries", "protocols"},
     {"stores"},
     {"conversations", "agent_history"},
-    {"urls", "by_url", "settings", "target", "configured", "database_store", "schema"},
+    {"urls", "settings", "target", "database_store", "schema"},
     {"working", "manager", "summarization"},
     {"transfer", "archive", "copying", "service"},
     {"agents"},
     {"reasoning", "pipeline"},
     {"cli"},
-    {"testing", "alembic"},
+    {"testing", "alembic", "alembic_target"},
     {""},
 ]
 
 # Imports that still point upwards: this list only gets shorter.
 UPWARDS = {
-    "databases.mongodb.clients urls",
-    "databases.mongodb.url_options urls",
-    "databases.sql.external_engine urls",
-    "databases.sql.postgresql.url urls",
-    "databases.sql.schema.alembic_env settings",
-    "databases.sql.schema.alembic_env target",
-    "databases.sql.schema.alembic_env urls",
     "messages.storage conversations.types",
 }
 

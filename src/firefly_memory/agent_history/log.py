@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from firefly_memory.codec import damaged
 from firefly_memory.errors import CorruptDataError
 from firefly_memory.facets import LogOf, Purged
 from firefly_memory.identifiers import original_name
@@ -67,7 +68,7 @@ def checked_entry(entry: DialogueEntry) -> DialogueEntry:
     try:
         _check_texts((entry.entry_id, entry.kind, entry.message), (entry.parent_id,))
     except TypeError as exc:
-        raise damaged("entry", entry.entry_id, exc) from exc
+        raise damaged_history("entry", entry.entry_id, exc) from exc
     return entry
 
 
@@ -83,10 +84,10 @@ def _check_texts(texts: Iterable[Any], or_none: Iterable[Any]) -> None:
             raise TypeError(f"a field holds {type(value).__name__} in place of text")
 
 
-def damaged(what: str, name: Any, exc: Exception) -> CorruptDataError:
+def damaged_history(what: str, name: Any, exc: Exception) -> CorruptDataError:
     """The error for what is stored of a dialogue or an entry."""
     shown = original_name(name) if isinstance(name, str) else name
-    return CorruptDataError("reading a conversation", f"{what} {shown!r}", f"{type(exc).__name__}: {exc}")
+    return damaged("reading a conversation", f"{what} {shown!r}", exc)
 
 
 class DialogueLog(Protocol):

@@ -6,13 +6,11 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from firefly_memory.agents.versions import NEEDED, wrong_version
-from firefly_memory.errors import MissingDependencyError
 from firefly_memory.lazy_names import lazily
+from firefly_memory.validation import importing_extra
 
-try:
+with importing_extra("firefly_memory.agents", "pydantic-ai-slim", "agents"):
     import pydantic_ai  # noqa: F401
-except ImportError as exc:
-    raise MissingDependencyError("firefly_memory.agents", "pydantic-ai-slim", "agents") from exc
 
 try:
     from firefly_memory.agents.capability import Memory

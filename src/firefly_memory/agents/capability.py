@@ -33,10 +33,11 @@ from firefly_memory.agents.run_messages import (
 from firefly_memory.agents.run_state import RunState
 from firefly_memory.agents.shielding import finished
 from firefly_memory.agents.turn_recorder import OnConflict, Recorder, Said, TurnOfSteps
-from firefly_memory.by_url import connect
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError, InvalidEntryError
 from firefly_memory.manager import MemoryManager
 from firefly_memory.reprs import shown
+from firefly_memory.urls import connect
+from firefly_memory.validation import at_least, checked_text, true_or_false
 from firefly_memory.working import WorkingMemory
 
 T = TypeVar("T")
@@ -107,12 +108,10 @@ class Memory(AbstractCapability[Any]):
                 f"on_conflict must be 'append', 'reject' or 'branch', not {shown(self.on_conflict)}"
             )
         for name in ("context", "tools", "overwrite", "fenced"):
-            if not isinstance(getattr(self, name), bool):
-                raise ConfigurationError(f"{name} must be true or false, not {shown(getattr(self, name))}")
+            true_or_false(name, getattr(self, name))
         self._limits()  # says what is wrong with them
-        tokens = self.max_tokens
-        if tokens is not None and (isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1):
-            raise ConfigurationError(f"max_tokens must be a whole number from 1 up, not {shown(tokens)}")
+        if self.max_tokens is not None:
+            at_least(1, "max_tokens", self.max_tokens)
         if not isinstance(self.strategies, Sequence) or not all(map(callable, self.strategies)):
             raise ConfigurationError(
                 f"strategies must be a list of functions of messages, not {shown(self.strategies)}"
@@ -355,9 +354,7 @@ def _scope_of_run(manager: MemoryManager, working_scope: WorkingScope, ctx: RunC
     if working_scope == "manager" or manager.is_fork:
         return manager.working
     if working_scope == "conversation":
-        if not isinstance(ctx.conversation_id, str):
-            raise InvalidEntryError("conversation_id", f"must be text, not {type(ctx.conversation_id).__name__}")
-        return WorkingMemory(store=manager.store, conversation_id=ctx.conversation_id)
+        return WorkingMemory(store=manager.store, conversation_id=checked_text("conversation_id", ctx.conversation_id))
     scope = working_scope(ctx)
     if not isinstance(scope, str) or not scope:
         raise ConfigurationError(f"working_scope returned {shown(scope)}: it must return the name of a scope")

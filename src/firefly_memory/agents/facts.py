@@ -13,13 +13,13 @@ from pydantic_ai import ModelRetry
 
 from firefly_memory.entries.entry import MemoryEntry
 from firefly_memory.entries.scopes import BY_A_MODEL
-from firefly_memory.errors import ConfigurationError, ConflictError, CorruptDataError
+from firefly_memory.errors import ConflictError, CorruptDataError
 from firefly_memory.identifiers import stored_name
 from firefly_memory.messages.quoted_text import FACTS, fact_line, fenced, in_a_fence
 from firefly_memory.messages.storage import sendable
 from firefly_memory.protocols import ABSENT, SAME_METADATA, Readable
-from firefly_memory.reprs import shown
 from firefly_memory.tokens.estimator import TokenEstimator
+from firefly_memory.validation import at_least
 from firefly_memory.working import WorkingMemory, fact_entry
 
 logger = logging.getLogger("firefly_memory")
@@ -38,8 +38,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ConfigurationError(f"{name} must be a whole number from 1 up, not {shown(value)}")
+            at_least(1, name, value)
 
 
 class _Told(NamedTuple):

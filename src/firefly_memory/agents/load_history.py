@@ -15,6 +15,7 @@ from firefly_memory.conversations.types import ConversationTurn, Window
 from firefly_memory.errors import InvalidEntryError
 from firefly_memory.messages.storage import texts_as_messages
 from firefly_memory.messages.tool_links import links_of
+from firefly_memory.validation import checked_text
 
 
 class Loaded(NamedTuple):
@@ -38,10 +39,8 @@ async def load_window(
 
     A paused turn, whose calls may be about to be answered, is in it whatever its budget is.
     """
-    if not isinstance(conversation_id, str):
-        raise InvalidEntryError("conversation_id", f"must be text, not {type(conversation_id).__name__}")
     try:
-        conversation_id.encode()
+        checked_text("conversation_id", conversation_id).encode()
     except UnicodeEncodeError as exc:
         reason = "has a lone surrogate, which pydantic-ai cannot write into messages"
         raise InvalidEntryError("conversation_id", reason) from exc

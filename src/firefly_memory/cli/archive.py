@@ -17,8 +17,8 @@ from firefly_memory.cli.progress import progress_bar
 from firefly_memory.cli.replacing import check_replaces_no_store, written
 from firefly_memory.cli.target import add_target, add_without_dialogues, target_of
 from firefly_memory.cli.values import a_name, a_whole_number
-from firefly_memory.configured import reading, store_of
 from firefly_memory.stores.memory import InMemoryStore
+from firefly_memory.target import reading, store_of
 from firefly_memory.transfer.archive import MAX_LINE, export_jsonl, import_jsonl
 from firefly_memory.transfer.estimates import estimated_items
 from firefly_memory.transfer.import_archive import lines_of

@@ -13,10 +13,9 @@ from firefly_memory.cli.output import in_words, show
 from firefly_memory.cli.progress import progress_bar
 from firefly_memory.cli.target import SEEN_BY_ALL, add_env_file, add_without_dialogues, given, settings_of
 from firefly_memory.cli.values import a_file, a_name
-from firefly_memory.configured import reading, store_of
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.stores.base import EntryStore
-from firefly_memory.target import Target, target
+from firefly_memory.target import Target, reading, store_of, target
 from firefly_memory.transfer.copy_store import Copy, Progress, copy_store
 from firefly_memory.transfer.estimates import estimated_items
 

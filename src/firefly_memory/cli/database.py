@@ -13,13 +13,10 @@ from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import show
 from firefly_memory.cli.target import add_target, advised, settings_of, target_if_any, target_of
 from firefly_memory.cli.values import a_time_out
-from firefly_memory.configured import store_of
 from firefly_memory.databases.diagnostics import MISSING, Difference
-from firefly_memory.databases.sql.schema import metadata as schema
 from firefly_memory.databases.sql.schema import revisions
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.target import Target
-from firefly_memory.urls import Kind
+from firefly_memory.target import Target, migrations_of, store_of
 
 if TYPE_CHECKING:
     from firefly_memory.databases.sql.schema.commands import Administration, Status
@@ -107,38 +104,26 @@ def _add_waiting(action: argparse.ArgumentParser) -> None:
 @contextmanager
 def _administration(arguments: argparse.Namespace, *, reading: bool = False) -> Iterator[Administration]:
     found = target_of(arguments)
-    if found.kind is Kind.MONGODB:
+    if found.row.indexes is not None:
         raise ConfigurationError(
-            "MongoDB has no revisions; `upgrade` makes its indexes, `current` and `check` look for them"
+            f"{found.row.in_words} has no revisions; `upgrade` makes its indexes, `current` and `check` look for them"
         )
-    if _has_no_schema(found):
+    if not found.row.has_schema:
         raise ConfigurationError(_no_schema(found))
-    from firefly_memory.databases.sql.schema.commands import Administration
-
-    with Administration.of(
-        found.url,
-        found.options.get("schema_name", schema.POSTGRESQL_SCHEMA),
-        timeout=arguments.timeout,
-        lock_timeout=getattr(arguments, "lock_timeout", 5.0),
-        reading=reading,
-        **{name: mode for name, mode in found.options.items() if name == "file_mode"},
-    ) as administration:
-        yield administration
-
-
-def _has_no_schema(found: Target) -> bool:
-    return found.kind in (Kind.FILE, Kind.IN_MEMORY)
+    lock_timeout = getattr(arguments, "lock_timeout", None)
+    with migrations_of(found, timeout=arguments.timeout, lock_timeout=lock_timeout, reading=reading) as migrations:
+        yield migrations
 
 
 def _no_schema(found: Target) -> str:
-    return f"a store in {found.kind.in_words} has no schema: there is nothing to migrate"
+    return f"a store in {found.row.in_words} has no schema: there is nothing to migrate"
 
 
 def _upgrade(arguments: argparse.Namespace) -> int:
     found = target_of(arguments)
-    if found.kind is Kind.MONGODB:
+    if found.row.indexes is not None:
         return _make_indexes(arguments)
-    if _has_no_schema(found):
+    if not found.row.has_schema:
         show(arguments, {"ran": [], "revision": None}, [_no_schema(found)])
         return Exit.DONE
     with _administration(arguments) as database:
@@ -169,9 +154,9 @@ def _downgrade(arguments: argparse.Namespace) -> int:
 
 def _current(arguments: argparse.Namespace) -> int:
     found = target_of(arguments)
-    if found.kind is Kind.MONGODB:
+    if found.row.indexes is not None:
         return _current_indexes(arguments)
-    if _has_no_schema(found):
+    if not found.row.has_schema:
         return _nothing_to_compare(arguments)
     with _administration(arguments, reading=True) as database:
         status = database.status()
@@ -190,9 +175,9 @@ def _history(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     found_store = target_of(arguments)
-    if found_store.kind is Kind.MONGODB:
+    if found_store.row.indexes is not None:
         return _check_indexes(arguments)
-    if _has_no_schema(found_store):
+    if not found_store.row.has_schema:
         return _nothing_to_compare(arguments)
     with _administration(arguments, reading=True) as database:
         status, found = database.differences()
@@ -248,10 +233,9 @@ def _written_for(arguments: argparse.Namespace) -> tuple[str, str]:
     found = target_if_any(arguments)
     if found is None:
         return "postgresql", arguments.schema or settings_of(arguments).postgres_schema
-    if found.kind not in (Kind.SQLITE, Kind.POSTGRES):
-        raise ConfigurationError(f"statements are for SQLite and PostgreSQL, and the store is {found.kind.in_words}")
-    dialect = "sqlite" if found.kind is Kind.SQLITE else "postgresql"
-    return chosen or dialect, found.options.get("schema_name", schema.POSTGRESQL_SCHEMA)
+    if found.row.dialect is None:
+        raise ConfigurationError(f"statements are for SQLite and PostgreSQL, and the store is {found.row.in_words}")
+    return chosen or found.row.dialect, found.schema_name
 
 
 def _make_indexes(arguments: argparse.Namespace) -> int:
@@ -281,13 +265,11 @@ def _current_indexes(arguments: argparse.Namespace) -> int:
 
 
 def _index_differences(arguments: argparse.Namespace) -> list[Difference]:
-    store = store_of(target_of(arguments), timeout=arguments.timeout, migrate=False)  # or its driver is not installed
-    from firefly_memory.databases.mongodb.diagnosis import index_differences
-    from firefly_memory.stores.mongodb import MongoDBStore
-
-    assert isinstance(store, MongoDBStore)
+    found = target_of(arguments)
+    store: Any = store_of(found, timeout=arguments.timeout, migrate=False)
     try:
-        return index_differences(store.database)
+        differences: list[Difference] = found.row.load("indexes")(store.database)
+        return differences
     finally:
         store.close_sync()
 

@@ -6,7 +6,6 @@ import argparse
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from firefly_memory.cli.exits import Exit
@@ -14,10 +13,8 @@ from firefly_memory.cli.output import show
 from firefly_memory.cli.target import add_target, advised, target_of
 from firefly_memory.cli.values import a_time_out
 from firefly_memory.databases.diagnostics import Finding, Level, ok, warning
-from firefly_memory.databases.mongodb import require_driver
 from firefly_memory.settings import PREFIX
 from firefly_memory.target import Target
-from firefly_memory.urls import Kind, directory_in
 
 
 def add_to(commands: Any) -> None:
@@ -36,41 +33,14 @@ def add_to(commands: Any) -> None:
 
 def _doctor(arguments: argparse.Namespace) -> int:
     found = target_of(arguments)
-    findings = [*_examined(found, arguments.timeout), *_settings(found)]
+    diagnose = found.row.load("diagnosis")
+    findings = [*diagnose(found.url, timeout=arguments.timeout, **found.options), *_settings(found)]
     counts = Counter(finding.level for finding in findings)
     numbers = {level.value: counts[level] for level in Level}
     findings = [replace(each, do=advised(each.do, arguments)) for each in findings]
     details = [{"level": f.level.value, "what": f.what, "found": f.found, "do": f.do} for f in findings]
     show(arguments, {"findings": details, **numbers}, [*_in_words(findings), _summary(counts)])
     return Exit.DRIFT if counts[Level.PROBLEM] else Exit.DONE
-
-
-def _examined(store: Target, timeout: float) -> Iterator[Finding]:
-    # Each examination is imported when it is wanted: the others' drivers may not be installed.
-    options = store.options
-    match store.kind:
-        case Kind.SQLITE:
-            from firefly_memory.databases.sql.sqlite import diagnosis as of_sqlite
-
-            return of_sqlite.examine(store.url, timeout=timeout)
-        case Kind.POSTGRES:
-            from firefly_memory.databases.sql.postgresql import diagnosis as of_postgresql
-
-            pool_size, pooler = options["pool_size"], options["pooler"]
-            return of_postgresql.examine(
-                store.url, options["schema_name"], timeout=timeout, pool_size=pool_size, pooler=pooler
-            )
-        case Kind.MONGODB:
-            require_driver()
-            from firefly_memory.databases.mongodb import diagnosis as of_mongodb
-
-            return of_mongodb.examine(store.url, options["database"], options["collection"], timeout=timeout)
-        case Kind.FILE:
-            from firefly_memory.service import file_diagnosis as diagnosis
-
-            return diagnosis.examine(Path(directory_in(store.url)).absolute())
-        case Kind.IN_MEMORY:
-            return iter([warning("store", "it is in memory and ends with the process", "use another one to keep it")])
 
 
 def _settings(store: Target) -> Iterator[Finding]:

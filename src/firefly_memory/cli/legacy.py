@@ -12,15 +12,12 @@ from firefly_memory.cli.output import show
 from firefly_memory.cli.progress import progress_bar
 from firefly_memory.cli.target import SEEN_BY_ALL, add_target, target_of
 from firefly_memory.cli.values import a_file, a_name, a_time_out
-from firefly_memory.configured import reading, store_of
-from firefly_memory.databases.sql.schema.names import POSTGRESQL_SCHEMA
 from firefly_memory.settings import read_url_file
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.memory import InMemoryStore
-from firefly_memory.target import Target
+from firefly_memory.target import reading, store_of
 from firefly_memory.transfer.importers.firefly_legacy.importing import Counts, import_rows
-from firefly_memory.transfer.importers.firefly_legacy.sources import Where, legacy_source
-from firefly_memory.urls import Kind
+from firefly_memory.transfer.importers.firefly_legacy.sources import Where, has_been_here, legacy_source
 
 _EPILOG = f"""
 exit codes:
@@ -97,26 +94,11 @@ def _run(arguments: argparse.Namespace) -> int:
 def _new_store(arguments: argparse.Namespace) -> Iterator[EntryStore]:
     """The store to save into; for a dry run an empty one, where there is none yet."""
     new = target_of(arguments, _OPTION)
-    store = store_of(new, **({} if new.kind is Kind.IN_MEMORY else {"timeout": arguments.timeout}))
-    is_there = (store.path is None or store.path.exists()) and _was_here(new, arguments.timeout)
+    store = store_of(new, timeout=arguments.timeout)
+    is_there = (store.path is None or store.path.exists()) and has_been_here(new, timeout=arguments.timeout)
     dry = reading(new, timeout=arguments.timeout) if is_there else InMemoryStore()
     with dry if arguments.dry_run else store as opened:
         yield opened
-
-
-def _was_here(new: Target, timeout: float) -> bool:
-    """Whether this library was there before; an error if something else is in its place."""
-    match new.kind:
-        case Kind.MONGODB:
-            from firefly_memory.transfer.importers.firefly_legacy.documents import check_collection
-
-            return check_collection(new.url, new.options["database"], new.options["collection"], timeout=timeout)
-        case Kind.SQLITE | Kind.POSTGRES:
-            from firefly_memory.transfer.importers.firefly_legacy.tables import check_schema
-
-            return check_schema(new.url, new.options.get("schema_name", POSTGRESQL_SCHEMA), timeout=timeout)
-        case _:
-            return True
 
 
 def _in_words(name: str, counts: Counts, *, dry_run: bool) -> Iterator[str]:

@@ -15,10 +15,9 @@ from typing import IO
 from firefly_memory.conversations.listing_file import NAME as LIST_FILE
 from firefly_memory.databases.files.file_system import flush_directory, is_trusted, keep_rights, new_file
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError
-from firefly_memory.settings import naming
 from firefly_memory.stores.file import LOCKS
-from firefly_memory.target import Target
-from firefly_memory.urls import Kind, directory_in
+from firefly_memory.target import Target, path_of
+from firefly_memory.urls import Medium
 from firefly_memory.validation import ONLY_MINE
 
 _SQLITE = b"SQLite format 3\0"
@@ -107,21 +106,14 @@ def check_replaces_no_store(path: Path, exported: Target) -> None:
 
 
 def _is_a_store(path: Path, exported: Target) -> str | None:
-    if exported.kind is Kind.FILE and _real(path).is_relative_to(_real(directory_in(exported.url))):
+    own = path_of(exported)
+    if own is not None and exported.row.medium is Medium.DIRECTORY and _real(path).is_relative_to(_real(own)):
         return "is inside the directory of the store"
-    if exported.kind is Kind.SQLITE and any(_are_the_same(path, own) for own in _files_of(exported)):
+    if own is not None and any(_are_the_same(path, Path(f"{own}{end}")) for end in _BESIDE):
         return "is the database of the store"
     if _is_of_a_file_store(path):
         return "belongs to a store in files"
     return "is a part of an SQLite database" if _is_of_a_database(path) else None
-
-
-def _files_of(exported: Target) -> list[Path]:
-    from firefly_memory.databases.sql.sqlite.database import IN_MEMORY, sqlite_path
-
-    with naming(exported.variable):
-        name = sqlite_path(exported.url)
-    return [] if name == IN_MEMORY else [Path(f"{name}{end}") for end in _BESIDE]
 
 
 def _are_the_same(one: Path, other: Path) -> bool:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from firefly_memory import clock
-from firefly_memory.codec import DecodeError
+from firefly_memory.codec import DAMAGE, damaged
 from firefly_memory.conversations.log import MOST_TOKENS, MOST_TURNS, ConversationLog, Head, StoredTurn, askable
 from firefly_memory.conversations.types import ConversationInfo, ConversationPage, ConversationTurn, Window
 from firefly_memory.conversations.window import how_many_to_evict, window_of
@@ -27,8 +27,8 @@ from firefly_memory.errors import (
 )
 from firefly_memory.identifiers import new_entry_id, original_name, stored_name, stored_text
 from firefly_memory.messages.storage import PYDANTIC_AI, decoded, encoded
-from firefly_memory.reprs import shown
 from firefly_memory.tokens.estimator import TokenEstimator
+from firefly_memory.validation import checked_mapping, checked_text, checked_whole_number
 
 logger = logging.getLogger("firefly_memory")
 
@@ -298,7 +298,10 @@ class ConversationFlows:
         return earlier
 
     def _draft(self, new: NewTurn, idempotency_key: str | None) -> StoredTurn:
-        prompt, response = _text("user_prompt", new.user_prompt), _text("assistant_response", new.assistant_response)
+        prompt, response = (
+            checked_text("user_prompt", new.user_prompt),
+            checked_text("assistant_response", new.assistant_response),
+        )
         given = () if new.raw_messages is None else new.raw_messages
         messages, form = encoded(given)
         return StoredTurn(
@@ -339,9 +342,9 @@ class ConversationFlows:
                 token_estimate=stored.tokens,
                 created_at=self._log.read_instant(stored.created_at),
             )
-        except (AttributeError, DecodeError, OverflowError, TypeError, ValueError) as exc:
+        except DAMAGE as exc:
             where = f"turn {stored.turn_id} of conversation {original_name(name)!r}"
-            raise CorruptDataError("reading a conversation", where, f"{type(exc).__name__}: {exc}") from exc
+            raise damaged("reading a conversation", where, exc) from exc
 
     def _info(self, head: Head) -> ConversationInfo:
         try:
@@ -354,8 +357,8 @@ class ConversationFlows:
                 updated_at=self._log.read_instant(head.updated_at),
                 dropped_turns=head.dropped_turns,
             )
-        except (AttributeError, OverflowError, TypeError, ValueError) as exc:
-            raise CorruptDataError("listing", f"conversation {head.conversation_id!r}", repr(exc)) from exc
+        except DAMAGE as exc:
+            raise damaged("listing", f"conversation {head.conversation_id!r}", exc) from exc
 
 
 def _stored(conversation_id: str) -> str:
@@ -380,20 +383,8 @@ def _tokens(estimate: Any) -> int:
 
 def _count(what: str, value: int, least: int = 0) -> int:
     """Checked, and no larger than any database counts."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidEntryError(what, f"must be a whole number from {least} up, not {shown(value)}")
-    return min(value, MOST_TURNS)
-
-
-def _text(what: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise InvalidEntryError(what, f"must be text, not {type(value).__name__}")
-    return value
+    return min(checked_whole_number(what, value, least), MOST_TURNS)
 
 
 def _mapping(value: Any) -> dict[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise InvalidEntryError("metadata", f"must be a dict, not {type(value).__name__}")
-    return value
+    return {} if value is None else checked_mapping("metadata", value)

@@ -21,6 +21,7 @@ from typing import BinaryIO, Protocol
 from pydantic_core import from_json, to_json
 
 from firefly_memory.clock import instant_of
+from firefly_memory.codec import DAMAGE, damaged
 from firefly_memory.concurrency.cancellation import stop_if_given_up
 from firefly_memory.concurrency.process_fork import ForkSafeLock
 from firefly_memory.conversations.listing import NAMESPACE_OF_LIST, listed
@@ -154,17 +155,17 @@ class ConversationListFile:
                 self._listed.pop(said["deleted"], None)
             else:
                 self._listed.setdefault(_checked(said["conversation"]), instant_of(said["created_at"]))
-        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as exc:
+        except DAMAGE as exc:
             self._forget()
             where = f"line {number} of file {self._path}"
-            raise CorruptDataError("load", where, f"{type(exc).__name__}: {exc}") from exc
+            raise damaged("load", where, exc) from exc
         self._lines += 1
 
     def _check_format(self, first: bytes) -> None:
         try:
             form = from_json(first)["format"]
         except (KeyError, TypeError, ValueError) as exc:
-            raise CorruptDataError("load", f"line 1 of file {self._path}", f"{type(exc).__name__}: {exc}") from exc
+            raise damaged("load", f"line 1 of file {self._path}", exc) from exc
         if form != FORMAT:
             newer = "pip install --upgrade firefly-memory"
             raise SchemaMismatchError("load", f"{form} in {self._path}", FORMAT, newer)

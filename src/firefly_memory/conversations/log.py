@@ -12,6 +12,7 @@ from firefly_memory.entries.record import ReadInstant
 from firefly_memory.errors import CorruptDataError
 from firefly_memory.facets import LogOf
 from firefly_memory.identifiers import original_name
+from firefly_memory.validation import is_whole_number
 
 MOST_TOKENS = 2**31 - 2
 """Of one turn. Four thousand million such turns have a sum that fits 64 bits."""
@@ -79,7 +80,7 @@ class StoredTurn(NamedTuple):
 def checked_head(head: Head) -> Head:
     """``head``, which comes from a place that takes anything for a number and for a text."""
     numbers = (head.turns, head.tokens, head.evicted_turns, head.evicted_tokens)
-    if not (all(_is_count(each) for each in numbers) and isinstance(head.summary, (str, NoneType))):
+    if not (all(is_whole_number(each, 0) for each in numbers) and isinstance(head.summary, (str, NoneType))):
         where = f"conversation {_name(head.conversation_id)}"
         raise CorruptDataError("reading a conversation", where, "a count is no whole number, or its summary no text")
     return head
@@ -90,8 +91,8 @@ def checked_turn(conversation_id: str, turn: StoredTurn) -> StoredTurn:
     texts = (turn.user_prompt, turn.assistant_response)
     more = (turn.messages, turn.messages_format, turn.idempotency_key)
     is_sound = (
-        _is_count(turn.turn_id)
-        and _is_count(turn.tokens)
+        is_whole_number(turn.turn_id, 0)
+        and is_whole_number(turn.tokens, 0)
         and all(isinstance(each, str) for each in texts)
         and all(isinstance(each, (str, NoneType)) for each in more)
     )
@@ -106,10 +107,6 @@ def askable(turn_id: int) -> int:
     if turn_id > MOST_TURNS:
         raise ValueError("no conversation has so many turns")
     return turn_id
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _name(conversation_id: Any) -> str:

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from firefly_memory import clock
-from firefly_memory.codec import DecodeError
+from firefly_memory.codec import DAMAGE, damaged
 from firefly_memory.conversations.in_memory import KeptConversation, newest_first
 from firefly_memory.conversations.listing import ConversationList, Entries, ListOfEntries, digest, record_of
 from firefly_memory.conversations.listing_file import ConversationListFile, Directory
@@ -201,9 +201,9 @@ class EntryConversationLog:
                     conversation.claimed_until = None if until is None else datetime.fromisoformat(until)
                     head = conversation.head._replace(**content, created_at=record.created_at)
                     conversation.head = checked_head(head)
-        except (DecodeError, KeyError, TypeError, ValueError) as exc:
+        except DAMAGE as exc:
             where = f"conversation {conversation_id!r}"
-            raise CorruptDataError("reading a conversation", where, f"{type(exc).__name__}: {exc}") from exc
+            raise damaged("reading a conversation", where, exc) from exc
         return conversation
 
     def _contents(self, record: Record) -> dict[str, Any]:

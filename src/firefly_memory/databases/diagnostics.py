@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 MISSING = "missing"
 
@@ -52,6 +54,11 @@ def warning(what: str, found: str, do: str) -> Finding:
 
 def problem(what: str, found: str, do: str) -> Finding:
     return Finding(Level.PROBLEM, what, found, do)
+
+
+def of_memory(_: str, **__: Any) -> Iterator[Finding]:
+    """Of a store in memory."""
+    yield warning("store", "it is in memory and ends with the process", "use another one to keep it")
 
 
 _UNNOTICED = timedelta(seconds=1)

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from firefly_memory.codec import Form
+from firefly_memory.codec import DAMAGE, Form, damaged
 from firefly_memory.entries.entry import MemoryEntry, MemoryScope, in_utc, restored_entry
 from firefly_memory.entries.fact_ids import check_entry_id
-from firefly_memory.errors import CorruptDataError, DatabaseStoreError, InvalidEntryError
+from firefly_memory.errors import DatabaseStoreError, InvalidEntryError
 from firefly_memory.identifiers import ESCAPE, original_name, stored_name, stored_text
 from firefly_memory.reprs import shown
+from firefly_memory.validation import checked_mapping
 
 
 class Position(NamedTuple):
@@ -74,9 +75,7 @@ def to_record(form: Form, namespace: str, entry: MemoryEntry) -> Record:
         raise InvalidEntryError("entry", f"must be a MemoryEntry, not {type(entry).__name__}")
     entry_id = stored_name("entry_id", entry.entry_id)
     check_entry_id(original_name(namespace), entry.key, entry_id)
-    metadata = entry.metadata
-    if not isinstance(metadata, dict):
-        raise InvalidEntryError("metadata", f"must be a dict, not {type(metadata).__name__}")
+    metadata = checked_mapping("metadata", entry.metadata)
     importance = entry.importance
     # The model checks this too, but model_construct() and __dict__ go around it.
     if not isinstance(importance, (int, float)) or not 0.0 <= importance <= 1.0:
@@ -119,9 +118,9 @@ def to_entries(form: Form, read_instant: ReadInstant, rows: Iterable[Row], opera
         except RecursionError as exc:
             reason = f"entry {entry_id!r} is nested too deeply for the room left on Python's stack"
             raise DatabaseStoreError(operation, reason) from exc
-        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as exc:
+        except DAMAGE as exc:
             where = f"entry {entry_id!r} in namespace {namespace!r}"
-            raise CorruptDataError(operation, where, f"{type(exc).__name__}: {exc}") from exc
+            raise damaged(operation, where, exc) from exc
     return entries
 
 

@@ -24,7 +24,7 @@ from firefly_memory.identifiers import (
     stored_text,
 )
 from firefly_memory.protocols import Absence, Capability, Page, Readable, Sameness
-from firefly_memory.reprs import shown
+from firefly_memory.validation import checked_text, checked_whole_number
 
 logger = logging.getLogger("firefly_memory")
 
@@ -133,9 +133,9 @@ class RecordView:
         limit = _checked_limit(limit)
         if limit == 0:
             return []
-        for what, text in (("prefix", prefix), ("after", after)):
-            if text is not None and not isinstance(text, str):
-                raise InvalidEntryError(what, f"must be text, not {type(text).__name__}")
+        for what, value in (("prefix", prefix), ("after", after)):
+            if value is not None:
+                checked_text(what, value)
         prefix, start = stored_text(prefix or ""), "" if after is None else stored_text(after)
         if prefix.startswith(CONVERSATIONS):
             raise InvalidEntryError("prefix", RESERVED)
@@ -173,6 +173,4 @@ async def _purged(batch: Callable[[], Awaitable[Purged]]) -> int:
 
 
 def _checked_limit(limit: int) -> int:
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
-        raise InvalidEntryError("limit", f"must be a whole number from 0 up, not {shown(limit)}")
-    return min(limit, _NO_MORE)
+    return min(checked_whole_number("limit", limit), _NO_MORE)

@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any
 
 from firefly_memory.codec import TEXT, DecodeError
 from firefly_memory.conversations.types import ConversationTurn
-from firefly_memory.errors import InvalidEntryError, MissingDependencyError
+from firefly_memory.errors import InvalidEntryError
 from firefly_memory.messages import pydantic_ai
 from firefly_memory.messages.pydantic_ai_values import UnwritableError
 from firefly_memory.messages.quoted_text import indented
+from firefly_memory.validation import importing_extra, is_installed
 
 PYDANTIC_AI = "pydantic-ai"
 JSON = "json"
@@ -56,9 +56,8 @@ def decoded(text: str | None, form: str | None) -> list[Any]:
         return []
     if form == PYDANTIC_AI:
         try:
-            return pydantic_ai.from_json(text)
-        except ImportError as exc:
-            raise MissingDependencyError(_PURPOSE, "pydantic-ai-slim", "agents") from exc
+            with importing_extra(_PURPOSE, "pydantic-ai-slim", "agents"):
+                return pydantic_ai.from_json(text)
         except (AttributeError, LookupError, TypeError, ValueError) as exc:
             raise DecodeError(str(exc)) from exc
     messages = TEXT.decode(text)
@@ -76,7 +75,7 @@ def replayed(turns: Sequence[ConversationTurn], summary: ConversationTurn | None
     """
     own = next((turn.raw_messages[0] for turn in reversed(turns) if turn.raw_messages), None)
     if own is None:
-        make = texts_as_messages if _has_pydantic_ai() else _dicts
+        make = texts_as_messages if is_installed("pydantic_ai") else _dicts
     elif isinstance(own, dict) and "parts" in own:
         make = _model_dicts
     else:
@@ -85,13 +84,6 @@ def replayed(turns: Sequence[ConversationTurn], summary: ConversationTurn | None
     for turn in turns if summary is None else [summary, *turns]:
         messages += turn.raw_messages or make(turn)
     return messages
-
-
-def _has_pydantic_ai() -> bool:
-    try:
-        return find_spec("pydantic_ai") is not None
-    except (ImportError, ValueError):  # it is installed, but its import is blocked
-        return False
 
 
 def summary_text(summary: str) -> str:

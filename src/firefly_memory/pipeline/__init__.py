@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from firefly_memory.errors import MissingDependencyError
+from firefly_memory.validation import importing_extra
 
-try:
+with importing_extra("firefly_memory.pipeline", "pydantic-ai-slim", "agents"):
     import pydantic_ai  # noqa: F401
     import pydantic_graph  # noqa: F401
-except ImportError as exc:
-    raise MissingDependencyError("firefly_memory.pipeline", "pydantic-ai-slim", "agents") from exc
 
 from firefly_memory.pipeline.context import PipelineContext
 from firefly_memory.pipeline.engine import PipelineEngine, PipelineResult

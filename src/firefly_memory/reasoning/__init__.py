@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from firefly_memory.errors import MissingDependencyError
+from firefly_memory.validation import importing_extra
 
-try:
+with importing_extra("firefly_memory.reasoning", "pydantic-ai-slim", "agents"):
     import pydantic_ai  # noqa: F401
-except ImportError as exc:
-    raise MissingDependencyError("firefly_memory.reasoning", "pydantic-ai-slim", "agents") from exc
 
 from firefly_memory.reasoning.pattern import ReasoningPattern, ReasoningResult, ReasoningStepDone
 from firefly_memory.reasoning.plan_and_execute import Plan, PlanAndExecutePattern

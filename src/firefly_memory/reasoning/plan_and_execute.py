@@ -6,9 +6,10 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from firefly_memory.errors import ConfigurationError, StepError
+from firefly_memory.errors import StepError
 from firefly_memory.messages.quoted_text import indented
 from firefly_memory.reasoning.pattern import ReasoningPattern
+from firefly_memory.validation import at_least
 
 
 class Plan(BaseModel):
@@ -22,9 +23,7 @@ class PlanAndExecutePattern(ReasoningPattern):
     type. ``StepError`` if the plan has more than ``max_steps`` steps."""
 
     def __init__(self, *, max_steps: int = 10) -> None:
-        if max_steps < 1:
-            raise ConfigurationError(f"max_steps must be at least 1, not {max_steps}")
-        self.max_steps = max_steps
+        self.max_steps = at_least(1, "max_steps", max_steps)
 
     async def reason(self, state: dict[str, Any]) -> Any:
         """Plan, execute, answer."""

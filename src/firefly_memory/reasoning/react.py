@@ -8,8 +8,9 @@ from typing import Any
 from pydantic import BaseModel, Field
 from pydantic_ai import NativeOutput, PromptedOutput
 
-from firefly_memory.errors import ConfigurationError, StepError
+from firefly_memory.errors import StepError
 from firefly_memory.reasoning.pattern import ReasoningPattern
+from firefly_memory.validation import at_least
 
 
 class Thought(BaseModel):
@@ -23,9 +24,7 @@ class ReActPattern(ReasoningPattern):
     calls of the agent's tools within a step. ``StepError`` if there is no answer after ``max_steps``."""
 
     def __init__(self, *, max_steps: int = 10) -> None:
-        if max_steps < 1:
-            raise ConfigurationError(f"max_steps must be at least 1, not {max_steps}")
-        self.max_steps = max_steps
+        self.max_steps = at_least(1, "max_steps", max_steps)
 
     async def reason(self, state: dict[str, Any]) -> Any:
         """Think until there is an answer."""

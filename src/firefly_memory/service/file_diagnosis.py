@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from pydantic_core import from_json
 
@@ -16,10 +17,12 @@ from firefly_memory.databases.files.diagnosis import by_others, file_system, fre
 from firefly_memory.errors import DatabaseConnectionError, FireflyMemoryError
 from firefly_memory.identifiers import CONVERSATIONS, original_name
 from firefly_memory.stores.file import LOCKS, FileStore
+from firefly_memory.url_text import directory_in
 
 
-def examine(directory: Path) -> Iterator[Finding]:
+def diagnose(url: str, **_: Any) -> Iterator[Finding]:
     """The directory of a :class:`FileStore`."""
+    directory = Path(directory_in(url)).absolute()
     if not directory.is_dir():
         raise DatabaseConnectionError("doctor", f"there is no directory {directory}")
     if os.access(directory, os.W_OK | os.X_OK):

@@ -9,7 +9,7 @@ from datetime import datetime
 from inspect import iscoroutinefunction
 from typing import Any, NoReturn, TypeVar
 
-from firefly_memory.codec import PORTABLE
+from firefly_memory.codec import PORTABLE, damaged
 from firefly_memory.concurrency.cancellation import stop_if_given_up
 from firefly_memory.entries.entry import MemoryEntry, restored_entry
 from firefly_memory.entries.namespace_lock import alone_at_once, alone_in_turn
@@ -229,7 +229,7 @@ class _CustomBackend:
         try:
             return Shelf(_record(operation, namespace, entry) for entry in entries)
         except (AttributeError, TypeError, ValueError) as exc:
-            raise CorruptDataError(operation, f"namespace {namespace!r}", f"{type(exc).__name__}: {exc}") from exc
+            raise damaged(operation, f"namespace {namespace!r}", exc) from exc
 
     def _check_open(self, operation: str) -> None:
         if self._closed:

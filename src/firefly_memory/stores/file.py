@@ -21,7 +21,7 @@ from urllib.parse import unquote
 from pydantic_core import from_json, to_json
 
 from firefly_memory.clock import instant_of
-from firefly_memory.codec import DOCUMENT, Form
+from firefly_memory.codec import DAMAGE, DOCUMENT, Form, damaged
 from firefly_memory.concurrency.cancellation import stop_if_given_up
 from firefly_memory.databases.files.file_system import (
     exclusive_lock,
@@ -208,8 +208,8 @@ def _reading(path: Path) -> Iterator[None]:
     """Inside the block, whatever is not as it should be is damage to the file at ``path``."""
     try:
         yield
-    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as exc:
-        raise CorruptDataError("load", f"file {path}", f"{type(exc).__name__}: {exc}") from exc
+    except DAMAGE as exc:
+        raise damaged("load", f"file {path}", exc) from exc
 
 
 class _FileBackend:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from firefly_memory.databases.mongodb import require_driver
 from firefly_memory.entries.store_operations import RecordView
 from firefly_memory.entries.threaded_view import threaded
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.protocols import StoreView
 from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
-from firefly_memory.validation import exactly_one
+from firefly_memory.validation import exactly_one, require_extra
 
 if TYPE_CHECKING:
     from firefly_memory.databases.mongodb.clients import MongoDatabase
@@ -41,7 +40,7 @@ class MongoDBStore(EntryStore):
         migrate: bool = True,
         client: Any = None,
     ) -> None:
-        require_driver()
+        require_extra("MongoDBStore", "pymongo", "mongodb")
         from firefly_memory.databases.mongodb.access import MongoAccess
         from firefly_memory.databases.mongodb.clients import OwnClients, PassedClient
         from firefly_memory.databases.mongodb.collections import taken_names

@@ -12,10 +12,10 @@ from firefly_memory.databases.sql.postgresql.dialect import PostgreSQLDialect
 from firefly_memory.databases.sql.postgresql.url import postgresql_url
 from firefly_memory.databases.sql.schema.migrate import checked_schema_name
 from firefly_memory.databases.sql.schema.names import POSTGRESQL_SCHEMA
-from firefly_memory.errors import ConfigurationError, MissingDependencyError
+from firefly_memory.errors import ConfigurationError
 from firefly_memory.reprs import even_half_built, shown
 from firefly_memory.stores.sql import SQLStore
-from firefly_memory.validation import Pooler, exactly_one, is_installed
+from firefly_memory.validation import Pooler, exactly_one, require_extra
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -62,8 +62,7 @@ class PostgreSQLStore(SQLStore):
             super().__init__(database)
             return
         assert url is not None
-        if not any(map(is_installed, _DRIVERS)):  # one of them is enough for its kind of methods
-            raise MissingDependencyError("PostgreSQLStore", _DRIVERS[0], "postgres")
+        require_extra("PostgreSQLStore", "asyncpg", "postgres", "psycopg")  # each is enough for its kind of methods
         parsed = postgresql_url(url)
         self._shown = repr(str(parsed))
         super().__init__(

@@ -18,17 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from sys import float_info
 from typing import Any
 
-from firefly_memory.errors import ConfigurationError, MissingDependencyError
+from firefly_memory.errors import ConfigurationError
 from firefly_memory.messages.parts import Part, Sort, call_of, contents_of, file_of, get, result_parts, thinking_of
 from firefly_memory.messages.shapes import instructions_of, parts_of
 from firefly_memory.reprs import shown
 from firefly_memory.tokens.attachments import IMAGE_IN_LOW_DETAIL, Count, bytes_tokens, file_tokens
 from firefly_memory.tokens.formula import estimated
 from firefly_memory.tokens.tiktoken_loader import EstimatedTokensWarning, counted, encoding_names, vocabulary_for
-from firefly_memory.validation import is_installed
+from firefly_memory.validation import above_zero, require_extra, true_or_false
 
 __all__ = ["PER_MESSAGE", "PER_TOOL", "EstimatedTokensWarning", "TokenEstimator", "file_tokens"]
 
@@ -61,18 +60,13 @@ class TokenEstimator:
 
     def __post_init__(self) -> None:
         rate: Any = self.tokens_per_word
-        if isinstance(rate, bool) or not isinstance(rate, (int, float)) or not 0 < rate <= float_info.max:
-            raise ConfigurationError(f"tokens_per_word must be a number above 0, not {shown(rate)}")
+        above_zero("tokens_per_word", rate)
         for name, value in (("encoding_name", self.encoding_name), ("model", self.model)):
             if value is not None and not (isinstance(value, str) and value):
                 raise ConfigurationError(f"{name} must be a name or None, not {shown(value)}")
-        if not isinstance(self.download, bool):
-            raise ConfigurationError(f"download must be True or False, not {shown(self.download)}")
+        true_or_false("download", self.download)
         if self.encoding_name is not None:
-            if not is_installed("tiktoken"):
-                raise MissingDependencyError(
-                    f"TokenEstimator(encoding_name={self.encoding_name!r})", "tiktoken", "tokens"
-                )
+            require_extra(f"TokenEstimator(encoding_name={self.encoding_name!r})", "tiktoken", "tokens")
             if self.encoding_name not in (names := encoding_names()):
                 raise ConfigurationError(
                     f"encoding_name {self.encoding_name!r} is not known; tiktoken has: {', '.join(names)}"

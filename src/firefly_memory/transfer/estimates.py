@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from firefly_memory.databases.sql.schema.metadata import POSTGRESQL_SCHEMA
 from firefly_memory.errors import FireflyMemoryError
-from firefly_memory.target import Target
-from firefly_memory.urls import Kind
+from firefly_memory.target import Target, migrations_of
 
 _TIMEOUT = 10.0
 _OF_DIALOGUES = "memory_dialogue"
@@ -22,17 +20,11 @@ def estimated_items(found: Target, *, dialogues: bool = True) -> int | None:
 
 
 def _estimates(found: Target) -> dict[str, int]:
-    # Each is imported when it is wanted: the others' drivers may not be installed.
-    match found.kind:
-        case Kind.SQLITE | Kind.POSTGRES:
-            from firefly_memory.databases.sql.schema.commands import Administration
-
-            schema_name = found.options.get("schema_name", POSTGRESQL_SCHEMA)
-            with Administration.of(found.url, schema_name, timeout=_TIMEOUT, reading=True) as database:
-                return database.estimates()
-        case Kind.MONGODB:
-            from firefly_memory.databases.mongodb.estimates import estimated_documents
-
-            return estimated_documents(found.url, found.options | {"timeout": _TIMEOUT, "migrate": False})
-        case _:
-            return {}
+    if found.row.database is not None:
+        with migrations_of(found, timeout=_TIMEOUT, reading=True) as database:
+            return database.estimates()
+    if found.row.estimates is not None:
+        options = found.options | {"timeout": _TIMEOUT, "migrate": False}
+        by_name: dict[str, int] = found.row.load("estimates")(found.url, options)
+        return by_name
+    return {}

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from bson import ObjectId
 from pymongo import ASCENDING, DESCENDING, IndexModel
 
-from firefly_memory.agent_history.log import Dialogue, DialogueEntry
+from firefly_memory.agent_history.log import Dialogue, DialogueEntry, damaged_history
+from firefly_memory.codec import DAMAGE
 from firefly_memory.databases.mongodb.collections import Collection
-from firefly_memory.entries.mongodb.documents import DAMAGE, Document, split, text, text_or_none, whole
+from firefly_memory.entries.mongodb.documents import Document, split, text, text_or_none, whole
 from firefly_memory.errors import CorruptDataError
-from firefly_memory.identifiers import original_name
 
 DIALOGUES = "memory_dialogues"
 DIALOGUE_ENTRIES = "memory_dialogue_entries"
@@ -212,5 +212,4 @@ def not_in_its_chain(document: Document) -> CorruptDataError:
 
 
 def _damaged(what: str, document: Document, exc: Exception) -> CorruptDataError:
-    where = f"{what} {original_name(str(document.get('_id')))!r}"
-    return CorruptDataError("reading a conversation", where, f"{type(exc).__name__}: {exc}")
+    return damaged_history(what, str(document.get("_id")), exc)

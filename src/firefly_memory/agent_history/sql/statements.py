@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, Text, and_, bindparam, delete, insert, literal_column, select, update
 
-from firefly_memory.agent_history.log import Dialogue, DialogueEntry, checked_dialogue, checked_entry, damaged
+from firefly_memory.agent_history.log import Dialogue, DialogueEntry, checked_dialogue, checked_entry, damaged_history
 from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.statements import FacetStatements
@@ -40,7 +40,7 @@ class DialogueStatements(FacetStatements):
             moment = self.dialect.read_instant(dialogue.updated_at)
             return checked_dialogue(dialogue._replace(branches=json.loads(row[6]), updated_at=moment))
         except (AttributeError, OverflowError, RecursionError, TypeError, ValueError) as exc:
-            raise damaged("conversation", dialogue.conversation_id, exc) from exc
+            raise damaged_history("conversation", dialogue.conversation_id, exc) from exc
 
     def entry(self, row: Any) -> DialogueEntry:
         """What a row of an entry stands for."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from firefly_memory import codec
 from firefly_memory.errors import CorruptDataError
 from firefly_memory.identifiers import original_name
 
@@ -14,7 +15,7 @@ def damaged(document: Mapping[str, Any], exc: Exception) -> CorruptDataError:
     where = f"conversation {original_name(str(document.get('conversation_id', document.get('_id'))))!r}"
     if "turn_id" in document:
         where = f"turn {document['turn_id']} of {where}"
-    return CorruptDataError("reading a conversation", where, f"{type(exc).__name__}: {exc}")
+    return codec.damaged("reading a conversation", where, exc)
 
 
 def lacks_turns(conversation_id: str, count: int, found: int) -> CorruptDataError:

@@ -22,7 +22,7 @@ from firefly_memory.concurrency.process_fork import ForkAware
 from firefly_memory.databases.mongodb.pymongo_cleanup import cut_client
 from firefly_memory.databases.mongodb.url_options import unused_client
 from firefly_memory.errors import ConfigurationError, NotSupportedError, StoreClosedError
-from firefly_memory.urls import without_password
+from firefly_memory.url_text import masked_server_url
 from firefly_memory.validation import at_least, seconds
 
 T = TypeVar("T")
@@ -269,4 +269,4 @@ def _in_small_letters(url: str) -> str:
 def _masked(url: str) -> str:
     if not isinstance(url, str) or not url.lower().startswith(("mongodb://", "mongodb+srv://")):
         raise ConfigurationError("a MongoDB URL starts with mongodb:// or mongodb+srv://")
-    return without_password(_in_small_letters(url)).partition("?")[0]
+    return masked_server_url(_in_small_letters(url)).partition("?")[0]

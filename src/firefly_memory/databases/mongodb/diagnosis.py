@@ -25,7 +25,7 @@ _UP = {1, 2}  # a primary and a secondary
 _DOCUMENTS = "firefly-memory db upgrade, as a user that may create indexes"
 
 
-def examine(url: str, database: str, collection: str, *, timeout: float) -> Iterator[Finding]:
+def diagnose(url: str, database: str, collection: str, *, timeout: float, **_: Any) -> Iterator[Finding]:
     """The server, its indexes, and what the user may do there."""
     server = OwnClients(url, database, collection, timeout=timeout, pool_size=1, migrate=False)
     try:

@@ -18,7 +18,7 @@ from pymongo.uri_parser import split_options
 
 from firefly_memory.concurrency.process_fork import ForkSafeLock
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.urls import NOTHING_SHOWN, is_option, without_password
+from firefly_memory.url_text import is_ambiguous, is_option, masked_server_url
 
 _REFUSED = (PyMongoError, OSError, TypeError, ValueError, Warning)
 
@@ -34,14 +34,14 @@ _UNREADABLE = (
 def unused_client(arguments: Mapping[str, Any]) -> MongoClient[Any]:
     """A client that never connects; :class:`ConfigurationError` if PyMongo refuses or ignores a part of the URL."""
     url = arguments["host"]
-    is_ambiguous = without_password(url) == NOTHING_SHOWN.format(url.partition(":")[0])
-    refusal = None if is_ambiguous else next(_refused_options(url.partition("?")[2]), None)
+    ambiguous = is_ambiguous(url)
+    refusal = None if ambiguous else next(_refused_options(url.partition("?")[2]), None)
     if refusal is None:
         try:
             with _ignored_options_raise():
                 return MongoClient(**arguments, connect=False)
         except Warning as warning:
-            refusal = ConfigurationError(_UNREADABLE if is_ambiguous else f"the MongoDB URL cannot be used: {warning}")
+            refusal = ConfigurationError(_UNREADABLE if ambiguous else f"the MongoDB URL cannot be used: {warning}")
         except OSError as exc:
             reason = exc.strerror or getattr(exc, "reason", None) or type(exc).__name__
             refusal = ConfigurationError(f"the TLS files that the MongoDB URL names cannot be used: {reason}")
@@ -62,7 +62,7 @@ def _refused_options(query: str) -> Iterator[ConfigurationError]:
         except _REFUSED as exc:
             if not equals or "=" in value:
                 return  # PyMongo refuses the whole
-            is_secret = not is_option(name) or "***" in without_password(f"mongodb://host/?{option}")
+            is_secret = not is_option(name) or "***" in masked_server_url(f"mongodb://host/?{option}")
             yield _refused(name, "has a value that PyMongo cannot use" if is_secret else f"cannot be used: {exc}")
 
 

@@ -23,7 +23,7 @@ from firefly_memory.databases.sql.schema.migrate import checked_schema_name, ens
 from firefly_memory.databases.sql.session import BoundSession
 from firefly_memory.databases.sql.statements import Statements
 from firefly_memory.errors import ConfigurationError, StoreClosedError, StoreTimeoutError
-from firefly_memory.urls import without_password
+from firefly_memory.url_text import masked_server_url
 from firefly_memory.validation import seconds
 
 if TYPE_CHECKING:
@@ -111,7 +111,9 @@ class BorrowedDatabase(ForkAware):
             raise ConfigurationError(f"engine must be a SQLAlchemy Engine or AsyncEngine, not {type(engine).__name__}")
         self.engine: Engine = engine if isinstance(engine, Engine) else engine.sync_engine
         _check_dialect("engine", self.engine.dialect, kind)
-        name = without_password(self.engine.url.render_as_string(hide_password=True))  # it hides none in parameters
+        name = self.engine.url.render_as_string(hide_password=True)
+        if schema_name is not None or ":///" not in name:  # not a path: SQLAlchemy hides no secret in parameters
+            name = masked_server_url(name)
         self.place = Place(name, None if schema_name is None else checked_schema_name(schema_name))
         self.timeout = seconds("timeout", timeout)
         self._migrate = migrate

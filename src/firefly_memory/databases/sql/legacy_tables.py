@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
@@ -18,7 +16,6 @@ from sqlalchemy import (
     case,
     cast,
     column,
-    create_engine,
     func,
     inspect,
     null,
@@ -26,18 +23,19 @@ from sqlalchemy import (
     table,
 )
 from sqlalchemy.exc import SAWarning
-from sqlalchemy.pool import NullPool
 
 from firefly_memory.databases.sql.errors import Place, translated
 from firefly_memory.databases.sql.estimates import estimated_rows
 from firefly_memory.databases.sql.schema import metadata as schema
 from firefly_memory.databases.sql.schema import migrate
-from firefly_memory.databases.sql.schema.commands import database_of, is_sqlite
 from firefly_memory.databases.sql.search_path import ONLY_PG_CATALOG
-from firefly_memory.errors import DatabaseConnectionError, DatabaseStoreError
+from firefly_memory.errors import DatabaseStoreError
 
 _EVERY_ROW = "SET LOCAL row_security = off"
 """An error, where policies of the table's owner would hide rows from the role, and run as the role."""
+
+Open = Callable[[str, str, float], AbstractContextManager[tuple[Engine, Place]]]
+"""Opens the database of a URL, with the name of a schema and a time-out."""
 
 _AT_ONCE = 200  # rows that are in memory
 
@@ -150,12 +148,12 @@ class ForeignTables:
 
 
 @contextmanager
-def foreign_tables(url: str, schema_name: str, *, timeout: float) -> Iterator[ForeignTables]:
+def foreign_tables(database: AbstractContextManager[tuple[Engine, Place]]) -> Iterator[ForeignTables]:
     """The tables of a database, as they are now; nothing that is done with them can change any of them.
 
-    ``schema_name`` is where this library's are, or would be, on PostgreSQL.
+    The schema of its place is where this library's are, or would be, on PostgreSQL.
     """
-    with _database(url, schema_name, timeout) as (engine, place):
+    with database as (engine, place):
         with translated("import-legacy", place):
             connection = engine.connect()
         with connection:
@@ -166,30 +164,3 @@ def foreign_tables(url: str, schema_name: str, *, timeout: float) -> Iterator[Fo
                     connection.exec_driver_sql(ONLY_PG_CATALOG)
                     connection.exec_driver_sql(_EVERY_ROW)
             yield ForeignTables(connection, place)
-
-
-@contextmanager
-def _database(url: str, schema_name: str, timeout: float) -> Iterator[tuple[Engine, Place]]:
-    if not is_sqlite(url):
-        with database_of(url, schema_name, timeout) as found:
-            yield found
-        return
-    from firefly_memory.databases.sql.sqlite.database import sqlite_path
-    from firefly_memory.databases.sql.sqlite.read_only import is_at_rest, read_only
-
-    path = Path(sqlite_path(url)).absolute()
-    if not path.is_file():
-        raise DatabaseConnectionError("import-legacy", f"there is no file {path}")
-    at_rest = is_at_rest(path)
-
-    def connect() -> sqlite3.Connection:
-        connection = read_only(path, at_rest=at_rest, timeout=timeout)
-        # What is not UTF-8 becomes surrogates instead of an error that would end the reading.
-        connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
-        return connection
-
-    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
-    try:
-        yield engine, Place(f"SQLite database {path}")
-    finally:
-        engine.dispose()

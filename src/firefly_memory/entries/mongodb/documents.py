@@ -13,9 +13,9 @@ from typing import Any
 
 from pymongo import ASCENDING, IndexModel
 
+from firefly_memory.codec import DAMAGE, damaged
 from firefly_memory.databases.mongodb.collections import Collection
 from firefly_memory.entries.record import Position, Record
-from firefly_memory.errors import CorruptDataError
 
 Document = dict[str, Any]
 
@@ -79,11 +79,7 @@ def record(document: Document) -> Record:
         )
     except DAMAGE as exc:
         where = f"document {document.get('_id')!r} in namespace {document.get('namespace')!r}"
-        raise CorruptDataError("load", where, f"{type(exc).__name__}: {exc}") from exc
-
-
-DAMAGE = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
-"""What reading a document raises whose fields are missing, or hold something else."""
+        raise damaged("load", where, exc) from exc
 
 
 _LARGEST_EXACT = 2**53  # beyond it, doubles leave out integers

@@ -35,7 +35,9 @@ _LACKS_A_RIGHT = "42501"
 _activity = table("pg_stat_activity", column("backend_type"), schema="pg_catalog")
 
 
-def examine(url: str, schema_name: str, *, timeout: float, pool_size: int, pooler: str | None) -> Iterator[Finding]:
+def diagnose(
+    url: str, schema_name: str, *, timeout: float, pool_size: int, pooler: str | None, **_: Any
+) -> Iterator[Finding]:
     """The server, the way to it, and what the role may do there; ``pooler`` is what the store is told of one."""
     parsed = postgresql_url(url)
     place = Place(str(parsed), migrate.checked_schema_name(schema_name))

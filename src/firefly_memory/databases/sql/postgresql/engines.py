@@ -24,7 +24,7 @@ from firefly_memory.databases.sql.postgresql.client_timeout import patient, sett
 from firefly_memory.databases.sql.postgresql.connecting_loop import ConnectingLoop
 from firefly_memory.databases.sql.postgresql.exact import make_exact
 from firefly_memory.databases.sql.postgresql.url import PostgreSQLUrl
-from firefly_memory.errors import MissingDependencyError
+from firefly_memory.validation import importing_extra
 
 APPLICATION_NAME = "firefly-memory"
 
@@ -222,7 +222,5 @@ def _psycopg_connect(
 
 
 def _driver(name: str, purpose: str) -> ModuleType:
-    try:
+    with importing_extra(purpose, name, "postgres"):
         return import_module(name)
-    except ImportError as exc:
-        raise MissingDependencyError(purpose, name, "postgres") from exc

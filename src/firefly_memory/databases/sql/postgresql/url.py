@@ -13,7 +13,7 @@ from sqlalchemy import URL
 
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.reprs import even_half_built
-from firefly_memory.urls import NOTHING_SHOWN, is_option, without_password
+from firefly_memory.url_text import is_ambiguous, is_option
 
 _SCHEMES = {
     "postgres": None,
@@ -145,7 +145,7 @@ def postgresql_url(url: str | URL) -> PostgreSQLUrl:
     scheme = found["scheme"].lower()
     if scheme not in _SCHEMES:
         raise ConfigurationError(f"the URL scheme {scheme!r} is not PostgreSQL's; use postgresql://")
-    if "@" in (found["database"] or "") or without_password(url) == NOTHING_SHOWN.format(found["scheme"]):
+    if "@" in (found["database"] or "") or is_ambiguous(url):
         raise ConfigurationError(_IN_TWO_WAYS)
     parameters: dict[str, str] = {}
     credentials, _, servers = found["server"].rpartition("@")

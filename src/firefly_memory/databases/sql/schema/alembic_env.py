@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 from sqlalchemy.schema import CreateSchema
 
+from firefly_memory.databases.sql.errors import Place
 from firefly_memory.databases.sql.schema import metadata as schema
 from firefly_memory.databases.sql.schema.alembic_guard import keep_others_out
-from firefly_memory.databases.sql.schema.commands import database_of, is_sqlite
-from firefly_memory.databases.sql.schema.migrate import (
-    add_sqlite_functions,
-    checked_schema_name,
-    connected,
-    create_schema,
-    migrating,
-)
+from firefly_memory.databases.sql.schema.migrate import add_sqlite_functions, connected, create_schema, migrating
 from firefly_memory.databases.sql.search_path import ONLY_PG_CATALOG, pinned_for_reading
-from firefly_memory.errors import ConfigurationError, FireflyMemoryError
-from firefly_memory.settings import read_settings_of_command, read_url_file
-from firefly_memory.target import Given, target
-from firefly_memory.urls import Kind
-from firefly_memory.validation import ONLY_MINE
+from firefly_memory.errors import FireflyMemoryError
 
 keep_others_out()  # every revision of ours imports this module, also where Alembic does not run env.py
 
 _READING = {"current", "check"}
 
 PATIENCE = 60.0  # seconds that `alembic` waits for a server, or for another migrator
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDatabase:
+    """The database that ``alembic`` is to work on: ``open(PATIENCE, reading=…)`` opens it."""
+
+    dialect_name: str
+    schema_name: str
+    """For PostgreSQL; SQLite has none."""
+
+    open: Callable[..., AbstractContextManager[tuple[Engine, Place]]]
 
 
 def target_schema() -> str | None:
@@ -67,8 +70,12 @@ def create_index_online(name: str, table: str, columns: list[Any], **options: An
         op.create_index(name, table, columns, **place, **options)
 
 
-def run_in_alembic(context: Any) -> None:  # alembic.context, a module that stands in for an EnvironmentContext
-    """Run the revisions Alembic asks for on the database of the URL, or only write them down."""
+def run_in_environment(
+    context: Any,  # alembic.context, a module that stands in for an EnvironmentContext
+    database_named: Callable[[Mapping[str, str]], NamedDatabase],
+) -> None:
+    """Run the revisions Alembic asks for on the database that its arguments ``-x`` and the environment name, or only
+    write them down."""
     given = context.config.attributes
     if given:  # by _script()
         _configure_offline(context, given["dialect_name"], given["schema_name"], computes=given["computes"])
@@ -77,50 +84,27 @@ def run_in_alembic(context: Any) -> None:  # alembic.context, a module that stan
     from alembic.util import CommandError
 
     try:
-        url, schema_name, file_mode = _target(context)
+        database = database_named(context.get_x_argument(as_dictionary=True))
         if context.is_offline_mode():
-            _print_sql(context, url, schema_name)
+            _print_sql(context, database)
         else:
-            _run_on_url(context, url, schema_name, file_mode)
+            _run_on(context, database)
     except FireflyMemoryError as error:
         raise CommandError(str(error)) from error
 
 
-def _target(context: Any) -> tuple[str, str, int]:
-    arguments = context.get_x_argument(as_dictionary=True)
-    for name in ("url", "url_file", "env_file", "schema"):
-        if not arguments.get(name, name).strip():
-            raise ConfigurationError(f"-x {name}= is empty; give it a value, or leave it out")
-    url, url_file, env_file = arguments.get("url"), arguments.get("url_file"), arguments.get("env_file")
-    if url is not None and url_file is not None:
-        raise ConfigurationError("-x url= and -x url_file= both name a database; leave out one of them")
-    if url_file is not None:
-        url = read_url_file(Path(url_file))
-    given = Given(url, arguments.get("schema"), option="-x {}=")
-    found = target(read_settings_of_command(None if env_file is None else Path(env_file)), given)
-    if found is None:
-        raise ConfigurationError(
-            "no database: set FIREFLY_AGENTIC_MEMORY_URL or FIREFLY_AGENTIC_MEMORY_POSTGRES_URL, "
-            "or pass -x url_file=FILE or -x url=postgresql://…"
-        )
-    if found.kind not in (Kind.SQLITE, Kind.POSTGRES):
-        raise ConfigurationError(f"revisions are for SQLite and PostgreSQL, and the store is {found.kind.in_words}")
-    schema_name = checked_schema_name(found.options.get("schema_name", schema.POSTGRESQL_SCHEMA))
-    return found.url, schema_name, found.options.get("file_mode", ONLY_MINE.file)
-
-
-def _run_on_url(context: Any, url: str, schema_name: str, file_mode: int) -> None:
+def _run_on(context: Any, database: NamedDatabase) -> None:
     command = getattr(getattr(context.config.cmd_opts, "cmd", (None,))[0], "__name__", "upgrade")
     if command in _READING:
         with (
-            database_of(url, schema_name, PATIENCE, reading=True) as (engine, place),
+            database.open(PATIENCE, reading=True) as (engine, place),
             connected(engine, place, "alembic") as connection,
             pinned_for_reading(connection),
         ):
             _run(context, connection, place.schema_name, makes_schema=False)
         return
     makes_schema = command in {"upgrade", "stamp"}
-    with database_of(url, schema_name, PATIENCE, file_mode=file_mode) as (engine, place):
+    with database.open(PATIENCE) as (engine, place):
         if command != "upgrade" and place.file is not None and not place.file.exists():
             raise place.is_missing(command)
         with connected(engine, place, "alembic") as connection, migrating(connection, place, PATIENCE):
@@ -135,10 +119,9 @@ def _run(context: Any, connection: Connection, schema_name: str | None, *, makes
         context.run_migrations()
 
 
-def _print_sql(context: Any, url: str, schema_name: str) -> None:
-    on_sqlite = is_sqlite(url)
-    target = None if on_sqlite else schema_name
-    _configure_offline(context, "sqlite" if on_sqlite else "postgresql", target)
+def _print_sql(context: Any, database: NamedDatabase) -> None:
+    target = None if database.dialect_name == "sqlite" else database.schema_name
+    _configure_offline(context, database.dialect_name, target)
     with context.begin_transaction():
         if target is not None:
             context.execute(ONLY_PG_CATALOG)

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
-from typing import Self
 
 from sqlalchemy import Connection, Engine, func, select, table
 
@@ -20,7 +18,6 @@ from firefly_memory.databases.sql.schema import migrate, revisions
 from firefly_memory.databases.sql.schema.drift import differences
 from firefly_memory.databases.sql.search_path import ONLY_PG_CATALOG, pinned_for_reading
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.validation import ONLY_MINE
 
 BASE, HEAD = "base", "head"
 
@@ -94,27 +91,11 @@ def _dropped(steps: list[str]) -> list[str]:
 class Administration:
     """One SQL database and its schema."""
 
-    def __init__(self, engine: Engine, place: Place, *, timeout: float, lock_timeout: float) -> None:
+    def __init__(self, engine: Engine, place: Place, *, timeout: float, lock_timeout: float | None = None) -> None:
         self._engine = engine
         self._place = place
         self._timeout = timeout
-        self._lock_timeout = lock_timeout
-
-    @classmethod
-    @contextmanager
-    def of(
-        cls,
-        url: str,
-        schema_name: str,
-        *,
-        timeout: float,
-        lock_timeout: float = migrate.LOCK_TIMEOUT,
-        reading: bool = False,
-        file_mode: int = ONLY_MINE.file,
-    ) -> Iterator[Self]:
-        """``schema_name`` is for PostgreSQL, ``file_mode`` for a new SQLite file. With ``reading`` one is only read."""
-        with database_of(url, schema_name, timeout, reading=reading, file_mode=file_mode) as (engine, place):
-            yield cls(engine, place, timeout=timeout, lock_timeout=lock_timeout)
+        self._lock_timeout = migrate.LOCK_TIMEOUT if lock_timeout is None else lock_timeout
 
     def status(self) -> Status:
         """Where the database is."""
@@ -223,40 +204,6 @@ class Administration:
         path = self._place.file
         if path is not None and not path.exists():
             raise self._place.is_missing(operation)
-
-
-@contextmanager
-def database_of(
-    url: str, schema_name: str, timeout: float, *, reading: bool = False, file_mode: int = ONLY_MINE.file
-) -> Iterator[tuple[Engine, Place]]:
-    """An engine for one connection at a time, which is closed at the end."""
-    if is_sqlite(url):
-        from firefly_memory.databases.sql.sqlite.database import IN_MEMORY, sqlite_engine, sqlite_path
-
-        path = sqlite_path(url)
-        if reading and path != IN_MEMORY:
-            from firefly_memory.databases.sql.sqlite.read_only import read_only_engine
-
-            with read_only_engine(Path(path), timeout=timeout) as engine:
-                yield engine, Place(path)
-            return
-        engine = sqlite_engine(path, pool_size=1, timeout=timeout, synchronous="FULL", file_mode=file_mode)
-        place = Place(path)
-    else:
-        from firefly_memory.databases.sql.postgresql.engines import OF_A_MIGRATION, blocking_engine
-        from firefly_memory.databases.sql.postgresql.url import postgresql_url
-
-        parsed = postgresql_url(url)
-        engine = blocking_engine(parsed, pool_size=1, timeout=timeout, patience=None if reading else OF_A_MIGRATION)
-        place = Place(str(parsed), migrate.checked_schema_name(schema_name))
-    try:
-        yield engine, place
-    finally:
-        engine.dispose()
-
-
-def is_sqlite(url: str) -> bool:
-    return url.lower().startswith(("sqlite:", "sqlite+"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import sqlite3
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, column, func, select
 
@@ -23,7 +24,7 @@ _NEEDED = (3, 35)
 """The first SQLite that has RETURNING."""
 
 
-def examine(url: str, *, timeout: float) -> Iterator[Finding]:
+def diagnose(url: str, *, timeout: float, **_: Any) -> Iterator[Finding]:
     """The library, the file, and the disk it is on."""
     name = sqlite_path(url)
     if name == IN_MEMORY:

@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from firefly_memory.errors import ConfigurationError, DatabaseConnectionError
+from firefly_memory.target import Target
 from firefly_memory.transfer.importers.firefly_legacy.entries import RefusedError, Row, read_json
-from firefly_memory.transfer.importers.firefly_legacy.sources import Source
+from firefly_memory.transfer.importers.firefly_legacy.sources import Source, Where
+from firefly_memory.url_text import directory_in
 
 
-def file_source(path: str) -> Source:
-    directory = Path(unquote(path) or ".firefly_memory")
-    if not directory.is_dir():
-        raise DatabaseConnectionError("import-legacy", f"there is no directory {directory}")
-    files = sorted(directory.glob("*.json"))
-    if not files:
-        raise ConfigurationError(f"there is no *.json in {directory}")
-    return Source(f"directory {directory}", _rows(files), unique_ids=False)
+class FileImporter:
+    """Directories."""
+
+    @contextmanager
+    def source(self, url: str, _: Where, *, timeout: float) -> Iterator[Source]:
+        directory = Path(directory_in(url))
+        if not directory.is_dir():
+            raise DatabaseConnectionError("import-legacy", f"there is no directory {directory}")
+        files = sorted(directory.glob("*.json"))
+        if not files:
+            raise ConfigurationError(f"there is no *.json in {directory}")
+        yield Source(f"directory {directory}", _rows(files), unique_ids=False)
+
+    def has_been_here(self, new: Target, *, timeout: float) -> bool:
+        """Yes: a store in files needs nothing that is made beforehand."""
+        return True
+
+
+IMPORTER = FileImporter()
 
 
 def _rows(files: list[Path]) -> Iterator[Row]:

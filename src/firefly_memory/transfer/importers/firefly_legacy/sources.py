@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Protocol
 
-from firefly_memory.databases.mongodb import require_driver
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.target import Target
 from firefly_memory.transfer.importers.firefly_legacy.entries import Row
+from firefly_memory.urls import row_of_scheme
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,36 +37,38 @@ class Source:
     """About how many rows there are, if that can be known without counting. To be asked before the rows."""
 
 
-@contextmanager
-def legacy_source(url: str, where: Where, *, timeout: float) -> Iterator[Source]:
+class Importer(Protocol):
+    """Places of one kind."""
+
+    def source(self, url: str, where: Where, *, timeout: float) -> AbstractContextManager[Source]:
+        """Open a predecessor's to be read. Nothing there is changed."""
+
+    def has_been_here(self, new: Target, *, timeout: float) -> bool:
+        """Whether this library has been in the new place; ``ConfigurationError`` if a predecessor's data is in its
+        way."""
+
+
+def legacy_source(url: str, where: Where, *, timeout: float) -> AbstractContextManager[Source]:
     """Open it to be read. Nothing there is changed."""
-    # Each kind is imported when it is wanted: the others' drivers may not be installed.
-    scheme, colon, rest = url.partition(":")
-    kind = scheme.lower().partition("+")[0] if colon else ""
-    if where.table is not None and kind in ("mongodb", "file"):
+    row = row_of_scheme(url)
+    if where.table is not None and row is not None and row.legacy is not None and row.dialect is None:
         raise ConfigurationError("--table is for SQL databases")
-    if (where.database or where.collection) is not None and kind != "mongodb":
+    if (where.database or where.collection) is not None and (row is None or "database" not in row.options):
         raise ConfigurationError("--database and --collection are for MongoDB")
-    match kind:
-        case "sqlite" | "postgresql" | "postgres":
-            from firefly_memory.transfer.importers.firefly_legacy.tables import table_source
+    if row is None or row.legacy is None:  # not the URL itself: it may hold a password
+        raise ConfigurationError(
+            "the old place needs a URL that starts with sqlite:///, postgresql://, mongodb:// or file:"
+        )
+    importer: Importer = row.load("legacy")
+    return importer.source(url, where, timeout=timeout)
 
-            with table_source(url, where.table, timeout=timeout) as source:
-                yield source
-        case "mongodb":
-            require_driver()
-            from firefly_memory.transfer.importers.firefly_legacy.documents import document_source
 
-            with document_source(url, where.database, where.collection, timeout=timeout) as source:
-                yield source
-        case "file":
-            from firefly_memory.transfer.importers.firefly_legacy.files import file_source
-
-            yield file_source(rest.removeprefix("//"))
-        case _:  # not the URL itself: it may hold a password
-            raise ConfigurationError(
-                "the old place needs a URL that starts with sqlite:///, postgresql://, mongodb:// or file:"
-            )
+def has_been_here(new: Target, *, timeout: float) -> bool:
+    """Whether this library has been in the new place; an error if a predecessor's data is in its way."""
+    if new.row.legacy is None:
+        return True
+    importer: Importer = new.row.load("legacy")
+    return importer.has_been_here(new, timeout=timeout)
 
 
 def the_only(found: list[str], what: str, there: list[str], option: str) -> str:

@@ -4,23 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
-from firefly_memory.databases.sql.legacy_tables import ForeignTable, ForeignTables, foreign_tables
+from firefly_memory.databases.sql.legacy_tables import ForeignTable, ForeignTables, Open, foreign_tables
+from firefly_memory.databases.sql.postgresql.one_connection import one_connection
 from firefly_memory.databases.sql.schema.names import POSTGRESQL_SCHEMA
+from firefly_memory.databases.sql.sqlite.legacy_file import legacy_file
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.target import Target
 from firefly_memory.transfer.importers.firefly_legacy.entries import DOCUMENTS, IDS, Row
-from firefly_memory.transfer.importers.firefly_legacy.sources import Source, the_only
+from firefly_memory.transfer.importers.firefly_legacy.sources import Source, Where, the_only
 
 
-@contextmanager
-def table_source(url: str, name: str | None, *, timeout: float) -> Iterator[Source]:
-    with foreign_tables(url, POSTGRESQL_SCHEMA, timeout=timeout) as tables:
-        found = _chosen(tables, name)
-        document = next(each for each in DOCUMENTS if each in found.columns)
-        rows = (Row(*row) for row in tables.rows(found, document))
-        unique_ids = tables.has_unique(found, IDS)
-        as_text = not found.columns[document]
-        yield Source(f"table {found}", rows, unique_ids, as_text, estimate=lambda: tables.estimate(found))
+@dataclass(frozen=True, slots=True)
+class TableImporter:
+    """Databases of one dialect; ``open`` opens one."""
+
+    open: Open
+
+    @contextmanager
+    def source(self, url: str, where: Where, *, timeout: float) -> Iterator[Source]:
+        with foreign_tables(self.open(url, POSTGRESQL_SCHEMA, timeout)) as tables:
+            found = _chosen(tables, where.table)
+            document = next(each for each in DOCUMENTS if each in found.columns)
+            rows = (Row(*row) for row in tables.rows(found, document))
+            unique_ids = tables.has_unique(found, IDS)
+            as_text = not found.columns[document]
+            yield Source(f"table {found}", rows, unique_ids, as_text, estimate=lambda: tables.estimate(found))
+
+    def has_been_here(self, new: Target, *, timeout: float) -> bool:
+        with foreign_tables(self.open(new.url, new.schema_name, timeout)) as tables:
+            in_the_way = tables.in_the_way()
+            revision = tables.revision()
+        if in_the_way:
+            raise _in_the_way(in_the_way, new)
+        return revision is not None
+
+
+SQLITE_IMPORTER = TableImporter(legacy_file)
+POSTGRESQL_IMPORTER = TableImporter(one_connection)
 
 
 def _chosen(tables: ForeignTables, name: str | None) -> ForeignTable:
@@ -43,21 +65,14 @@ def _fits(table: ForeignTable) -> bool:
     return table.columns.keys() >= IDS and not table.columns.keys().isdisjoint(DOCUMENTS)
 
 
-def check_schema(url: str, schema_name: str, *, timeout: float) -> bool:
-    """Whether this library's schema is in the new place; ``ConfigurationError`` if a predecessor's is in its way."""
-    with foreign_tables(url, schema_name, timeout=timeout) as tables:
-        in_the_way = tables.in_the_way()
-        revision = tables.revision()
-    if in_the_way:
-        place, instead = "file", "choose another file with --url"
-        if not url.lower().startswith("sqlite"):
-            place = f"schema {schema_name}"
-            instead = (
-                f"rename it (ALTER SCHEMA {schema_name} RENAME TO {schema_name}_old), or choose another one with "
-                "--schema"
-            )
-        raise ConfigurationError(
-            f"the {place} of the new store has {', '.join(in_the_way)} already, which this library has not made; "
-            f"{instead}"
+def _in_the_way(tables: list[str], new: Target) -> ConfigurationError:
+    place, instead = "file", "choose another file with --url"
+    if "schema_name" in new.options:
+        place = f"schema {new.schema_name}"
+        instead = (
+            f"rename it (ALTER SCHEMA {new.schema_name} RENAME TO {new.schema_name}_old), or choose another one with "
+            "--schema"
         )
-    return revision is not None
+    return ConfigurationError(
+        f"the {place} of the new store has {', '.join(tables)} already, which this library has not made; {instead}"
+    )
