@@ -11,9 +11,9 @@ from pydantic_ai.messages import ModelMessage
 from firefly_memory.agents.already_stored import has_ended, said_by_run, turns_of_run, unanswered
 from firefly_memory.agents.run_messages import is_model_message
 from firefly_memory.conversations.memory import ConversationMemory
+from firefly_memory.conversations.replay import texts_as_messages
 from firefly_memory.conversations.types import ConversationTurn, Window
 from firefly_memory.errors import InvalidEntryError
-from firefly_memory.messages.storage import texts_as_messages
 from firefly_memory.messages.tool_links import links_of
 from firefly_memory.validation import checked_text
 

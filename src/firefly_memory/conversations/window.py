@@ -8,9 +8,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from firefly_memory.conversations.log import Head, StoredTurn
+from firefly_memory.conversations.replay import replayed
 from firefly_memory.conversations.types import ConversationTurn, Window
 from firefly_memory.identifiers import original_name
-from firefly_memory.messages.storage import replayed, summary_text
+from firefly_memory.messages.storage import summary_text
 from firefly_memory.messages.tool_links import first_whole, links_of, without_orphans
 from firefly_memory.tokens.estimator import TokenEstimator
 

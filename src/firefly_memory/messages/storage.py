@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from firefly_memory.codec import TEXT, DecodeError
-from firefly_memory.conversations.types import ConversationTurn
 from firefly_memory.errors import InvalidEntryError
 from firefly_memory.messages import pydantic_ai
 from firefly_memory.messages.pydantic_ai_values import UnwritableError
 from firefly_memory.messages.quoted_text import indented
-from firefly_memory.validation import importing_extra, is_installed
+from firefly_memory.validation import importing_extra
 
 PYDANTIC_AI = "pydantic-ai"
 JSON = "json"
@@ -66,26 +65,6 @@ def decoded(text: str | None, form: str | None) -> list[Any]:
     return messages
 
 
-def replayed(turns: Sequence[ConversationTurn], summary: ConversationTurn | None = None) -> list[Any]:
-    """The messages of ``summary`` and ``turns``, for the model to read again.
-
-    Messages are made for the summary, and for turns that were stored with texts only. They take the form of the other
-    messages: pydantic-ai's, their JSON, or dicts with ``role`` and ``content``. If there are no other messages, the
-    form is pydantic-ai's, or dicts if pydantic-ai is not installed.
-    """
-    own = next((turn.raw_messages[0] for turn in reversed(turns) if turn.raw_messages), None)
-    if own is None:
-        make = texts_as_messages if is_installed("pydantic_ai") else _dicts
-    elif isinstance(own, dict) and "parts" in own:
-        make = _model_dicts
-    else:
-        make = texts_as_messages if hasattr(own, "parts") else _dicts
-    messages: list[Any] = []
-    for turn in turns if summary is None else [summary, *turns]:
-        messages += turn.raw_messages or make(turn)
-    return messages
-
-
 def summary_text(summary: str) -> str:
     """The instruction with the summary for a model. No line of the summary looks like a heading of this library."""
     return f"Summary of the conversation so far:\n  {indented(summary)}"
@@ -99,35 +78,3 @@ def sendable(text: str) -> str:
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def _dicts(turn: ConversationTurn) -> list[Any]:
-    if turn.is_summary:
-        return [{"role": "system", "content": summary_text(turn.assistant_response)}]
-    texts = {"user": turn.user_prompt, "assistant": turn.assistant_response}
-    return [{"role": role, "content": text} for role, text in texts.items() if text]
-
-
-def texts_as_messages(turn: ConversationTurn) -> list[Any]:
-    """The texts of ``turn`` as messages of pydantic-ai."""
-    from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
-
-    # Not the current time: a turn is always replayed as the same messages.
-    when = turn.created_at
-    prompt, response = sendable(turn.user_prompt), sendable(turn.assistant_response)
-    if turn.is_summary:
-        mark = {"firefly_memory": "summary"}  # a program can find the summary in a history by this
-        part = SystemPromptPart(summary_text(response), timestamp=when, metadata=mark)
-        return [ModelRequest(parts=[part], timestamp=when)]
-    messages: list[Any] = []
-    if prompt:
-        messages.append(ModelRequest(parts=[UserPromptPart(prompt, timestamp=when)], timestamp=when))
-    if response:
-        messages.append(ModelResponse(parts=[TextPart(response)], timestamp=when))
-    return messages
-
-
-def _model_dicts(turn: ConversationTurn) -> list[Any]:
-    from pydantic_ai.messages import ModelMessagesTypeAdapter
-
-    return list(ModelMessagesTypeAdapter.dump_python(texts_as_messages(turn), mode="json"))

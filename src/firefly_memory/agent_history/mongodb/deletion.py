@@ -21,8 +21,8 @@ from firefly_memory.agent_history.log import released
 from firefly_memory.agent_history.mongodb import documents
 from firefly_memory.agent_history.mongodb.documents import DIALOGUE_ENTRIES, DIALOGUES
 from firefly_memory.databases.mongodb.clients import Connection
+from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.databases.mongodb.transactions import InTransaction
-from firefly_memory.entries.mongodb.documents import Document
 
 logger = logging.getLogger("firefly_memory")
 

@@ -18,7 +18,7 @@ from pymongo import ASCENDING, DESCENDING, IndexModel
 from firefly_memory.agent_history.log import Dialogue, DialogueEntry, damaged_history
 from firefly_memory.codec import DAMAGE
 from firefly_memory.databases.mongodb.collections import Collection
-from firefly_memory.entries.mongodb.documents import Document, split, text, text_or_none, whole
+from firefly_memory.databases.mongodb.fields import Document, split, text, text_or_none, whole
 from firefly_memory.errors import CorruptDataError
 
 DIALOGUES = "memory_dialogues"

@@ -20,8 +20,8 @@ from firefly_memory.agent_history.mongodb.documents import DIALOGUE_ENTRIES, DIA
 from firefly_memory.databases.mongodb.access import MongoAccess
 from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection, MongoDatabase
 from firefly_memory.databases.mongodb.errors import DUPLICATE, translated, written
+from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.databases.mongodb.transactions import InTransaction
-from firefly_memory.entries.mongodb.documents import Document
 
 _MOST_RECORDS = 2**31 - 1
 _FEW_FORKS, _MOST_FORKS = 4, 64  # that one query of a history goes up: each takes time, found or not

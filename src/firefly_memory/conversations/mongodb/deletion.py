@@ -15,8 +15,8 @@ from firefly_memory.conversations.mongodb import documents
 from firefly_memory.conversations.mongodb.documents import CONVERSATIONS
 from firefly_memory.databases.mongodb.clients import Connection
 from firefly_memory.databases.mongodb.errors import despite_a_loss
+from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.databases.mongodb.transactions import InTransaction
-from firefly_memory.entries.mongodb.documents import Document
 from firefly_memory.entries.scopes import FACTS_OF_CONVERSATIONS
 
 MOST_AT_ONCE = 10_000

@@ -31,7 +31,8 @@ from firefly_memory.codec import DAMAGE
 from firefly_memory.conversations.log import Head, StoredTurn
 from firefly_memory.conversations.mongodb.damage import damaged
 from firefly_memory.databases.mongodb.collections import Collection
-from firefly_memory.entries.mongodb.documents import Document, exact, place, split, text, text_or_none, whole
+from firefly_memory.databases.mongodb.fields import Document, split, text, text_or_none, whole
+from firefly_memory.entries.mongodb.documents import exact, place
 from firefly_memory.entries.record import Position
 
 Pipeline = list[Document]

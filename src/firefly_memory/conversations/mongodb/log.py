@@ -25,8 +25,8 @@ from firefly_memory.conversations.mongodb.deletion import ConversationDeletion, 
 from firefly_memory.conversations.mongodb.documents import CONVERSATIONS, NOWHERE, Pipeline, Tail
 from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection, MongoDatabase
 from firefly_memory.databases.mongodb.errors import DUPLICATE, despite_a_loss, translated, written
+from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.databases.mongodb.transactions import InTransaction
-from firefly_memory.entries.mongodb.documents import Document
 from firefly_memory.entries.record import as_it_is
 from firefly_memory.errors import ConflictError, StoreTimeoutError
 from firefly_memory.identifiers import original_name

@@ -7,17 +7,14 @@ are found by. ``expires_at_us`` is there only where an expiry has microseconds b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from pymongo import ASCENDING, IndexModel
 
 from firefly_memory.codec import DAMAGE, damaged
 from firefly_memory.databases.mongodb.collections import Collection
+from firefly_memory.databases.mongodb.fields import Document, split, text, text_or_none
 from firefly_memory.entries.record import Position, Record
-
-Document = dict[str, Any]
 
 # Beyond the documented indexes, for rule R11: a page of a namespace, and the newest entry of a key, each from one
 # place. Queries name them, for the server's planner tries out plans on a few documents and may learn the wrong lesson.
@@ -82,30 +79,6 @@ def record(document: Document) -> Record:
         raise damaged("load", where, exc) from exc
 
 
-_LARGEST_EXACT = 2**53  # beyond it, doubles leave out integers
-
-
-def text(document: Mapping[str, Any], name: str) -> str:
-    """The text in a field; ``TypeError`` if it holds something else."""
-    value = document[name]
-    if not isinstance(value, str):
-        raise TypeError(f"{name} is {type(value).__name__}, not text")
-    return value
-
-
-def whole(document: Mapping[str, Any], name: str) -> int:
-    """The count in a field, which shells may have written as a double; ``TypeError`` if it holds something else."""
-    value = document[name]
-    is_exact = isinstance(value, float) and value.is_integer() and value <= _LARGEST_EXACT
-    if isinstance(value, bool) or not (isinstance(value, int) or is_exact) or value < 0:
-        raise TypeError(f"{name} is {value!r}, not a count")
-    return int(value)
-
-
-def text_or_none(document: Mapping[str, Any], name: str) -> str | None:
-    return None if document[name] is None else text(document, name)
-
-
 def live(now: datetime) -> Document:
     date, microseconds = split(now)
     return {
@@ -125,14 +98,6 @@ def expired(now: datetime) -> Document:
             {"expires_at": date, "expires_at_us": {"$not": {"$gt": microseconds}}},
         ]
     }
-
-
-def split(moment: datetime | None) -> tuple[Any, int]:
-    """A date as MongoDB keeps it, and the microseconds it would lose."""
-    if moment is None:
-        return None, 0
-    microseconds = moment.microsecond % 1000
-    return moment - timedelta(microseconds=microseconds), microseconds
 
 
 def _joined(date: datetime | None, microseconds: int) -> datetime | None:

@@ -16,8 +16,8 @@ from uuid import uuid4
 from pymongo.errors import DuplicateKeyError
 
 from firefly_memory.databases.mongodb.clients import VERSION, Connection
+from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.entries.fact_ids import PREFIX, id_of_today, id_out_of_the_way
-from firefly_memory.entries.mongodb.documents import Document
 from firefly_memory.entries.scopes import NAMESPACE
 from firefly_memory.errors import SchemaMismatchError
 from firefly_memory.identifiers import CONVERSATIONS, RENAMED_CONVERSATIONS, original_name, stored_text

@@ -16,8 +16,8 @@ from firefly_memory.concurrency.per_event_loop import PerLoop
 from firefly_memory.databases.mongodb.access import MongoAccess
 from firefly_memory.databases.mongodb.clients import Connection
 from firefly_memory.databases.mongodb.errors import DUPLICATE, translated, written
+from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.entries.mongodb import documents
-from firefly_memory.entries.mongodb.documents import Document
 from firefly_memory.entries.mongodb.save_groups import Save, Saves
 from firefly_memory.entries.record import Position, Record, as_it_is
 from firefly_memory.errors import (
