@@ -16,6 +16,7 @@ from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.memory import ConversationMemory
 from firefly_memory.entries.entry import MemoryEntry
 from firefly_memory.errors import NotSupportedError
+from firefly_memory.facets import LogOf, all_facets, load, log_if_there
 from firefly_memory.identifiers import stored_text
 from firefly_memory.protocols import Capability, MemoryStore, StoreView
 from firefly_memory.stores.adapter import adapt
@@ -178,6 +179,8 @@ class Check:
     rule: str
     body: Body
     needs: frozenset[Capability] = frozenset()
+    facet: LogOf[Any] | None = None
+    """The facet that it is about. A store without the facet passes if it says so."""
 
     def __str__(self) -> str:
         return f"{self.rule}-{self.body.__name__}"
@@ -191,7 +194,8 @@ class Check:
         async def body() -> None:
             subject = Subject(open_adapted(), Colour(colour), open_adapted)
             try:
-                await self.body(subject)
+                if self.facet is None or log_if_there(subject.view, self.facet) is not None:
+                    await self.body(subject)
             finally:
                 await subject._finish()  # noqa: SLF001 - the runner is the other half of the subject
 
@@ -204,11 +208,11 @@ class Check:
 _checks: list[Check] = []
 
 
-def check(rule: str, *needs: Capability) -> Callable[[Body], Body]:
+def check(rule: str, *needs: Capability, facet: LogOf[Any] | None = None) -> Callable[[Body], Body]:
     """Register a coroutine as a check of ``rule``, for stores that promise what it ``needs``."""
 
     def register(body: Body) -> Body:
-        _checks.append(Check(rule, body, frozenset(needs)))
+        _checks.append(Check(rule, body, frozenset(needs), facet))
         return body
 
     return register
@@ -233,9 +237,10 @@ _refusals: list[tuple[Capability, Check]] = []
 
 def checks(capabilities: Collection[Capability] = tuple(Capability)) -> list[Check]:
     """The checks for a store with these ``capabilities``: what it promises, and that it refuses what it does not."""
-    from firefly_memory.testing import rules  # noqa: F401 - registers them
-
+    for facet in all_facets():
+        load(facet.packaging, "rules")  # registers them
     promised = frozenset(capabilities)
-    kept = [each for each in _checks if each.needs <= promised]
+    names = {facet.name for facet in all_facets()}
+    kept = [each for each in _checks if each.needs <= promised and (each.facet is None or each.facet.facet in names)]
     refused = [each for without, each in _refusals if without not in promised]
     return sorted(kept + refused, key=lambda each: (each.rule[0] != "R", each.rule[0], int(each.rule[1:]), str(each)))

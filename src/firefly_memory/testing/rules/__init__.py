@@ -18,20 +18,7 @@ from firefly_memory.testing.rules import (
     working,
 )
 
-__all__ = [
-    "atomicity",
-    "bounds",
-    "concurrency",
-    "conversations",
-    "expiry",
-    "exports",
-    "forks",
-    "isolation",
-    "order",
-    "reserved",
-    "trouble",
-    "upsert",
-    "values",
-    "windows",
-    "working",
-]
+ENTRIES = (atomicity, bounds, concurrency, expiry, isolation, order, reserved, trouble, upsert, values)
+CONVERSATIONS = (conversations, exports, forks, windows, working)
+
+__all__ = ["CONVERSATIONS", "ENTRIES"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, DateTime, Text
+from sqlalchemy import BigInteger, Column, ColumnElement, DateTime, Identity, Integer, Text
 from sqlalchemy.types import TypeEngine
 
 DOCUMENT, INSTANT = "document", "instant"
@@ -33,6 +33,11 @@ class Columns(ABC):
         return Column(name, self.instant_type, info={_KIND: INSTANT}, **options)
 
     @abstractmethod
+    def growing_key(self, name: str) -> Column[Any]:
+        """A primary key of whole numbers that the database gives, as full-text tables need it. Roles need no right on
+        it beyond those on the table."""
+
+    @abstractmethod
     def only(self, condition: ColumnElement[bool]) -> dict[str, Any]:
         """For an index: of the rows that meet ``condition``."""
 
@@ -48,6 +53,9 @@ class SQLiteColumns(Columns):
     document_type = Text()
     instant_type = Text()
     now = "(strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now'))"
+
+    def growing_key(self, name: str) -> Column[Any]:
+        return Column(name, Integer, primary_key=True)
 
     def only(self, condition: ColumnElement[bool]) -> dict[str, Any]:
         return {"sqlite_where": condition}
@@ -68,6 +76,9 @@ class PostgreSQLColumns(Columns):
         from sqlalchemy.dialects.postgresql import JSONB  # slow to load, and not needed for SQLite
 
         return JSONB()
+
+    def growing_key(self, name: str) -> Column[Any]:
+        return Column(name, BigInteger, Identity(), primary_key=True)
 
     def only(self, condition: ColumnElement[bool]) -> dict[str, Any]:
         return {"postgresql_where": condition}

@@ -7,11 +7,24 @@ predicates as well, finds indexes that a broken build has left invalid, and says
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from alembic.ddl.base import AddColumn, ColumnDefault, ColumnNullable, ColumnType
-from sqlalchemy import CheckConstraint, Column, Connection, Index, Table, column, func, inspect, select, table
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    Computed,
+    Connection,
+    Identity,
+    Index,
+    Table,
+    column,
+    func,
+    inspect,
+    select,
+    table,
+)
 from sqlalchemy.dialects.postgresql import pg_catalog
 from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable, DropConstraint, DropIndex, ExecutableDDLElement
 
@@ -69,7 +82,7 @@ class _Comparison:
                 change = ColumnNullable(wanted.name, one.name, bool(one.nullable), existing_type=one.type, **place)
                 names = {True: "NULL", False: "NOT NULL"}
                 yield Difference(what, names[found["nullable"]], names[bool(one.nullable)], self._altered(change))
-            default, wanted_default = found["default"], _default(one)
+            default, wanted_default = _found_default(found), _default(one)
             if _plain(default or "") != _plain(wanted_default or ""):
                 set_default = ColumnDefault(wanted.name, one.name, one.server_default, existing_type=one.type, **place)
                 yield Difference(
@@ -152,10 +165,26 @@ def _tail(create_index: str) -> str:
 
 
 def _default(one: Column[Any]) -> str | None:
-    if one.server_default is None:
-        return None
+    """What gives the column its value where no statement does."""
+    match one.server_default:
+        case None:
+            return None
+        case Identity():
+            return _IDENTITY
+        case Computed(sqltext=sql):
+            return f"{_COMPUTED} {sql}"
     value = one.server_default.arg  # type: ignore[attr-defined]
     return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def _found_default(found: Mapping[str, Any]) -> str | None:
+    if found.get("identity"):
+        return _IDENTITY
+    computed = found.get("computed")
+    return f"{_COMPUTED} {computed['sqltext']}" if computed else found["default"]
+
+
+_IDENTITY, _COMPUTED = "generated as identity", "generated from"
 
 
 def _plain(sql: str) -> str:

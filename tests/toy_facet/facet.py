@@ -1,0 +1,99 @@
+"""What a toy registers, and the revision that makes its tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from firefly_memory import schema
+from firefly_memory.facets import Facet, LogOf, Operations, Packaging, Storage, absent
+from tests.toy_facet.log import ToyLog
+
+_REVISION = '''"""Notes of toy {number}."""
+
+from alembic import op
+import sqlalchemy as sa
+from firefly_memory.databases.sql.schema.alembic_env import target_schema
+from tests.toy_facet.tables import objects
+
+revision = "toy_{number}"
+down_revision = "{before}"
+branch_labels = None
+depends_on = None
+
+
+def upgrade():
+    schema = target_schema()
+    name, instant = "toy_{number}_notes", sa.Text() if schema is None else sa.DateTime(timezone=True)
+    extra = []
+    if schema is not None:
+        from sqlalchemy.dialects.postgresql import TSVECTOR
+
+        extra = [sa.Column("words", TSVECTOR())]
+    columns = [
+        sa.Column("number", *([sa.BigInteger(), sa.Identity()] if schema else [sa.Integer()]), primary_key=True),
+        sa.Column("note_id", sa.Text(), nullable=False),
+        sa.Column("body", sa.Text(), nullable=False),
+        sa.Column("expires_at", instant),
+        *extra,
+    ]
+    op.create_table(name, *columns, schema=schema)
+    op.create_index("idx_toy_{number}_note", name, ["note_id"], unique=True, schema=schema)
+    for each in objects({number}, schema):
+        op.execute(each.create)
+
+
+def downgrade():
+    schema = target_schema()
+    for each in reversed(objects({number}, schema)):
+        op.execute(each.drop)
+    op.drop_table("toy_{number}_notes", schema=schema)
+'''
+
+
+def key(number: int = 1) -> LogOf[ToyLog]:
+    """Asks a store for the notes: ``view.log(key())``."""
+    return LogOf(f"toy_{number}")
+
+
+def toys(folder: Path, count: int = 1) -> list[Facet]:
+    """Toys whose revisions, written to ``folder``, come after those of the library."""
+    folder.mkdir(exist_ok=True)
+    before = schema.HEAD
+    for number in range(1, count + 1):
+        (folder / f"toy_{number}.py").write_text(_REVISION.format(number=number, before=before))
+        before = f"toy_{number}"
+    return [_toy(number, folder) for number in range(1, count + 1)]
+
+
+def _toy(number: int, folder: Path) -> Facet:
+    return Facet(
+        name=f"toy_{number}",
+        title=f"notes of toy {number}",
+        storage=Storage(
+            tables=f"tests.toy_facet.tables:define_{number}",
+            revisions=folder,
+            sqlite_functions=absent("its revision calls none"),
+            objects=f"tests.toy_facet.tables:objects_{number}",
+            accelerators=absent("no query needs an extension"),
+            collections=f"tests.toy_facet.mongodb:collections_{number}",
+            document_upgrades=absent("no document has changed since"),
+            distribution_key="note_id",
+            shard_key="note_id",
+        ),
+        operations=Operations(
+            sql=f"tests.toy_facet.sql:log_{number}",
+            mongodb=f"tests.toy_facet.mongodb:log_{number}",
+            in_memory="tests.toy_facet.in_memory:MemoryToyLog",
+            in_files=absent("its search needs a database"),
+            over_entries=absent("its search needs a database"),
+            expiry="tests.toy_facet.log:purge",
+        ),
+        moving=absent("not yet"),
+        people=absent("notes have no owner"),
+        looking=absent("comes with the service layer"),
+        packaging=Packaging(
+            settings=absent("nothing to configure"),
+            extra=absent("part of the core"),
+            rules="tests.toy_facet.rules:RULES",
+        ),
+    )

@@ -1,0 +1,39 @@
+"""The notes in a dict."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+from firefly_memory.facets import Purged
+from tests.toy_facet.log import Note
+
+
+class MemoryToyLog:
+    def __init__(self, _memory: object) -> None:
+        self._notes: dict[str, Note] = {}
+
+    def close(self) -> None:
+        self._notes.clear()
+
+    async def put(self, note: Note) -> None:
+        self._notes[note.note_id] = note
+
+    async def get(self, note_id: str, now: datetime) -> Note | None:
+        note = self._notes.get(note_id)
+        return note if note is not None and _is_live(note, now) else None
+
+    async def search(self, word: str, now: datetime) -> Sequence[str]:
+        live = (note for note in self._notes.values() if _is_live(note, now))
+        return sorted(note.note_id for note in live if word in re.findall(r"\w+", note.body))
+
+    async def purge(self, limit: int, now: datetime) -> Purged:
+        expired = [note_id for note_id, note in self._notes.items() if not _is_live(note, now)]
+        for note_id in expired:
+            del self._notes[note_id]
+        return Purged(len(expired), more=False)
+
+
+def _is_live(note: Note, now: datetime) -> bool:
+    return note.expires_at is None or note.expires_at > now

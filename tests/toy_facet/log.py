@@ -1,0 +1,35 @@
+"""The contract of the notes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+from firefly_memory.facets import Purged
+
+
+class Note(NamedTuple):
+    note_id: str
+    body: str
+    expires_at: datetime | None = None
+
+
+class ToyLog(Protocol):
+    """Every operation is whole or not at all; a note that has expired is invisible at once."""
+
+    async def put(self, note: Note) -> None:
+        """Save a note, in place of the one with its id."""
+
+    async def get(self, note_id: str, now: datetime) -> Note | None:
+        """One note."""
+
+    async def search(self, word: str, now: datetime) -> Sequence[str]:
+        """The ids of the notes with this word, in order."""
+
+    async def purge(self, limit: int, now: datetime) -> Purged:
+        """Delete some of the notes that have expired."""
+
+
+async def purge(log: ToyLog, limit: int, now: datetime) -> Purged:
+    return await log.purge(limit, now)

@@ -1,0 +1,69 @@
+"""The notes in MongoDB."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from pymongo import ASCENDING, IndexModel
+
+from firefly_memory.databases.mongodb.access import MongoAccess
+from firefly_memory.databases.mongodb.collections import Collection
+from firefly_memory.databases.mongodb.errors import translated, written
+from firefly_memory.facets import Purged
+from tests.toy_facet.log import Note
+from tests.toy_facet.numbered import numbered
+
+
+def _name(number: int) -> str:
+    return f"toy_{number}_notes"
+
+
+class MongoToyLog:
+    def __init__(self, number: int, access: MongoAccess) -> None:
+        self._name = _name(number)
+        self._access = access
+
+    async def put(self, note: Note) -> None:
+        with written("put_note", self._access.database.place):
+            connection = await self._access.connected("put_note")
+            fields = {"body": note.body, "words": re.findall(r"\w+", note.body), "expires_at": note.expires_at}
+            this = {"_id": note.note_id}
+            await connection.settle(connection[self._name].update_one(this, {"$set": fields}, upsert=True))
+
+    async def get(self, note_id: str, now: datetime) -> Note | None:
+        with translated("get_note", self._access.database.place):
+            connection = await self._access.connected("get_note")
+            found = await connection.settle(connection[self._name].find_one({"_id": note_id, **_live(now)}))
+            return None if found is None else Note(found["_id"], found["body"], found["expires_at"])
+
+    async def search(self, word: str, now: datetime) -> Sequence[str]:
+        with translated("search_notes", self._access.database.place):
+            connection = await self._access.connected("search_notes")
+            wanted = {"words": word, **_live(now)}
+            found = await connection.all_of(connection[self._name].find(wanted, {"_id": 1}).sort("_id"))
+            return [each["_id"] for each in found]
+
+    async def purge(self, limit: int, now: datetime) -> Purged:
+        with written("cleanup_expired", self._access.database.place):
+            connection = await self._access.connected("cleanup_expired")
+            deleted = await connection.settle(connection[self._name].delete_many({"expires_at": {"$lte": now}}))
+            return Purged(deleted.deleted_count, more=False)
+
+
+def _live(now: datetime) -> dict[str, Any]:
+    return {"$or": [{"expires_at": None}, {"expires_at": {"$gt": now}}]}
+
+
+def _collections(number: int) -> tuple[Collection, ...]:
+    return (Collection(_name(number), (IndexModel([("words", ASCENDING)]), IndexModel([("expires_at", ASCENDING)]))),)
+
+
+def __getattr__(name: str) -> Any:
+    makers = {
+        "collections": _collections,
+        "log": lambda number: lambda access: MongoToyLog(number, access),
+    }
+    return numbered(name, makers)

@@ -1,0 +1,131 @@
+"""The notes in SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache, cached_property
+from typing import Any, ClassVar
+
+from sqlalchemy import Integer, Select, Text, bindparam, cast, delete, literal_column, or_, select, table
+
+from firefly_memory.databases.sql.compiled_statement import Statement
+from firefly_memory.databases.sql.dialect import SQLDialect
+from firefly_memory.databases.sql.executor import Executor
+from firefly_memory.databases.sql.operation import REPEAT, REPORT, operation, reads
+from firefly_memory.databases.sql.session import Session
+from firefly_memory.databases.sql.statements import FacetStatements
+from firefly_memory.facets import Purged
+from tests.toy_facet.log import Note
+from tests.toy_facet.numbered import numbered
+
+
+class ToyStatements(FacetStatements):
+    number: ClassVar[int]
+
+    def __init__(self, dialect: SQLDialect, schema_name: str | None) -> None:
+        super().__init__(dialect, schema_name)
+        self._notes = self.in_schema(f"toy_{self.number}_notes")
+
+    @cached_property
+    def put(self) -> Statement:
+        c = self._notes.c
+        row = {
+            "note_id": bindparam("note_id", type_=Text),
+            "body": bindparam("body", type_=Text),
+            "expires_at": self.dialect.instant_in(bindparam("expires_at", type_=Text)),
+        }
+        insert = self.dialect.insert(self._notes).values(row)
+        replaced = {name: insert.excluded[name] for name in ("body", "expires_at")}
+        return self.compiled(insert.on_conflict_do_update(index_elements=[c.note_id], set_=replaced))
+
+    @cached_property
+    def get(self) -> Statement:
+        c = self._notes.c
+        columns = [self.dialect.value_out(column) for column in (c.note_id, c.body, c.expires_at)]
+        return self.compiled(select(*columns).where(c.note_id == bindparam("note_id", type_=Text), self._live))
+
+    @cached_property
+    def search(self) -> Statement:
+        c, word = self._notes.c, bindparam("word", type_=Text)
+        if self.dialect.name == "sqlite":
+            words = f"toy_{self.number}_words"
+            rows: Select[Any] = select(literal_column("rowid")).select_from(table(words))
+            found = c.number.in_(rows.where(literal_column(words).op("MATCH")(word)))
+        else:
+            from sqlalchemy.dialects.postgresql import TSQUERY
+
+            found = c.words.op("@@")(cast(word, TSQUERY))
+        return self.compiled(select(c.note_id).where(found, self._live).order_by(self.dialect.by_code_point(c.note_id)))
+
+    @cached_property
+    def purge(self) -> Statement:
+        c, limit = self._notes.c, bindparam("limit", type_=Integer)
+        some = select(self.dialect.row_address).select_from(self._notes).where(c.expires_at <= self._now).limit(limit)
+        return self.compiled(delete(self._notes).where(self.dialect.is_in(self.dialect.row_address, some)))
+
+    @property
+    def _now(self) -> Any:
+        return self.dialect.instant_in(bindparam("now", type_=Text))
+
+    @property
+    def _live(self) -> Any:
+        return or_(self._notes.c.expires_at.is_(None), self._notes.c.expires_at > self._now)
+
+
+@cache
+def statements_of(number: int) -> type[ToyStatements]:
+    return type(f"Toy{number}Statements", (ToyStatements,), {"number": number})
+
+
+@operation(on_lost_reply=REPEAT)
+def put_note(session: Session, number: int, note: Note) -> None:
+    expires_at = None if note.expires_at is None else session.dialect.instant(note.expires_at)
+    with session.writing():
+        session.execute(session.statements(statements_of(number)).put, {**note._asdict(), "expires_at": expires_at})
+
+
+@reads
+def get_note(session: Session, number: int, note_id: str, now: datetime) -> Note | None:
+    values = {"note_id": note_id, "now": session.dialect.instant(now)}
+    rows = session.fetch(session.statements(statements_of(number)).get, values)
+    if not rows:
+        return None
+    note_id, body, expires_at = rows[0]
+    return Note(note_id, body, None if expires_at is None else session.dialect.read_instant(expires_at))
+
+
+@reads
+def search_notes(session: Session, number: int, word: str, now: datetime) -> list[str]:
+    values = {"word": word, "now": session.dialect.instant(now)}
+    return [row[0] for row in session.fetch(session.statements(statements_of(number)).search, values)]
+
+
+@operation(on_lost_reply=REPORT)
+def purge_notes(session: Session, number: int, limit: int, now: datetime) -> Purged:
+    with session.writing():
+        values = {"limit": limit, "now": session.dialect.instant(now)}
+        deleted = session.execute(session.statements(statements_of(number)).purge, values)
+    return Purged(deleted, more=deleted == limit)
+
+
+class SQLToyLog:
+    def __init__(self, number: int, executor: Executor) -> None:
+        self._number = number
+        self._run = executor.run
+
+    async def put(self, note: Note) -> None:
+        await self._run(put_note, self._number, note)
+
+    async def get(self, note_id: str, now: datetime) -> Note | None:
+        return await self._run(get_note, self._number, note_id, now)
+
+    async def search(self, word: str, now: datetime) -> Sequence[str]:
+        return await self._run(search_notes, self._number, word, now)
+
+    async def purge(self, limit: int, now: datetime) -> Purged:
+        return await self._run(purge_notes, self._number, limit, now)
+
+
+def __getattr__(name: str) -> Any:
+    return numbered(name, {"log": lambda number: lambda executor, _dialect: SQLToyLog(number, executor)})
