@@ -29,21 +29,20 @@ def links_of(turns: Iterable[Iterable[Any]]) -> Links:
     """The links between turns. Each turn is given by its messages."""
     links = Links([], [], [])
     calls: dict[str, int] = {}
-    answered: set[str] = set()
+    open_calls: dict[str, int] = {}
     for number, messages in enumerate(turns):
         for _, call_id, is_call in tool_parts(messages):
             if call_id is None:
                 continue
             if is_call:
-                calls[call_id] = number
-                answered.discard(call_id)
+                calls[call_id] = open_calls[call_id] = number
             elif call_id not in calls:
                 links.orphans.append(number)
             else:
-                answered.add(call_id)
+                open_calls.pop(call_id, None)
                 if calls[call_id] < number:
                     links.pairs.append((calls[call_id], number))
-    links.open_calls.extend(sorted({number for call_id, number in calls.items() if call_id not in answered}))
+    links.open_calls.extend(sorted(set(open_calls.values())))
     return links
 
 
