@@ -13,7 +13,7 @@ from firefly_memory.errors import ConfigurationError
 from firefly_memory.messages.quoted_text import indented
 from firefly_memory.reprs import even_half_built
 from firefly_memory.tokens.estimator import TokenEstimator, texts_of
-from firefly_memory.validation import at_least, importing_extra
+from firefly_memory.validation import ImportingExtra, at_least
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -89,7 +89,7 @@ def create_llm_summarizer(
     if not isinstance(prompt_template, str) or PLACE not in prompt_template:
         raise ConfigurationError(f"prompt_template must have {PLACE} in it, where the turns go")
     at_least(1, "max_summary_tokens", max_summary_tokens)
-    with importing_extra("summarizing with a model", "pydantic-ai-slim", "agents"):
+    with ImportingExtra("summarizing with a model", "pydantic-ai-slim", "agents"):
         import pydantic_ai  # noqa: F401
     chosen: Any = model or _configured_model()
     return LLMSummarizer(chosen, prompt_template, max_summary_tokens)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from sys import float_info
 from typing import Any, Literal, NamedTuple
@@ -118,13 +117,19 @@ def require_extra(feature: str, package: str, extra: str, *others: str) -> None:
         raise MissingDependencyError(feature, package, extra)
 
 
-@contextmanager
-def importing_extra(feature: str, package: str, extra: str) -> Iterator[None]:
-    """Inside the block, whatever cannot be imported belongs to ``package``: ``MissingDependencyError``."""
-    try:
-        yield
-    except ImportError as exc:
-        raise MissingDependencyError(feature, package, extra) from exc
+@dataclass(frozen=True, slots=True)
+class ImportingExtra:
+    """``MissingDependencyError`` for what cannot be imported inside the block. One object may be used many times."""
+
+    feature: str
+    package: str
+    extra: str
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, ImportError):
+            raise MissingDependencyError(self.feature, self.package, self.extra) from error
 
 
 def exactly_one(store: str, **given: Any) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from firefly_memory.agents.versions import NEEDED, wrong_version
 from firefly_memory.lazy_names import lazily
-from firefly_memory.validation import importing_extra
+from firefly_memory.validation import ImportingExtra
 
-with importing_extra("firefly_memory.agents", "pydantic-ai-slim", "agents"):
+with ImportingExtra("firefly_memory.agents", "pydantic-ai-slim", "agents"):
     import pydantic_ai  # noqa: F401
 
 try:

@@ -16,12 +16,12 @@ from firefly_memory.errors import InvalidEntryError
 from firefly_memory.messages import pydantic_ai
 from firefly_memory.messages.pydantic_ai_values import UnwritableError
 from firefly_memory.messages.quoted_text import indented
-from firefly_memory.validation import importing_extra
+from firefly_memory.validation import ImportingExtra
 
 PYDANTIC_AI = "pydantic-ai"
 JSON = "json"
 
-_PURPOSE = "reading the stored messages of pydantic-ai"
+_READING = ImportingExtra("reading the stored messages of pydantic-ai", "pydantic-ai-slim", "agents")
 
 
 def encoded(messages: Sequence[Any]) -> tuple[str | None, str | None]:
@@ -55,7 +55,7 @@ def decoded(text: str | None, form: str | None) -> list[Any]:
         return []
     if form == PYDANTIC_AI:
         try:
-            with importing_extra(_PURPOSE, "pydantic-ai-slim", "agents"):
+            with _READING:
                 return pydantic_ai.from_json(text)
         except (AttributeError, LookupError, TypeError, ValueError) as exc:
             raise DecodeError(str(exc)) from exc

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from firefly_memory.validation import importing_extra
+from firefly_memory.validation import ImportingExtra
 
-with importing_extra("firefly_memory.pipeline", "pydantic-ai-slim", "agents"):
+with ImportingExtra("firefly_memory.pipeline", "pydantic-ai-slim", "agents"):
     import pydantic_ai  # noqa: F401
     import pydantic_graph  # noqa: F401
 

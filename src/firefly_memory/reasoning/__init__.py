@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from firefly_memory.validation import importing_extra
+from firefly_memory.validation import ImportingExtra
 
-with importing_extra("firefly_memory.reasoning", "pydantic-ai-slim", "agents"):
+with ImportingExtra("firefly_memory.reasoning", "pydantic-ai-slim", "agents"):
     import pydantic_ai  # noqa: F401
 
 from firefly_memory.reasoning.pattern import ReasoningPattern, ReasoningResult, ReasoningStepDone

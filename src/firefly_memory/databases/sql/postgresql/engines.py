@@ -24,7 +24,7 @@ from firefly_memory.databases.sql.postgresql.client_timeout import patient, sett
 from firefly_memory.databases.sql.postgresql.connecting_loop import ConnectingLoop
 from firefly_memory.databases.sql.postgresql.exact import make_exact
 from firefly_memory.databases.sql.postgresql.url import PostgreSQLUrl
-from firefly_memory.validation import importing_extra
+from firefly_memory.validation import ImportingExtra
 
 APPLICATION_NAME = "firefly-memory"
 
@@ -222,5 +222,5 @@ def _psycopg_connect(
 
 
 def _driver(name: str, purpose: str) -> ModuleType:
-    with importing_extra(purpose, name, "postgres"):
+    with ImportingExtra(purpose, name, "postgres"):
         return import_module(name)
