@@ -1,7 +1,7 @@
-"""The messages of a turn: written as text, read again as equal messages, and replayed.
+"""The messages of a turn: written as text, and read again as equal messages.
 
 pydantic-ai's own adapter writes and reads its messages, also those that earlier versions wrote. The codec writes any
-other values that it can encode. A turn without messages is replayed as two messages, made of its two texts.
+other values that it can encode.
 """
 
 from __future__ import annotations
