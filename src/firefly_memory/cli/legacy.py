@@ -16,7 +16,7 @@ from firefly_memory.settings import read_url_file
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.memory import InMemoryStore
 from firefly_memory.target import reading, store_of
-from firefly_memory.transfer.importers.firefly_legacy.sources import Where, has_been_here, legacy_source
+from firefly_memory.transfer.importers.firefly_legacy.sources import IMPORTER, Where, has_been_here
 from firefly_memory.transfer.importers.importing import import_entries
 from firefly_memory.transfer.importers.outcome import Outcome
 
@@ -74,7 +74,7 @@ def _run(arguments: argparse.Namespace) -> int:
     url = arguments.old if arguments.from_file is None else read_url_file(arguments.from_file)
     where = Where(arguments.table, arguments.database, arguments.collection)
     with (
-        legacy_source(url, where, timeout=arguments.timeout) as source,
+        IMPORTER(url, where, timeout=arguments.timeout) as source,
         _new_store(arguments) as store,
         progress_bar(
             "imported", quiet=arguments.quiet or arguments.json, total=lambda _: source.estimate()

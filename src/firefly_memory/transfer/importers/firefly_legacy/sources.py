@@ -11,7 +11,7 @@ from firefly_memory.errors import ConfigurationError
 from firefly_memory.target import Target
 from firefly_memory.transfer.importers.firefly_legacy.entries import Row
 from firefly_memory.transfer.importers.firefly_legacy.reading import read_rows
-from firefly_memory.transfer.importers.source import Found
+from firefly_memory.transfer.importers.source import Found, Importer
 from firefly_memory.urls import row_of_scheme
 
 
@@ -66,6 +66,9 @@ def legacy_source(url: str, where: Where, *, timeout: float) -> AbstractContextM
         )
     places: LegacyPlaces = row.load("legacy")
     return places.source(url, where, timeout=timeout)
+
+
+IMPORTER: Importer = legacy_source
 
 
 def has_been_here(new: Target, *, timeout: float) -> bool:
