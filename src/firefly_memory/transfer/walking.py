@@ -13,12 +13,9 @@ Pair = tuple[Item | None, Item | None]
 """What the source and the target have under the same key."""
 
 
-async def items_of(walk: Walk, facets: Iterable[MovedFacet]) -> AsyncIterator[tuple[Kind, Item]]:
+def items_of(walk: Walk, facets: Iterable[MovedFacet]) -> AsyncIterator[tuple[Kind, Item]]:
     """Each item, followed by those that belong to it."""
-    for facet in facets:
-        if facet.is_in(walk.view):
-            async for found in _items(walk, facet.kinds, None):
-                yield found
+    return _items(walk, [kind for facet in facets if facet.is_in(walk.view) for kind in facet.kinds], None)
 
 
 async def _items(walk: Walk, kinds: Iterable[Kind], outer: Item | None) -> AsyncIterator[tuple[Kind, Item]]:
