@@ -27,9 +27,9 @@ from firefly_memory import (
     SQLiteStore,
     TokenEstimator,
 )
+from firefly_memory.agent_history import moving as agent_history
 from firefly_memory.testing import Colour
 from firefly_memory.tokens import tiktoken_loader
-from firefly_memory.transfer import agent_history
 from tests.support import servers
 from tests.support.backends import Place
 from tests.support.databases import empty_postgresql

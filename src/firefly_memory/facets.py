@@ -108,10 +108,21 @@ class Operations(_Declaration):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Moving(_Declaration):
-    """How it goes from one store to another."""
+    """How it goes from one store to another. :mod:`firefly_memory.moving` has the types.
 
-    kinds: Name = _NOT_DECLARED
-    """The kinds of its items in archives and copies, in order."""
+    A facet with nothing to move is declared with ``moving=absent("the reason")``.
+    """
+
+    kinds: str = _NOT_DECLARED
+    """The kinds of its items in archives and copies, in order: a tuple of :class:`~firefly_memory.moving.Kind`."""
+    writer: str = _NOT_DECLARED
+    """``(view, writing)``, a :class:`~firefly_memory.moving.FacetWriter`."""
+    if_missing: str | Absent = _NOT_DECLARED
+    """What is said if a target that lacks the facet is given items of it."""
+    without: str | Absent = _NOT_DECLARED
+    """The help of the option ``--without-<name>``, which leaves the facet out; absent if it always goes along."""
+    nothing_but_messages: bool = _NOT_DECLARED
+    """Whether it has nothing left without messages: then an export without messages leaves it out."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

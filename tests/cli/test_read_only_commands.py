@@ -42,7 +42,7 @@ def reading(url: str, actions: list[list[str]], *options: str) -> dict[str, int]
     """What each command ends with; ``copy`` from there is one of them."""
     ended = {" ".join(action[:2]): main([*action, "--url", url, *options]) for action in actions}
     of_source = [option.replace("--", "--from-") for option in options]
-    ended["copy"] = main(["copy", "--from", url, *of_source, "--to", "memory:", "--without-dialogues", "--quiet"])
+    ended["copy"] = main(["copy", "--from", url, *of_source, "--to", "memory:", "--without-agent-history", "--quiet"])
     return ended
 
 

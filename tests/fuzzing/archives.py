@@ -132,7 +132,7 @@ def _honest(*, dialogues: bool) -> tuple[bytes, ...]:
     with SQLiteStore(":memory:") as store:
         fill(store)
         file = io.StringIO()
-        export_jsonl(store, file, dialogues=dialogues)
+        export_jsonl(store, file, agent_history=dialogues)
     return tuple(file.getvalue().encode().splitlines(keepends=True))
 
 

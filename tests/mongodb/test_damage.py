@@ -124,7 +124,7 @@ class Damaged:
         await async_export_jsonl(self.store, io.StringIO())
 
     async def copy(self) -> None:
-        await async_copy_store(self.store, InMemoryStore(), dialogues=False)
+        await async_copy_store(self.store, InMemoryStore(), agent_history=False)
 
 
 _MISSING = object()

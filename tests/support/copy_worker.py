@@ -11,7 +11,7 @@ from typing import Any
 from firefly_memory.cli import copy as command
 from firefly_memory.cli import main
 from firefly_memory.copying import copy_store
-from firefly_memory.transfer.items import Counts
+from firefly_memory.transfer.counts import Counts
 from tests.support.store_worker import ROOT
 
 

@@ -15,11 +15,11 @@ from pydantic_ai.conversation import Conversation
 from pymongo import MongoClient
 
 from firefly_memory import MongoDBStore, SQLiteStore
+from firefly_memory.agent_history import moving as agent_history
 from firefly_memory.agents import MongoConversationStore, SQLConversationStore
 from firefly_memory.archive import async_export_jsonl, async_import_jsonl, export_jsonl, import_jsonl
 from firefly_memory.copying import async_copy_store, copy_store
-from firefly_memory.transfer import agent_history
-from firefly_memory.transfer.items import Counts
+from firefly_memory.transfer.counts import Counts
 from tests.support.agent_histories import SHARED, kept, message, messages, opened, somewhere
 from tests.support.agent_history_transfer import (
     Stop,

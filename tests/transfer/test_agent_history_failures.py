@@ -21,12 +21,12 @@ from firefly_memory import (
     NotSupportedError,
     SQLiteStore,
 )
-from firefly_memory.agent_history.log import AGENT_HISTORY_LOG
+from firefly_memory.agent_history import moving as agent_history
 from firefly_memory.agents import SQLConversationStore
 from firefly_memory.archive import export_jsonl, import_jsonl
 from firefly_memory.copying import async_copy_store, copy_store
-from firefly_memory.transfer import agent_history
-from firefly_memory.transfer.items import Counts
+from firefly_memory.moving import Walk, Writing
+from firefly_memory.transfer.counts import Counts
 from tests.support.agent_histories import SHARED, kept, message, messages, opened, somewhere
 from tests.support.agent_history_transfer import (
     assert_equal,
@@ -66,7 +66,7 @@ async def test_what_the_target_has_of_its_own_is_not_lost(kind: str, place: Plac
             with pytest.raises(ConflictError, match=words):
                 await async_copy_store(source.store, target.store, merge=merge)
         assert await kept(target) == before
-        assert copy_store(source.store, target.store, dialogues=False).equal
+        assert copy_store(source.store, target.store, agent_history=False).equal
 
 
 async def test_an_older_one_with_messages_of_the_source_only_gives_way_to_a_newer(place: Place) -> None:
@@ -118,29 +118,29 @@ async def test_a_target_that_cannot_keep_them_says_so_before_anything_is_written
         store.save("n", MemoryEntry(content=1))
         await filled(SQLConversationStore(store))
         with InMemoryStore() as target:
-            with pytest.raises(NotSupportedError, match="MongoDBStore can, and dialogues=False"):
+            with pytest.raises(NotSupportedError, match="MongoDBStore can, and agent_history=False"):
                 copy_store(store, target)
             assert target.namespaces() == []
-            assert copy_store(store, target, dialogues=False).source.counts == Counts(entries=1)
-            assert copy_store(target, store, dialogues=False).equal
+            assert copy_store(store, target, agent_history=False).source.counts == Counts(entries=1)
+            assert copy_store(target, store, agent_history=False).equal
             with pytest.raises(ConflictError, match="of the target is not in the source"):
                 copy_store(target, store)
         file = io.StringIO()
         counts = export_jsonl(store, file)
-        assert export_jsonl(store, io.StringIO(), dialogues=False) == Counts(entries=1)
+        assert export_jsonl(store, io.StringIO(), agent_history=False) == Counts(entries=1)
         assert export_jsonl(store, io.StringIO(), raw_messages=False) == Counts(entries=1)
         with FileStore(tmp_path / "files") as files:
-            with pytest.raises(NotSupportedError, match=r"line 3 of the archive: the target .*--without-dialogues"):
+            with pytest.raises(NotSupportedError, match=r"line 3 of the archive: the target .*--without-agent-history"):
                 import_jsonl(files, io.StringIO(file.getvalue()))
-            assert import_jsonl(files, io.StringIO(file.getvalue()), dialogues=False) == Counts(entries=1)
+            assert import_jsonl(files, io.StringIO(file.getvalue()), agent_history=False) == Counts(entries=1)
     words = f"1 entries, 0 conversations with 0 turns, 8 conversations of pydantic-ai with {counts.messages} messages"
     for arguments, expected in (
         (["copy", "--from", "sqlite:///a.db", "--to", "sqlite:///b.db"], f"copied {words}"),
         (["export", "--url", "sqlite:///a.db", "all.jsonl"], f"exported {words}"),
         (["import", "--url", "sqlite:///c.db", "all.jsonl"], f"imported {words}"),
-        (["copy", "--from", "sqlite:///a.db", "--to", "file:b", "--without-dialogues"], "copied 1 entries, 0 conv"),
-        (["export", "--url", "sqlite:///a.db", "few.jsonl", "--without-dialogues"], "exported 1 entries, 0 conv"),
-        (["import", "--url", "file:c", "all.jsonl", "--without-dialogues"], "imported 1 entries, 0 conv"),
+        (["copy", "--from", "sqlite:///a.db", "--to", "file:b", "--without-agent-history"], "copied 1 entries, 0 conv"),
+        (["export", "--url", "sqlite:///a.db", "few.jsonl", "--without-agent-history"], "exported 1 entries, 0 conv"),
+        (["import", "--url", "file:c", "all.jsonl", "--without-agent-history"], "imported 1 entries, 0 conv"),
     ):
         ended = run(*arguments, cwd=tmp_path)
         assert ended.returncode == 0
@@ -148,7 +148,7 @@ async def test_a_target_that_cannot_keep_them_says_so_before_anything_is_written
         assert ("pydantic-ai" in ended.stdout + ended.stderr) is ("pydantic-ai" in expected)
     refused = run("copy", "--from", "sqlite:///a.db", "--to", "file:d", cwd=tmp_path)
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert "--without-dialogues" in refused.stderr
+    assert "--without-agent-history" in refused.stderr
     async with SQLiteStore(tmp_path / "a.db") as source:
         for name in ("b.db", "c.db"):
             async with SQLiteStore(tmp_path / name) as target:
@@ -204,7 +204,7 @@ async def test_an_archive_made_before_there_were_any_is_read(place: Place) -> No
     with somewhere("sqlite", place) as where:
         async with opened("sqlite", where) as target:
             end = '{"end": {"entries": 1, "conversations": 1, "turns": 1}}'
-            assert import_jsonl(target.store, [*lines, end]) == Counts(1, 1, 1)
+            assert import_jsonl(target.store, [*lines, end]) == Counts(entries=1, conversations=1, turns=1)
 
 
 async def test_a_history_with_a_hole_is_not_taken_for_whole(place: Place) -> None:
@@ -220,13 +220,13 @@ async def test_a_history_with_a_hole_is_not_taken_for_whole(place: Place) -> Non
 async def test_what_changes_while_it_is_read_or_written_is_a_conflict(place: Place) -> None:
     async with both(("sqlite", "sqlite"), place) as (source, target):
         await source.save(Conversation(conversation_id="c", messages=messages(3)))
-        view = source.store.suspending
-        async for _, item in agent_history.dialogues_of(view.log(AGENT_HISTORY_LOG)):
+        walk = Walk(source.store.suspending)
+        async for _, item in agent_history.conversations_of(walk, None):
             await source.delete("c")
             with pytest.raises(ConflictError, match="'c' was changed while it was read; start again"):
-                _ = [each async for each in agent_history.messages_of(view.log(AGENT_HISTORY_LOG), item, set(), set())]
-            writer = agent_history.DialogueWriter(target.store.suspending.log(AGENT_HISTORY_LOG))
-            await writer.begin({**item, "head_id": None})
+                _ = [each async for each in agent_history.messages_of(walk, item)]
+            writer = agent_history.AgentHistoryWriter(target.store.suspending, Writing())
+            await writer.take("dialogue", {**item, "head_id": None})
             await target.save(Conversation(conversation_id="c", messages=messages(1)))
             with pytest.raises(ConflictError, match="'c' was changed in the target meanwhile; start again"):
                 await writer.finish()

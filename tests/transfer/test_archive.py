@@ -69,7 +69,7 @@ async def test_the_same_in_the_other_colour(tmp_path: Path) -> None:
         await asyncio.to_thread(filled, store)
         file = io.StringIO()
         seen: list[int] = []
-        counts = await async_export_jsonl(store, file, progress=lambda counts: seen.append(counts.total))
+        counts = await async_export_jsonl(store, file, progress=lambda _, counts: seen.append(counts.total))
         assert seen[-1] == counts.total
         assert seen == sorted(seen)
         assert await async_import_jsonl(other, io.StringIO(file.getvalue())) == counts

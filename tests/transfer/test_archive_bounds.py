@@ -61,7 +61,7 @@ def test_long_lines_do_not_wait_for_each_other() -> None:
     with InMemoryStore() as store:
         entries = [("entry", {**ENTRY, "entry_id": str(number), "content": "x" * 3_000_000}) for number in range(9)]
         import_jsonl(
-            store, archive(*entries), progress=lambda counts: waiting.append(counts.entries - store.count("n"))
+            store, archive(*entries), progress=lambda _, counts: waiting.append(counts.entries - store.count("n"))
         )
     assert max(waiting) <= 3
     assert waiting[-1] == 0

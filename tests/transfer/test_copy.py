@@ -35,7 +35,7 @@ from firefly_memory import (
 from firefly_memory.copying import async_copy_store, copy_store
 from firefly_memory.testing.clock import stopped
 from firefly_memory.testing.rules.values import VALUES
-from firefly_memory.transfer.items import Counts
+from firefly_memory.transfer.counts import Counts
 from tests.support.command_line import run
 from tests.support.copy_worker import killed_copy
 from tests.support.folder_store import FolderStore
@@ -145,7 +145,7 @@ def sources(new: New) -> Iterator[dict[str, EntryStore]]:
 def test_a_copy_has_every_value_of_any_other_store(
     source_kind: str, target_kind: str, sources: dict[str, EntryStore], new: New
 ) -> None:
-    source, everything = sources[source_kind], Counts(ENTRIES, 4, 13)
+    source, everything = sources[source_kind], Counts(entries=ENTRIES, conversations=4, turns=13)
     with new(target_kind).open() as target:
         for before in (Counts(), everything):
             copied = copy_store(source, target)

@@ -21,7 +21,7 @@ from firefly_memory import (
 from firefly_memory.archive import async_import_jsonl, import_jsonl
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
-from firefly_memory.transfer.items import Counts
+from firefly_memory.transfer.counts import Counts
 from tests.support.archive_lines import CONVERSATION, ENTRY, HEADER, OTHER_MESSAGES, TURN, archive
 from tests.support.folder_store import FolderStore
 
@@ -38,7 +38,7 @@ def test_only_a_part_is_taken() -> None:
         ("turn", {**TURN, "conversation_id": "user:1/chat"}),
     ]
     with InMemoryStore() as store:
-        assert import_jsonl(store, archive(*items), only="user:1") == Counts(1, 1, 1)
+        assert import_jsonl(store, archive(*items), only="user:1") == Counts(entries=1, conversations=1, turns=1)
         assert store.namespaces() == ["user:1"]
         assert ConversationMemory(store=store).conversation_ids == ["user:1/chat"]
         assert import_jsonl(store, archive(*items), only="").total == 6
@@ -51,7 +51,7 @@ def test_a_dry_run_reads_everything_and_changes_nothing(kind: Any, tmp_path: Pat
     lines = archive(("entry", ENTRY), ("conversation", CONVERSATION), ("turn", TURN))
     there = tmp_path / "there"
     store = kind() if kind is InMemoryStore else kind(there)
-    assert import_jsonl(store, lines, dry_run=True) == Counts(1, 1, 1)
+    assert import_jsonl(store, lines, dry_run=True) == Counts(entries=1, conversations=1, turns=1)
     assert not there.exists()
     for bad in (lines[:-1], [*lines[:2], "{", *lines[3:]], archive(("entry", {**ENTRY, "importance": 7}))):
         with pytest.raises(CorruptDataError):

@@ -16,8 +16,8 @@ import psycopg
 import pytest
 
 from firefly_memory import MemoryEntry, MongoDBStore, SQLiteStore, WorkingMemory, connect
-from firefly_memory.transfer.importers.firefly_legacy.importing import import_rows
 from firefly_memory.transfer.importers.firefly_legacy.sources import Where, legacy_source
+from firefly_memory.transfer.importers.importing import import_entries
 from tests.support.backends import Place
 from tests.support.command_line import run, shown_on_a_terminal
 from tests.support.legacy_databases import (
@@ -161,7 +161,7 @@ def importing(rows: int, directory: Path) -> Iterator[Sequence[Work]]:
     ):
         store.initialize_sync()
         found = []
-        yield [lambda: found.append(import_rows(source, store))]
+        yield [lambda: found.append(import_entries(source, store))]
         assert [counts.taken for counts in found] == [rows]
 
 

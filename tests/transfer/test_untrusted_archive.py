@@ -10,7 +10,7 @@ import pytest
 from firefly_memory import ConversationMemory, CorruptDataError, InMemoryStore, MemoryManager, TokenEstimator
 from firefly_memory.archive import async_import_jsonl, import_jsonl
 from firefly_memory.entries.scopes import BY_A_MODEL
-from firefly_memory.transfer.items import Counts
+from firefly_memory.transfer.counts import Counts
 from tests.support.archive_lines import ENTRY, OTHER_MESSAGES, archive, of_turns, window_of
 
 PYDANTIC_AI = {

@@ -25,7 +25,15 @@ FACET = Facet(
         over_entries=absent("its rows refer to each other, which takes transactions"),
         expiry="firefly_memory.agent_history.log:finish_deletions",
     ),
-    moving=Moving(kinds=absent("archives and copies know agent history")),
+    moving=Moving(
+        kinds="firefly_memory.agent_history.moving:KINDS",
+        writer="firefly_memory.agent_history.moving:AgentHistoryWriter",
+        if_missing=(
+            "the target cannot keep conversations of pydantic-ai; SQLiteStore, PostgreSQLStore and MongoDBStore can"
+        ),
+        without="leave out the conversations of pydantic-ai's ConversationStore",
+        nothing_but_messages=True,
+    ),
     people=absent("comes with the erasure of a person"),
     looking=absent("comes with the service layer"),
     packaging=Packaging(

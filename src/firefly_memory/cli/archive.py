@@ -12,17 +12,17 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from firefly_memory.cli.output import in_words
+from firefly_memory.cli.left_out import add_without, left_out, wanted
 from firefly_memory.cli.progress import progress_bar
 from firefly_memory.cli.replacing import check_replaces_no_store, written
-from firefly_memory.cli.target import add_target, add_without_dialogues, target_of
+from firefly_memory.cli.target import add_target, target_of
 from firefly_memory.cli.values import a_name, a_whole_number
 from firefly_memory.stores.memory import InMemoryStore
 from firefly_memory.target import reading, store_of
 from firefly_memory.transfer.archive import MAX_LINE, export_jsonl, import_jsonl
+from firefly_memory.transfer.counts import Counts
 from firefly_memory.transfer.estimates import estimated_items
 from firefly_memory.transfer.import_archive import lines_of
-from firefly_memory.transfer.items import Counts
 
 
 def add_to(commands: Any) -> None:
@@ -37,7 +37,7 @@ def add_to(commands: Any) -> None:
         "file", nargs="?", type=a_name, default="-", help="the file to write, by default the standard output"
     )
     export.add_argument("--no-messages", action="store_true", help="leave out all messages, keep the texts of turns")
-    add_without_dialogues(export)
+    add_without(export)
     export.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
     export.set_defaults(run=_export)
     imports = commands.add_parser(
@@ -68,32 +68,23 @@ def add_to(commands: Any) -> None:
         metavar="MB",
         help=f"refuse longer lines ({MAX_LINE // 2**20}); a line is read into memory",
     )
-    add_without_dialogues(imports)
+    add_without(imports)
     imports.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
     imports.set_defaults(run=_import)
 
 
 def _export(arguments: argparse.Namespace) -> None:
-    messages, dialogues = not arguments.no_messages, not arguments.without_dialogues
+    raw_messages = not arguments.no_messages
+    without = left_out(arguments, raw_messages=raw_messages)
     found = target_of(arguments)
     if arguments.file != "-":
         check_replaces_no_store(Path(arguments.file), found)
     with (
         written(arguments.file) as file,  # put in its place when the store was read to its end
         reading(found) as store,
-        progress_bar(
-            "exported",
-            quiet=arguments.quiet,
-            total=lambda _: estimated_items(found, dialogues=messages and dialogues),
-        ) as bar,
+        progress_bar("exported", quiet=arguments.quiet, total=lambda _: estimated_items(found, without)) as progress,
     ):
-        counts = export_jsonl(
-            store,
-            file,
-            raw_messages=messages,
-            dialogues=dialogues,
-            progress=None if bar is None else lambda counts: bar(counts.total, in_words(counts)),
-        )
+        counts = export_jsonl(store, file, raw_messages=raw_messages, progress=progress, **wanted(arguments))
     _say(arguments, "exported", counts)
 
 
@@ -101,21 +92,28 @@ def _import(arguments: argparse.Namespace) -> None:
     found = target_of(arguments)
     max_line = arguments.max_line * 2**20
     with _read(arguments.file) as file:
-        lines = _of_an_archive(file, max_line)
+        facets = wanted(arguments)
+        lines = _of_an_archive(file, max_line, facets)
         store = store_of(found)
         with (
             nullcontext() if arguments.dry_run else store,
-            progress_bar("imported", quiet=arguments.quiet, total=lambda _: _size(file), unit="B") as bar,
+            progress_bar(
+                "imported",
+                quiet=arguments.quiet,
+                total=lambda _: _size(file),
+                unit="B",
+                done=lambda _: _position(file),
+            ) as progress,
         ):
             counts = import_jsonl(
                 store,
                 lines,
-                dialogues=not arguments.without_dialogues,
                 untrusted=arguments.untrusted,
                 only=arguments.only,
                 dry_run=arguments.dry_run,
                 max_line=max_line,
-                progress=None if bar is None else lambda counts: bar(_position(file), in_words(counts)),
+                progress=progress,
+                **facets,
             )
     _say(arguments, "would import" if arguments.dry_run else "imported", counts)
 
@@ -139,7 +137,7 @@ def _read(name: str) -> Iterator[TextIO]:
         yield file
 
 
-def _of_an_archive(file: TextIO, max_line: int) -> Iterable[str]:
+def _of_an_archive(file: TextIO, max_line: int, facets: dict[str, Any]) -> Iterable[str]:
     """The lines of ``file``, whose first one was read: it says that this is an archive, before a store is made."""
     lines = lines_of(file, max_line)
     first: list[str] = []
@@ -149,10 +147,10 @@ def _of_an_archive(file: TextIO, max_line: int) -> Iterable[str]:
             first.append(line)
             yield from (line, json.dumps({"end": Counts().as_dict()}))
 
-    import_jsonl(InMemoryStore(), nothing_but_the_first(), max_line=max_line)
+    import_jsonl(InMemoryStore(), nothing_but_the_first(), max_line=max_line, **facets)
     return chain(first, lines)
 
 
 def _say(arguments: argparse.Namespace, done: str, counts: Counts) -> None:
     if not arguments.quiet:
-        print(f"{done} {in_words(counts)}", file=sys.stderr)
+        print(f"{done} {counts.in_words()}", file=sys.stderr)

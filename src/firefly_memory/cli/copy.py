@@ -5,18 +5,20 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from firefly_memory.cli.exits import Exit
-from firefly_memory.cli.output import in_words, show
+from firefly_memory.cli.left_out import add_without, left_out, wanted
+from firefly_memory.cli.output import show
 from firefly_memory.cli.progress import progress_bar
-from firefly_memory.cli.target import SEEN_BY_ALL, add_env_file, add_without_dialogues, given, settings_of
+from firefly_memory.cli.target import SEEN_BY_ALL, add_env_file, given, settings_of
 from firefly_memory.cli.values import a_file, a_name
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.target import Target, reading, store_of, target
-from firefly_memory.transfer.copy_store import Copy, Progress, copy_store
+from firefly_memory.transfer.copy_store import Copy, copy_store
+from firefly_memory.transfer.counts import Progress
 from firefly_memory.transfer.estimates import estimated_items
 
 
@@ -44,7 +46,7 @@ def add_to(commands: Any) -> None:
         "it, nothing is copied into such a target",
     )
     add_env_file(copy)
-    add_without_dialogues(copy)
+    add_without(copy)
     copy.add_argument("--json", action="store_true", help="print a JSON object")
     copy.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
     copy.set_defaults(run=_copy)
@@ -56,9 +58,7 @@ def _copy(arguments: argparse.Namespace) -> int:
     if _is_same(store_of(other), into):
         raise ConfigurationError("--from and --to name the same store")
     with reading(other) as source, _written(arguments, into), _progress(arguments, other, there) as progress:
-        result = copy_store(
-            source, into, merge=arguments.merge, dialogues=not arguments.without_dialogues, progress=progress
-        )
+        result = copy_store(source, into, merge=arguments.merge, progress=progress, **wanted(arguments))
     if not arguments.quiet or arguments.json:
         show(arguments, _as_json(result), _lines(result))
     if result.equal:
@@ -89,25 +89,26 @@ def _is_same(one: EntryStore, other: EntryStore) -> bool:
     return repr(one) == repr(other)
 
 
-@contextmanager
-def _progress(arguments: argparse.Namespace, source: Target, target: Target) -> Iterator[Progress | None]:
+def _progress(arguments: argparse.Namespace, source: Target, target: Target) -> AbstractContextManager[Progress | None]:
+    without = left_out(arguments)
+
     def total(step: str) -> int | None:
         of = (source, target) if step == "looking" else (source,)  # at what is on either side
-        return max(estimated_items(each, dialogues=not arguments.without_dialogues) or 0 for each in of) or None
+        return max(estimated_items(each, without) or 0 for each in of) or None
 
-    with progress_bar("copying", quiet=arguments.quiet or arguments.json, total=total) as bar:
-        yield None if bar is None else lambda step, counts: bar(counts.total, in_words(counts), step)
+    return progress_bar("copying", quiet=arguments.quiet or arguments.json, total=total)
 
 
 def _lines(result: Copy) -> Iterator[str]:
     if not result.equal:
-        yield f"source: {in_words(result.source.counts)}; checksum {result.source.checksum}"
-        yield f"target: {in_words(result.target.counts)}; checksum {result.target.checksum}"
+        yield f"source: {result.source.counts.in_words()}; checksum {result.source.checksum}"
+        yield f"target: {result.target.counts.in_words()}; checksum {result.target.checksum}"
         return
-    before = f" ({in_words(result.before)} were there before)" if result.before.total else ""
-    yield f"copied {in_words(result.source.counts)}{before}; both sides have the same checksum {result.source.checksum}"
+    before = f" ({result.before.in_words()} were there before)" if result.before.total else ""
+    copied = result.source.counts.in_words()
+    yield f"copied {copied}{before}; both sides have the same checksum {result.source.checksum}"
     if result.beyond.total:
-        yield f"the target also has {in_words(result.beyond)} of its own"
+        yield f"the target also has {result.beyond.in_words()} of its own"
 
 
 def _problem(result: Copy) -> str:

@@ -16,8 +16,9 @@ from firefly_memory.settings import read_url_file
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.memory import InMemoryStore
 from firefly_memory.target import reading, store_of
-from firefly_memory.transfer.importers.firefly_legacy.importing import Counts, import_rows
-from firefly_memory.transfer.importers.firefly_legacy.sources import Where, has_been_here, legacy_source
+from firefly_memory.transfer.importers.firefly_legacy.sources import IMPORTER, Where, has_been_here
+from firefly_memory.transfer.importers.importing import import_entries
+from firefly_memory.transfer.importers.outcome import Outcome
 
 _EPILOG = f"""
 exit codes:
@@ -73,21 +74,16 @@ def _run(arguments: argparse.Namespace) -> int:
     url = arguments.old if arguments.from_file is None else read_url_file(arguments.from_file)
     where = Where(arguments.table, arguments.database, arguments.collection)
     with (
-        legacy_source(url, where, timeout=arguments.timeout) as source,
+        IMPORTER(url, where, timeout=arguments.timeout) as source,
         _new_store(arguments) as store,
-        progress_bar("imported", quiet=arguments.quiet or arguments.json, total=lambda _: source.estimate()) as bar,
+        progress_bar(
+            "imported", quiet=arguments.quiet or arguments.json, total=lambda _: source.estimate()
+        ) as progress,
     ):
-        counts = import_rows(
-            source,
-            store,
-            dry_run=arguments.dry_run,
-            progress=None
-            if bar is None
-            else lambda counts: bar(counts.total, f"{counts.taken} taken, {counts.refused} refused"),
-        )
-    result = {"from": source.name, "dry_run": arguments.dry_run, **counts.as_json()}
-    show(arguments, result, _in_words(source.name, counts, dry_run=arguments.dry_run))
-    return Exit.DRIFT if counts.refused else Exit.DONE
+        outcome = import_entries(source, store, dry_run=arguments.dry_run, progress=progress)
+    result = {"from": source.name, "dry_run": arguments.dry_run, **outcome.as_json()}
+    show(arguments, result, _in_words(source.name, outcome, dry_run=arguments.dry_run))
+    return Exit.DRIFT if outcome.refused else Exit.DONE
 
 
 @contextmanager
@@ -101,14 +97,14 @@ def _new_store(arguments: argparse.Namespace) -> Iterator[EntryStore]:
         yield opened
 
 
-def _in_words(name: str, counts: Counts, *, dry_run: bool) -> Iterator[str]:
+def _in_words(name: str, outcome: Outcome, *, dry_run: bool) -> Iterator[str]:
     yield (
-        f"{name}: {counts.taken} {'would be taken' if dry_run else 'taken'}, {counts.there_already} there already, "
-        f"{counts.expired} expired, {counts.superseded} superseded, {counts.refused} refused"
+        f"{name}: {outcome.taken} {'would be taken' if dry_run else 'taken'}, {outcome.there_already} there already, "
+        f"{outcome.expired} expired, {outcome.superseded} superseded, {outcome.refused} refused"
     )
-    if counts.taken == counts.refused == 0:
+    if outcome.taken == outcome.refused == 0:
         yield "nothing to do"
-    for reason, refusals in counts.reasons.items():
+    for reason, refusals in outcome.reasons.items():
         yield f"refused {refusals.count}: {reason}"
         for each in refusals.examples:
             yield f"  {each['entry_id']!r} in {each['namespace']!r}"

@@ -5,28 +5,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
-
-class Show(Protocol):
-    """Moves the bar. Where ``step`` is another one than before, it begins again."""
-
-    def __call__(self, done: int, words: str, step: str | None = None) -> None: ...
-
+from firefly_memory.transfer.counts import Counted, Progress
 
 Total = Callable[[str], int | None]
 """How far a step goes, if that is known; asked when the step begins, and only where somebody watches."""
 
 
-def unknown(_: str) -> None:
-    """For a bar that is a counter."""
+def _total(counts: Counted) -> int:
+    return counts.total
 
 
 @contextmanager
-def progress_bar(what: str, *, quiet: bool, total: Total = unknown, unit: str = "") -> Iterator[Show | None]:
+def progress_bar(
+    step: str, *, quiet: bool, total: Total, unit: str = "", done: Callable[[Counted], int] = _total
+) -> Iterator[Progress | None]:
     """``None`` where nobody watches or the extra ``cli`` is not installed.
 
-    With a total it shows the time that is left as well; one that was too small is no longer shown once it is passed.
+    The bar begins with ``step``, and anew where the step changes. With a total it shows the time that is left as well;
+    a total that was too small is no longer shown once it is passed. ``done`` says how far the counts are.
     """
     try:
         from tqdm import tqdm
@@ -35,18 +32,18 @@ def progress_bar(what: str, *, quiet: bool, total: Total = unknown, unit: str = 
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    now = what
+    now = step
     with tqdm(
-        desc=what, total=total(what), unit=unit, unit_scale=bool(unit), file=sys.stderr, dynamic_ncols=True, leave=False
+        desc=step, total=total(step), unit=unit, unit_scale=bool(unit), file=sys.stderr, dynamic_ncols=True, leave=False
     ) as bar:
 
-        def show(done: int, words: str, step: str | None = None) -> None:
+        def progress(step: str, counts: Counted) -> None:
             nonlocal now
-            if step is not None and step != now:
+            if step != now:
                 now = step
                 bar.set_description(step, refresh=False)
                 bar.reset(total(step))
-            bar.set_postfix_str(words, refresh=False)
-            bar.update(done - bar.n)
+            bar.set_postfix_str(counts.in_words(), refresh=False)
+            bar.update(done(counts) - bar.n)
 
-        yield show
+        yield progress

@@ -65,14 +65,6 @@ def settings_of(arguments: argparse.Namespace) -> MemorySettings:
     return settings
 
 
-def add_without_dialogues(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--without-dialogues",
-        action="store_true",
-        help="leave out the conversations of pydantic-ai's ConversationStore",
-    )
-
-
 def target_if_any(arguments: argparse.Namespace, option: str = "--{}") -> Target | None:
     """The store that a command is about, or ``None`` where nothing names one."""
     return target(settings_of(arguments), given(arguments, arguments.url, arguments.url_file, option))

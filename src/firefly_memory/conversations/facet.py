@@ -25,7 +25,13 @@ FACET = Facet(
         over_entries="firefly_memory.conversations.over_entries:EntryConversationLog",
         expiry=absent("conversations stay until they are deleted"),
     ),
-    moving=Moving(kinds=absent("archives and copies know turns")),
+    moving=Moving(
+        kinds="firefly_memory.conversations.moving:KINDS",
+        writer="firefly_memory.conversations.moving:ConversationWriter",
+        if_missing=absent("every store keeps conversations"),
+        without=absent("what archives and copies are made for"),
+        nothing_but_messages=False,
+    ),
     people=absent("comes with the erasure of a person"),
     looking=absent("comes with the service layer"),
     packaging=Packaging(

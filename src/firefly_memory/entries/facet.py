@@ -18,7 +18,13 @@ FACET = Facet(
         shard_key="namespace",
     ),
     operations=absent("every store has them in its own methods"),
-    moving=Moving(kinds=absent("archives and copies know entries")),
+    moving=Moving(
+        kinds="firefly_memory.entries.moving:KINDS",
+        writer="firefly_memory.entries.moving:EntryWriter",
+        if_missing=absent("every store keeps entries"),
+        without=absent("what archives and copies are made for"),
+        nothing_but_messages=False,
+    ),
     people=absent("entries have no owner"),
     looking=absent("comes with the service layer"),
     packaging=Packaging(

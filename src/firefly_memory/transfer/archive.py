@@ -1,8 +1,8 @@
 """Everything a store keeps, as JSON Lines: out in constant memory, in again as often as one likes.
 
-The first line says what the file is, the last one how much is in it. Between them each line is an entry, a conversation
-or a turn, whose conversation came before it; so it is with a dialogue and its entries, which are what pydantic-ai's
-``ConversationStore`` keeps. Values are written as :data:`~firefly_memory.codec.DOCUMENT` says.
+The first line says what the file is, the last one how much is in it. Between them each line is an item of a facet, by
+the name of its kind: an entry, a conversation, a turn. Turns come after their conversation, and the messages of agent
+history after theirs. Values are written as :data:`~firefly_memory.codec.DOCUMENT` says.
 """
 
 from __future__ import annotations
@@ -12,32 +12,15 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import IO, Any
 
 from firefly_memory import clock
-from firefly_memory.agent_history.log import AGENT_HISTORY_LOG
-from firefly_memory.codec import DOCUMENT
 from firefly_memory.concurrency.sync_bridge import finish
-from firefly_memory.conversations.transfer import turn_as_json
-from firefly_memory.conversations.types import ConversationInfo
-from firefly_memory.entries.entry import MemoryEntry
 from firefly_memory.errors import InvalidEntryError
-from firefly_memory.facets import log_if_there
-from firefly_memory.identifiers import stored_text
-from firefly_memory.protocols import Capability, MemoryStore, StoreView
+from firefly_memory.moving import Walk
+from firefly_memory.protocols import MemoryStore, StoreView
 from firefly_memory.stores.adapter import adapt
-from firefly_memory.transfer.agent_history import dialogues_of, messages_of
-from firefly_memory.transfer.import_archive import MAX_LINE, ImportOptions, imported
-from firefly_memory.transfer.items import (
-    CONVERSATION,
-    DIALOGUE,
-    ENTRY,
-    FORMAT,
-    MESSAGE,
-    TURN,
-    Counts,
-    Item,
-    Placed,
-    Progress,
-)
-from firefly_memory.transfer.reader import PAGE, Flows
+from firefly_memory.transfer.counts import Counts, Progress, report
+from firefly_memory.transfer.import_archive import FORMAT, MAX_LINE, ImportOptions, imported
+from firefly_memory.transfer.registered import MovedFacet, left_out, moved_facets
+from firefly_memory.transfer.walking import has_items, items_of
 
 __all__ = [
     "FORMAT",
@@ -55,19 +38,20 @@ def export_jsonl(
     file: IO[str],
     *,
     raw_messages: bool = True,
-    dialogues: bool = True,
     progress: Progress | None = None,
+    **facets: bool,
 ) -> Counts:
     """Write all live entries and all conversations of ``store`` to ``file``, and return how many.
 
     With ``raw_messages=False`` turns are written without their messages. What is saved meanwhile may or may not be in
-    the file. Of a store without ``Capability.LISTING``, only the conversations are written. Those of pydantic-ai's
-    ``ConversationStore``, which are all messages, are left out with ``raw_messages=False`` or ``dialogues=False``.
+    the file. Of a store without ``Capability.LISTING``, the entries are not written. The conversations of pydantic-ai's
+    ``ConversationStore``, which are all messages, are left out with ``raw_messages=False`` or ``agent_history=False``.
+    Other facets that can be left out have an argument of their name as well.
     """
     counts = Counts()
-    for line in _at_once(_lines(adapt(store).blocking, counts, raw_messages, dialogues)):
+    for line in _at_once(_lines(adapt(store).blocking, counts, left_out(facets), raw_messages)):
         file.write(line)
-        _report(progress, counts)
+        report(progress, "exported", counts)
     return counts
 
 
@@ -76,13 +60,13 @@ async def async_export_jsonl(
     file: IO[str],
     *,
     raw_messages: bool = True,
-    dialogues: bool = True,
     progress: Progress | None = None,
+    **facets: bool,
 ) -> Counts:
     counts = Counts()
-    async for line in _lines(adapt(store).suspending, counts, raw_messages, dialogues):
+    async for line in _lines(adapt(store).suspending, counts, left_out(facets), raw_messages):
         file.write(line)
-        _report(progress, counts)
+        report(progress, "exported", counts)
     return counts
 
 
@@ -90,12 +74,12 @@ def import_jsonl(
     store: MemoryStore,
     file: Iterable[str],
     *,
-    dialogues: bool = True,
     untrusted: bool = False,
     only: str | None = None,
     dry_run: bool = False,
     max_line: int = MAX_LINE,
     progress: Progress | None = None,
+    **facets: bool,
 ) -> Counts:
     """Save what :func:`export_jsonl` wrote, and return how much.
 
@@ -103,7 +87,8 @@ def import_jsonl(
     place of the one with its id; a conversation that has other turns already is a ``TurnConflictError``, and one of
     pydantic-ai that is another one already a ``ConflictError``. A file that is damaged or ends too early is a
     ``CorruptDataError`` that names the line; what came before it has been saved. Conversations of pydantic-ai are a
-    ``NotSupportedError`` in a store that cannot keep them, unless ``dialogues=False`` leaves them out.
+    ``NotSupportedError`` in a store that cannot keep them, unless ``agent_history=False`` leaves them out. An archive
+    with items of a kind that only a later release knows is a ``NotSupportedError`` before anything is saved.
 
     What turns cost is what the archive says, but never less than a quarter of what their texts are worth. Of an
     ``untrusted`` archive tokens are counted anew, nothing is kept that a model would take for the system's, and facts
@@ -111,7 +96,7 @@ def import_jsonl(
     With ``dry_run`` everything is read and checked, and nothing is saved; ``store`` is not even opened. A line of more
     than ``max_line`` characters is refused before it is in memory, where ``file`` is one.
     """
-    options = ImportOptions(dialogues, untrusted, only, dry_run, max_line)
+    options = ImportOptions(left_out(facets), untrusted, only, dry_run, max_line)
     return finish(imported(adapt(store), lambda store: store.blocking, file, options, progress))
 
 
@@ -119,24 +104,19 @@ async def async_import_jsonl(
     store: MemoryStore,
     file: Iterable[str],
     *,
-    dialogues: bool = True,
     untrusted: bool = False,
     only: str | None = None,
     dry_run: bool = False,
     max_line: int = MAX_LINE,
     progress: Progress | None = None,
+    **facets: bool,
 ) -> Counts:
-    options = ImportOptions(dialogues, untrusted, only, dry_run, max_line)
+    options = ImportOptions(left_out(facets), untrusted, only, dry_run, max_line)
     return await imported(adapt(store), lambda store: store.suspending, file, options, progress)
 
 
 async_export_jsonl.__doc__ = export_jsonl.__doc__
 async_import_jsonl.__doc__ = import_jsonl.__doc__
-
-
-def _report(progress: Progress | None, counts: Counts) -> None:
-    if progress is not None:
-        progress(counts)
 
 
 def _at_once(lines: AsyncIterator[str]) -> Iterator[str]:
@@ -149,88 +129,25 @@ def _at_once(lines: AsyncIterator[str]) -> Iterator[str]:
         yield line
 
 
-async def _lines(view: StoreView, counts: Counts, raw_messages: bool, dialogues: bool) -> AsyncIterator[str]:
-    def line(kind: str, item: Item) -> str:
+async def _lines(view: StoreView, counts: Counts, without: frozenset[str], raw_messages: bool) -> AsyncIterator[str]:
+    walk, facets = Walk(view, raw_messages), moved_facets(without, raw_messages=raw_messages)
+    header: dict[str, Any] = {"format": FORMAT, "created_at": clock.now().isoformat(), "raw_messages": raw_messages}
+    kinds = await _newer_kinds(walk, facets)
+    yield _line({**header, "kinds": kinds} if kinds else header)
+    async for kind, item in items_of(walk, facets):
         counts.add(kind)
-        return _line({kind: item})
-
-    yield _line({"format": FORMAT, "created_at": clock.now().isoformat(), "raw_messages": raw_messages})
-    if Capability.LISTING in view.capabilities:
-        async for _, entry in entries_of(view):
-            yield line(ENTRY, entry)
-    async for _, conversation in conversations_of(view):
-        yield line(CONVERSATION, conversation)
-        async for _, turn in turns_of(view, conversation, raw_messages=raw_messages):
-            yield line(TURN, turn)
-    if raw_messages and dialogues:
-        log = log_if_there(view, AGENT_HISTORY_LOG)
-        given: set[str] = set()
-        async for _, dialogue in dialogues_of(log):
-            yield line(DIALOGUE, dialogue)
-            async for _, message in messages_of(log, dialogue, given, given):
-                yield line(MESSAGE, message)
+        yield _line({kind.name: item})
     yield _line({"end": counts.as_dict()})
 
 
-async def entries_of(view: StoreView) -> Placed:
-    """All live entries."""
-    async for namespace in _namespaces(view):
-        after: str | None = None
-        while True:
-            page = await view.load_page(namespace, PAGE, after)
-            for entry in page:
-                place = (stored_text(namespace), entry.created_at, stored_text(entry.entry_id))
-                yield place, {"namespace": namespace, **_entry_as_json(entry)}
-            after = page.next
-            if after is None:
-                break
-
-
-async def conversations_of(view: StoreView) -> Placed:
-    """All conversations. These are listed newest first: their places shrink."""
-    flows = Flows(view)
-    async for conversation in _conversations(flows):
-        name = conversation.conversation_id
-        summary = await flows.get_summary(name)  # which may stand for turns that are nowhere any more
-        yield (
-            (conversation.created_at, stored_text(name)),
-            {
-                "conversation_id": name,
-                "created_at": conversation.created_at.isoformat(),
-                "summary": summary,
-                # What was dropped is nowhere: a copy begins with what comes after it.
-                "summarized_turns": conversation.summarized_turns - conversation.dropped_turns,
-                **({"dropped_turns": conversation.dropped_turns} if conversation.dropped_turns else {}),
-            },
-        )
-
-
-async def turns_of(view: StoreView, conversation: Item, *, raw_messages: bool = True) -> Placed:
-    """All turns of a conversation, counted from 0."""
-    name = conversation["conversation_id"]
-    async for turn, key in Flows(view).keyed_turns(name):
-        item = {"conversation_id": name, **turn_as_json(turn, raw_messages=raw_messages)}
-        item["turn_id"] -= conversation.get("dropped_turns", 0)
-        yield item["turn_id"], item if key is None else {**item, "idempotency_key": key}
-
-
-async def _namespaces(view: StoreView) -> AsyncIterator[str]:
-    after: str | None = None
-    while page := await view.namespaces(limit=PAGE, after=after):
-        for namespace in page:
-            yield namespace
-        after = page[-1]
-
-
-async def _conversations(flows: Flows) -> AsyncIterator[ConversationInfo]:
-    after: str | None = None
-    while True:
-        page = await flows.list_conversations(PAGE, after)
-        for conversation in page:
-            yield conversation
-        after = page.next
-        if after is None:
-            return
+async def _newer_kinds(walk: Walk, facets: list[MovedFacet]) -> dict[str, Any]:
+    """The kinds in the archive that an earlier release does not know, which has to refuse it."""
+    found: dict[str, Any] = {}
+    for facet in facets:
+        newer = [kind for kind in facet.all_kinds() if kind.since is not None]
+        if newer and await has_items(walk, facet):
+            found |= {kind.name: {"version": kind.version, "since": kind.since} for kind in newer}
+    return found
 
 
 def _line(item: dict[str, Any]) -> str:
@@ -238,16 +155,3 @@ def _line(item: dict[str, Any]) -> str:
         return json.dumps(item) + "\n"
     except ValueError as exc:  # Python's limit for the digits of an integer
         raise InvalidEntryError("the archive", f"cannot hold a value; `firefly-memory copy` can ({exc})") from exc
-
-
-def _entry_as_json(entry: MemoryEntry) -> dict[str, Any]:
-    return {
-        "entry_id": entry.entry_id,
-        "scope": entry.scope.value,
-        "key": entry.key,
-        "content": DOCUMENT.encode(entry.content),
-        "metadata": DOCUMENT.encode(entry.metadata),
-        "created_at": entry.created_at.isoformat(),
-        "expires_at": None if entry.expires_at is None else entry.expires_at.isoformat(),
-        "importance": entry.importance,
-    }

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from firefly_memory.errors import FireflyMemoryError
 from firefly_memory.target import Target, migrations_of
+from firefly_memory.transfer.registered import MovedFacet
 
 _TIMEOUT = 10.0
-_OF_DIALOGUES = "memory_dialogue"
 
 
-def estimated_items(found: Target, *, dialogues: bool = True) -> int | None:
-    """Entries, conversations and turns; ``dialogues`` are counted with their messages. ``None`` where only counting
-    would tell, or the database does not say."""
+def estimated_items(found: Target, without: Collection[MovedFacet] = ()) -> int | None:
+    """About how many items there are of all facets, but for those that are left out. ``None`` where only counting would
+    tell, or the database does not say."""
     try:
         by_name = _estimates(found)
     except FireflyMemoryError:  # which whoever uses the store will meet as well
         return None
-    return sum(number for name, number in by_name.items() if dialogues or not name.startswith(_OF_DIALOGUES)) or None
+    left_out = {name for facet in without for name in _names_of(found, facet)} if by_name else ()
+    return sum(number for name, number in by_name.items() if name not in left_out) or None
+
+
+def _names_of(found: Target, facet: MovedFacet) -> set[str]:
+    """The tables or collections of a facet."""
+    # Each is imported when it is wanted: the others' drivers may not be installed.
+    if found.row.database is not None:
+        from firefly_memory.databases.sql.schema.metadata import tables_of
+
+        return tables_of(facet.facet)
+    from firefly_memory.databases.mongodb.collections import names_of
+
+    return names_of(facet.facet)
 
 
 def _estimates(found: Target) -> dict[str, int]:

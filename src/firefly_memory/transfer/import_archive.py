@@ -12,21 +12,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from firefly_memory.agent_history.log import AGENT_HISTORY_LOG
 from firefly_memory.codec import DecodeError
-from firefly_memory.conversations.flows import NewTurn
 from firefly_memory.errors import ConfigurationError, CorruptDataError, FireflyMemoryError, NotSupportedError
-from firefly_memory.facets import log_if_there
+from firefly_memory.moving import Item, Kind, Writing
 from firefly_memory.protocols import Capability, StoreView
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.file import FileStore
-from firefly_memory.tokens.estimator import TokenEstimator
-from firefly_memory.tokens.formula import estimated, rates_for
-from firefly_memory.transfer.agent_history import CANNOT_BE_KEPT
-from firefly_memory.transfer.items import CONVERSATION, DIALOGUE, ENTRY, FORMAT, MESSAGE, TURN, Counts, Item, Progress
-from firefly_memory.transfer.reader import Reader
-from firefly_memory.transfer.untrusted import without_authority
+from firefly_memory.transfer.counts import Counts, Progress, report
+from firefly_memory.transfer.registered import MovedFacet, kinds_by_name
+from firefly_memory.transfer.writer import ItemWriter
 from firefly_memory.validation import at_least
+
+FORMAT = "firefly-memory-archive/1"
 
 MAX_LINE = 64 * 2**20
 """Characters that a line may have, unless somebody says otherwise."""
@@ -39,11 +36,6 @@ _MOST_WAITING = 8 * 2**20
 
 _LONGEST_REASON = 500
 
-_BELIEVED = 4
-"""A turn costs at least this part of what its texts are worth, whatever the archive says."""
-
-_KINDS = (ENTRY, CONVERSATION, TURN, DIALOGUE, MESSAGE)
-
 _DAMAGE = (ArithmeticError, AttributeError, DecodeError, LookupError, RecursionError, TypeError, ValueError)
 
 
@@ -51,7 +43,7 @@ _DAMAGE = (ArithmeticError, AttributeError, DecodeError, LookupError, RecursionE
 class ImportOptions:
     """What :func:`~firefly_memory.transfer.archive.import_jsonl` was asked for."""
 
-    dialogues: bool = True
+    without: frozenset[str] = frozenset()
     untrusted: bool = False
     only: str | None = None
     dry_run: bool = False
@@ -84,14 +76,12 @@ async def imported(
 ) -> Counts:
     with _saved_into(store, view_of(store), dry_run=options.dry_run) as target:
         counts = Counts()
-        keeps = log_if_there(view_of(store), AGENT_HISTORY_LOG) is not None
-        reader = _LineReader(view_of(target), counts, options, keeps_dialogues=keeps)
+        reader = _LineReader(ItemWriter(view_of(target), counts, Writing()), view_of(store), counts, options)
         number = 0
         try:
             for number, line in enumerate(lines_of(file, options.max_line), 1):
                 await _take(reader, number, line, options)
-                if progress is not None:
-                    progress(counts)
+                report(progress, "imported", counts)
         except UnicodeDecodeError as exc:
             raise CorruptDataError("import", f"the archive after line {number}", f"it is not UTF-8: {exc}") from exc
         if not reader.ended:
@@ -124,7 +114,7 @@ async def _take(reader: _LineReader, number: int, line: str, options: ImportOpti
         longer = f"it is longer than {options.max_line:,} characters, which max_line (--max-line) allows"
         raise CorruptDataError("import", where, longer)
     try:
-        async with reader.whole_dialogues():
+        async with reader.writer.whole_items():
             await reader.take_line(number, _JSON.decode(line))
             await reader.keep_within_bounds(len(line))
     except _DAMAGE as exc:
@@ -133,7 +123,7 @@ async def _take(reader: _LineReader, number: int, line: str, options: ImportOpti
         hint = "" if options.only is None else "; it may need something that `only` leaves out"
         raise CorruptDataError("import", where, f"{type(exc).__name__}: {_shortened(str(exc))}{hint}") from exc
     except NotSupportedError as exc:
-        raise NotSupportedError(f"{where}: {exc}") from exc
+        raise NotSupportedError(f"{where}: {_shortened(str(exc))}") from exc
 
 
 def _shortened(reason: str) -> str:
@@ -162,20 +152,16 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _JSON = json.JSONDecoder(parse_float=_number, parse_constant=_no_number, object_pairs_hook=_object)
 
 
-class _ByFormula(TokenEstimator):
-    """Needs no vocabulary, and so warns of none."""
-
-    def estimate(self, text: str) -> int:
-        return estimated(text, self.tokens_per_word, rates_for(None, None)) if text else 0
-
-
-class _LineReader(Reader):
+class _LineReader:
     """Between the first line and the last."""
 
-    def __init__(self, view: StoreView, counts: Counts, options: ImportOptions, *, keeps_dialogues: bool) -> None:
-        super().__init__(view, counts)
+    def __init__(self, writer: ItemWriter, target: StoreView, counts: Counts, options: ImportOptions) -> None:
+        self.writer = writer
+        self._target = target
+        self._counts = counts
         self._options = options
-        self._keeps_dialogues = keeps_dialogues
+        self._kinds = kinds_by_name()
+        self._kept: dict[str, bool] = {}  # by facet, whether the target keeps it
         self._lines = Counts()
         self._waiting = 0
         self.ended = False
@@ -184,56 +170,55 @@ class _LineReader(Reader):
         if self.ended:
             raise ValueError("it comes after the end")
         if number == 1:
-            if line.get("format") != FORMAT:
-                raise ValueError(f"the format is {line.get('format')!r}, not {FORMAT}")
+            self._check_header(line)
             return
-        ((kind, item),) = line.items()
-        if kind != "end":
-            if kind not in _KINDS:
-                raise ValueError(f"there are no lines of the kind {kind!r}")
-            if self._is_wanted(kind, item):
-                await self.take(kind, self._checked(kind, item))
-            self._lines.add(kind)
+        ((name, item),) = line.items()
+        if name != "end":
+            if name not in self._kinds:
+                raise ValueError(f"there are no lines of the kind {name!r} that this version knows")
+            await self._take(*self._kinds[name], item)
             return
-        await self.finish()
+        await self.writer.finish()
         if Counts(**item) != self._lines:
             raise ValueError("lines are missing")
         self.ended = True
+
+    def _check_header(self, line: dict[str, Any]) -> None:
+        if line.get("format") != FORMAT:
+            raise ValueError(f"the format is {line.get('format')!r}, not {FORMAT}")
+        for name, needed in line.get("kinds", {}).items():
+            facet, kind = self._kinds.get(name, (None, None))
+            if facet is not None and facet.name in self._options.without:
+                continue
+            if kind is None or needed["version"] > kind.version:
+                raise NotSupportedError(
+                    f"the archive has items of the kind {name!r} in version {needed['version']}, which this version "
+                    f"does not know; it needs {needed['since']}"
+                )
+
+    async def _take(self, facet: MovedFacet, kind: Kind, item: Item) -> None:
+        if self._is_wanted(facet, kind, item):
+            self._check_is_kept(facet)
+            item, left_out = kind.from_archive(item, self._options.untrusted)
+            await self.writer.take(kind, item)
+            self._counts.left_out += left_out
+        self._lines.add(kind)
 
     async def keep_within_bounds(self, size: int) -> None:
         """Lines wait to be saved together, unless they are long."""
         self._waiting += size
         if self._waiting > _MOST_WAITING:
             self._waiting = 0
-            await self.save_all()
+            await self.writer.flush()
 
-    def _is_wanted(self, kind: str, item: Item) -> bool:
-        if kind in (DIALOGUE, MESSAGE) and not self._options.dialogues:
+    def _is_wanted(self, facet: MovedFacet, kind: Kind, item: Item) -> bool:
+        if facet.name in self._options.without:
             return False
-        name = item["namespace" if kind == ENTRY else "conversation_id"]
+        name = item[kind.selected_by]
         return self._options.only is None or str.startswith(name, self._options.only)
 
-    def _checked(self, kind: str, item: Item) -> Item:
-        if kind == DIALOGUE and not self._keeps_dialogues:
-            raise NotSupportedError(CANNOT_BE_KEPT)
-        if kind == MESSAGE and not isinstance(_JSON_OF_PYDANTIC_AI.decode(item["message"]), dict):
-            raise ValueError("its message is no object of JSON")
-        if not self._options.untrusted:
-            return item
-        checked = without_authority(kind, item)
-        if kind == TURN:
-            self._counts.left_out += len(item.get("raw_messages") or ()) - len(checked.get("raw_messages") or ())
-        return checked
-
-    def _tokens(self, turn: NewTurn, said: int | None) -> int | None:
-        if turn.raw_messages is None or said is None:
-            return None
-        texts = turn.user_prompt, turn.assistant_response, turn.raw_messages
-        if said * _BELIEVED >= _ByFormula().estimate_turn(*texts):
-            return said
-        # The formula is too high for some texts, such as rows of one character.
-        return max(said, TokenEstimator().estimate_turn(*texts) // _BELIEVED)
-
-
-_JSON_OF_PYDANTIC_AI = json.JSONDecoder()
-"""Which may have numbers in it that JSON has not."""
+    def _check_is_kept(self, facet: MovedFacet) -> None:
+        if facet.name not in self._kept:
+            self._kept[facet.name] = facet.is_in(self._target)
+        if not self._kept[facet.name]:
+            raise facet.is_missing()

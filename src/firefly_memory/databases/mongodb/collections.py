@@ -9,7 +9,7 @@ from typing import Any
 from pymongo import IndexModel
 
 from firefly_memory.databases.mongodb.clients import VERSION, Connection
-from firefly_memory.facets import all_facets
+from firefly_memory.facets import Facet, all_facets
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,11 @@ def registered_collections() -> Iterator[Collection]:
     """Those of every facet."""
     for facet in all_facets():
         yield from facet.stored("collections") or ()
+
+
+def names_of(facet: Facet) -> set[str]:
+    """The names of a facet's collections, but for that which a store is opened with."""
+    return {each.name for each in facet.stored("collections") or () if each.name is not None}
 
 
 def taken_names() -> set[str]:

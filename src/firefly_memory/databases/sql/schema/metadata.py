@@ -33,3 +33,12 @@ def _metadata(schema_name: str | None, facets: tuple[Facet, ...]) -> MetaData:
         if define is not None:
             define(tables, columns)
     return tables
+
+
+def tables_of(facet: Facet) -> set[str]:
+    """The names of a facet's tables."""
+    tables = MetaData()
+    define = facet.stored("tables")
+    if define is not None:
+        define(tables, SQLiteColumns())
+    return set(tables.tables)

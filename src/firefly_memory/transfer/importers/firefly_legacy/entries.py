@@ -32,12 +32,11 @@ DOCUMENTS = ("content", "data")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row as it was read: its columns by name, as they are or as JSON text, or why it could not be read; or the
-    entry that it has become."""
+    """A row as it was read: its columns by name, as they are or as JSON text, or why it could not be read."""
 
     namespace: Any
     entry_id: Any
-    fields: Mapping[str, Any] | str | MemoryEntry | RefusedError
+    fields: Mapping[str, Any] | str | RefusedError
 
 
 def read_json(text: str, what: str) -> Any:
@@ -60,8 +59,6 @@ def entry_of(row: Row, *, as_text: bool) -> MemoryEntry:
     """The entry, or :class:`RefusedError`. ``as_text`` says that contents are JSON text, and text no content itself."""
     if isinstance(row.fields, RefusedError):
         raise row.fields
-    if isinstance(row.fields, MemoryEntry):
-        return row.fields
     fields = read_json(row.fields, "the row") if isinstance(row.fields, str) else row.fields
     for name in ("namespace", "entry_id"):
         _check_text(name, getattr(row, name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -10,6 +10,8 @@ from typing import Protocol
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.target import Target
 from firefly_memory.transfer.importers.firefly_legacy.entries import Row
+from firefly_memory.transfer.importers.firefly_legacy.reading import read_rows
+from firefly_memory.transfer.importers.source import Found, Importer
 from firefly_memory.urls import row_of_scheme
 
 
@@ -36,8 +38,11 @@ class Source:
     estimate: Callable[[], int | None] = lambda: None
     """About how many rows there are, if that can be known without counting. To be asked before the rows."""
 
+    def read(self) -> Iterator[Found]:
+        return read_rows(self.rows, as_text=self.as_text)
 
-class Importer(Protocol):
+
+class LegacyPlaces(Protocol):
     """Places of one kind."""
 
     def source(self, url: str, where: Where, *, timeout: float) -> AbstractContextManager[Source]:
@@ -59,16 +64,19 @@ def legacy_source(url: str, where: Where, *, timeout: float) -> AbstractContextM
         raise ConfigurationError(
             "the old place needs a URL that starts with sqlite:///, postgresql://, mongodb:// or file:"
         )
-    importer: Importer = row.load("legacy")
-    return importer.source(url, where, timeout=timeout)
+    places: LegacyPlaces = row.load("legacy")
+    return places.source(url, where, timeout=timeout)
+
+
+IMPORTER: Importer = legacy_source
 
 
 def has_been_here(new: Target, *, timeout: float) -> bool:
     """Whether this library has been in the new place; an error if a predecessor's data is in its way."""
     if new.row.legacy is None:
         return True
-    importer: Importer = new.row.load("legacy")
-    return importer.has_been_here(new, timeout=timeout)
+    places: LegacyPlaces = new.row.load("legacy")
+    return places.has_been_here(new, timeout=timeout)
 
 
 def the_only(found: list[str], what: str, there: list[str], option: str) -> str:

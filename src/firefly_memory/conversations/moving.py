@@ -1,0 +1,221 @@
+"""Conversations and their turns on their way from one store to another."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from firefly_memory.codec import DOCUMENT
+from firefly_memory.conversations.flows import Condition, ConversationFlows, NewTurn, Rules
+from firefly_memory.conversations.log import CONVERSATION_LOG
+from firefly_memory.conversations.transfer import checked_summarized, turn_as_json, turn_from_json
+from firefly_memory.conversations.types import ConversationInfo, ConversationTurn
+from firefly_memory.identifiers import original_name, stored_name, stored_text
+from firefly_memory.messages.authority import without_system_messages
+from firefly_memory.moving import Item, Kind, Placed, Walk, Writing, as_sorted_json
+from firefly_memory.protocols import StoreView
+from firefly_memory.tokens.estimator import TokenEstimator
+from firefly_memory.tokens.formula import estimated, rates_for
+
+_PAGE = 500
+
+_BELIEVED = 4
+"""A turn costs at least this part of what its texts are worth, whatever the archive says."""
+
+
+async def conversations_of(walk: Walk, _: None) -> Placed:
+    """All conversations, the newest first."""
+    flows = _Flows(walk.view)
+    async for conversation in _listed(flows):
+        name = conversation.conversation_id
+        summary = await flows.get_summary(name)  # which may stand for turns that are nowhere any more
+        yield (
+            (conversation.created_at, stored_text(name)),
+            {
+                "conversation_id": name,
+                "created_at": conversation.created_at.isoformat(),
+                "summary": summary,
+                # What was dropped is nowhere: a copy begins with what comes after it.
+                "summarized_turns": conversation.summarized_turns - conversation.dropped_turns,
+                **({"dropped_turns": conversation.dropped_turns} if conversation.dropped_turns else {}),
+            },
+        )
+
+
+async def turns_of(walk: Walk, conversation: Item) -> Placed:
+    """All turns of a conversation, counted from 0."""
+    name = conversation["conversation_id"]
+    async for turn, key in _Flows(walk.view).keyed_turns(name):
+        item = {"conversation_id": name, **turn_as_json(turn, raw_messages=walk.raw_messages)}
+        item["turn_id"] -= conversation.get("dropped_turns", 0)
+        yield item["turn_id"], item if key is None else {**item, "idempotency_key": key}
+
+
+async def _listed(flows: _Flows) -> AsyncIterator[ConversationInfo]:
+    after: str | None = None
+    while True:
+        page = await flows.list_conversations(_PAGE, after)
+        for conversation in page:
+            yield conversation
+        after = page.next
+        if after is None:
+            return
+
+
+def _without_summary(item: Item, untrusted: bool) -> tuple[Item, int]:
+    """A summary is replayed as the system's. Without it, the turns that it stood for are replayed instead."""
+    return ({**item, "summary": None, "summarized_turns": 0} if untrusted else item), 0
+
+
+def _without_system_messages(item: Item, untrusted: bool) -> tuple[Item, int]:
+    """Tokens of an untrusted turn are counted anew."""
+    if not untrusted:
+        return item, 0
+    item = {**item, "token_estimate": None}
+    messages = item.get("raw_messages")
+    if not isinstance(messages, list):
+        return item, 0
+    item["raw_messages"] = without_system_messages(messages)
+    return item, len(messages) - len(item["raw_messages"])
+
+
+def _without_dropped_turns(item: Item) -> str:
+    """How many turns the source has dropped is nothing that a copy keeps."""
+    return as_sorted_json({name: value for name, value in item.items() if name != "dropped_turns"})
+
+
+def _with_encoded_values(item: Item) -> str:
+    """The values of a turn are not text yet."""
+    values = {name: DOCUMENT.encode(item[name], name) for name in ("metadata", "raw_messages")}
+    return as_sorted_json({**item, **values})
+
+
+def _has_no_summary_yet(mine: Item, theirs: Item) -> bool:
+    """The summary is written last."""
+    return bool(theirs["summarized_turns"] < mine["summarized_turns"])
+
+
+TURN = Kind(
+    name="turn",
+    version=1,
+    since=None,
+    plural="turns",
+    noun="turns",
+    read=turns_of,
+    selected_by="conversation_id",
+    describe=lambda item: f"turn {item['turn_id']} of conversation {item['conversation_id']!r}",
+    from_archive=_without_system_messages,
+    canonical=_with_encoded_values,
+)
+
+CONVERSATION = Kind(
+    name="conversation",
+    version=1,
+    since=None,
+    plural="conversations",
+    noun="conversations",
+    read=conversations_of,
+    selected_by="conversation_id",
+    describe=lambda item: f"conversation {item['conversation_id']!r}",
+    from_archive=_without_summary,
+    canonical=_without_dropped_turns,
+    descending=True,
+    is_part=_has_no_summary_yet,
+    within=(TURN,),
+)
+
+KINDS = (CONVERSATION,)
+
+
+class ConversationWriter:
+    """Writes conversations, each followed by its turns. The summary is written after the last turn."""
+
+    def __init__(self, view: StoreView, writing: Writing) -> None:
+        self._view = view
+        self._is_archive = writing.source is None
+        self._conversation: Item | None = None
+        self._turns = 0
+
+    async def take(self, kind: str, item: Item, *, there: bool = False) -> None:
+        await (self._begin if kind == CONVERSATION.name else self._add_turn)(item, there)
+
+    async def _begin(self, item: Item, there: bool) -> None:
+        await self.finish()
+        name = item["conversation_id"]
+        created_at = datetime.fromisoformat(item["created_at"]).astimezone(UTC)
+        if not there:
+            await self._view.log(CONVERSATION_LOG).create(stored_name("conversation_id", name), created_at)
+        self._conversation, self._turns = item, 0
+
+    async def _add_turn(self, item: Item, there: bool) -> None:
+        conversation = self._conversation
+        if conversation is None or item["conversation_id"] != conversation["conversation_id"]:
+            raise ValueError("it is of another conversation than the lines before")
+        if not there:
+            turn = turn_from_json(item, self._turns, "turn")
+            condition = Condition(turn_id=self._turns, idempotency_key=item.get("idempotency_key"))
+            flows = _Flows(self._view, self._tokens(turn, item.get("token_estimate")))
+            await flows.add_turn(item["conversation_id"], turn, condition, summarize=False)
+        self._turns += 1
+
+    def _tokens(self, turn: NewTurn, stated: int | None) -> int | None:
+        """What the turn costs; ``None`` to count it."""
+        if turn.raw_messages is None or stated is None:
+            return None
+        return _believed(turn, turn.raw_messages, stated) if self._is_archive else stated
+
+    async def flush(self) -> None:
+        """Nothing waits but the summary."""
+
+    async def finish(self) -> None:
+        conversation, self._conversation = self._conversation, None
+        if conversation is not None and conversation["summary"] is not None:
+            turns = checked_summarized(conversation, "conversation", self._turns)
+            await _Flows(self._view).replace_summary(conversation["conversation_id"], conversation["summary"], turns)
+
+    async def abandon(self) -> None:
+        """The turns that were written stay: the import goes on after them."""
+
+
+def _believed(turn: NewTurn, messages: Sequence[Any], stated: int) -> int:
+    texts = turn.user_prompt, turn.assistant_response, messages
+    if stated * _BELIEVED >= _ByFormula().estimate_turn(*texts):
+        return stated
+    # The formula is too high for some texts, such as rows of one character.
+    return max(stated, TokenEstimator().estimate_turn(*texts) // _BELIEVED)
+
+
+class _ByFormula(TokenEstimator):
+    """Needs no vocabulary, and so warns of none."""
+
+    def estimate(self, text: str) -> int:
+        return estimated(text, self.tokens_per_word, rates_for(None, None)) if text else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted(TokenEstimator):
+    """For a turn whose tokens have been counted before, perhaps by an estimator of somebody's own."""
+
+    tokens: int
+
+    def estimate_turn(self, user_prompt: str, assistant_response: str, messages: Sequence[Any] = ()) -> int:
+        return self.tokens
+
+
+class _Flows(ConversationFlows):
+    """The conversations of a store, for turns that have ``tokens``, if these are known."""
+
+    def __init__(self, view: StoreView, tokens: int | None = None) -> None:
+        estimator = TokenEstimator() if tokens is None else _Counted(tokens=tokens)
+        super().__init__(view.log(CONVERSATION_LOG), Rules(1, 0, estimator), None)
+
+    async def keyed_turns(self, conversation_id: str) -> AsyncIterator[tuple[ConversationTurn, str | None]]:
+        """All turns, with their idempotency keys."""
+        name, after = stored_name("conversation_id", conversation_id), -1
+        while page := await self._log.turns(name, after, _PAGE):
+            for stored in page:
+                key = stored.idempotency_key
+                yield self._turn(name, stored), None if key is None else original_name(key)
+            after = page[-1].turn_id

@@ -1,0 +1,89 @@
+"""How many items of each kind an export, an import or a copy has come by."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from firefly_memory.moving import Kind
+from firefly_memory.transfer.registered import moved_facets
+
+
+class Counted(Protocol):
+    """What a progress bar needs to know of counts."""
+
+    @property
+    def total(self) -> int: ...
+
+    def in_words(self) -> str: ...
+
+
+Progress = Callable[[str, Any], None]
+"""``progress(step, counts)``: called again and again with the name of the step, such as ``"copying"``, and what it has
+done so far, a :class:`Counted`."""
+
+
+def report(progress: Progress | None, step: str, counts: Counted) -> None:
+    if progress is not None:
+        progress(step, counts)
+
+
+class Counts:
+    """Numbers of items, each by the plural of its kind: ``counts.entries``, ``counts.turns``.
+
+    ``left_out`` are messages that an import did not take from an archive that is not trusted.
+    """
+
+    def __init__(self, **numbers: int) -> None:
+        unknown = numbers.keys() - {kind.plural for facet in moved_facets() for kind in facet.all_kinds()}
+        if unknown:
+            raise TypeError(f"there is no kind of items for {sorted(unknown)}")
+        self._numbers = Counter(numbers)
+        self.left_out = 0
+
+    def __getattr__(self, name: str) -> int:
+        if name.startswith("_") or all(name != kind.plural for facet in moved_facets() for kind in facet.all_kinds()):
+            raise AttributeError(f"there is no kind of items for {name!r}")
+        return self._numbers[name]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Counts) and self._numbers == other._numbers
+
+    def __hash__(self) -> int:
+        raise TypeError("counts grow, so they have no hash")
+
+    def __repr__(self) -> str:
+        return f"Counts({', '.join(f'{name}={number}' for name, number in self.as_dict().items())})"
+
+    @property
+    def total(self) -> int:
+        return self._numbers.total()
+
+    def add(self, kind: Kind) -> None:
+        self._numbers[kind.plural] += 1
+
+    def as_dict(self) -> dict[str, int]:
+        """By plural. Kinds that every release knows are always there; others, if there are any."""
+        kinds = (kind for facet in moved_facets() for kind in facet.all_kinds())
+        return {each.plural: self._numbers[each.plural] for each in kinds if each.since is None or self._any_of(each)}
+
+    def _any_of(self, kind: Kind) -> bool:
+        return self._numbers[kind.plural] > 0
+
+    def in_words(self) -> str:
+        """For people. Facets that can be left out are named if there is something of them."""
+        found = [
+            self._words(kind)
+            for facet in moved_facets()
+            for kind in facet.kinds
+            if facet.without is None or self._any_of(kind)
+        ]
+        words = ", ".join(found)
+        if self.left_out:
+            words += f"; left out {self.left_out:,} messages that may speak as the system"
+        return words
+
+    def _words(self, kind: Kind) -> str:
+        words = f"{self._numbers[kind.plural]:,} {kind.noun}"
+        return words + (f" with {' and '.join(map(self._words, kind.within))}" if kind.within else "")

@@ -1,0 +1,57 @@
+"""Items of an archive or of another store, into a store: each is written by the writer of its facet."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from firefly_memory.errors import FireflyMemoryError
+from firefly_memory.moving import FacetWriter, Item, Kind, Writing
+from firefly_memory.protocols import StoreView
+from firefly_memory.transfer.counts import Counts
+from firefly_memory.transfer.registered import kinds_by_name
+
+
+class ItemWriter:
+    """Writes item after item, and counts them."""
+
+    def __init__(self, view: StoreView, counts: Counts, writing: Writing) -> None:
+        self._view = view
+        self._counts = counts
+        self._writing = writing
+        self._facets = {name: facet for name, (facet, _) in kinds_by_name().items()}
+        self._writers: dict[str, FacetWriter] = {}
+        self._current: FacetWriter | None = None
+
+    async def take(self, kind: Kind, item: Item, *, there: bool = False) -> None:
+        """Write an item; if the store has an equal one ``there`` already, it is only counted."""
+        facet = self._facets[kind.name]
+        writer = self._writers.get(facet.name)
+        if writer is None:
+            writer = self._writers[facet.name] = facet.writer(self._view, self._writing)
+        if writer is not self._current:
+            await self.finish()
+            self._current = writer
+        await writer.take(kind.name, item, there=there)
+        self._counts.add(kind)
+
+    async def flush(self) -> None:
+        """Write what was taken, however little that is."""
+        if self._current is not None:
+            await self._current.flush()
+
+    async def finish(self) -> None:
+        """Write what is still to be written."""
+        if self._current is not None:
+            await self._current.finish()
+
+    @asynccontextmanager
+    async def whole_items(self) -> AsyncIterator[None]:
+        """If something is refused, nothing stays of the unfinished item that it belongs to."""
+        try:
+            yield
+        except Exception:
+            if self._current is not None:
+                with suppress(FireflyMemoryError):  # the first error is the one to raise
+                    await self._current.abandon()
+            raise
