@@ -62,7 +62,7 @@ NAMES = {
     "firefly_memory.reasoning": """
         Plan PlanAndExecutePattern ReActPattern ReasoningPattern ReasoningResult ReasoningStepDone Thought
     """,
-    "firefly_memory.schema": "HEAD POSTGRESQL_SCHEMA VERSION_TABLE metadata",
+    "firefly_memory.schema": "HEAD POSTGRESQL_SCHEMA REVISIONS VERSION_TABLE is_later_and_compatible metadata",
     # What `migrations/env.py` imports: a project may have a copy of that file.
     "firefly_memory.stores.sql.alembic_env": "run_in_alembic",
     "firefly_memory.summarization": "create_llm_summarizer",
@@ -160,7 +160,7 @@ def test_alembic_finds_the_migrations_where_an_ini_of_users_says() -> None:
 
 def test_alembic_finds_the_branch_where_an_ini_of_users_says() -> None:
     config = Config()
-    config.set_main_option("script_location", str(ROOT / "tests" / "host_project"))
+    config.set_main_option("script_location", str(ROOT / "tests" / "migrations" / "host_project"))
     config.set_main_option("version_locations", LOCATION_OF_BRANCH)
     config.set_main_option("path_separator", "space")
     scripts = ScriptDirectory.from_config(config)

@@ -25,7 +25,7 @@ from firefly_memory.databases.sql.search_path import (
 )
 from firefly_memory.errors import StoreTimeoutError
 
-_logger = logging.getLogger("firefly_memory.migrations")
+_logger = logging.getLogger("firefly_memory.stores.sql.migration_lock")  # its documented name
 
 _FIRST_WORD, _NEXT_WORDS = 1.0, 10.0
 """Seconds of waiting until the log says so, and between that and each time after."""
