@@ -81,7 +81,7 @@ def test_processes_that_summarize_at_once_summarize_each_turn_once(backend: Back
 
 @SHARED
 def test_a_summarizer_whose_process_was_killed_holds_nobody_up_for_ever(backend: Backend, place: Place) -> None:
-    from firefly_memory.conversations.flows import LEASE
+    from firefly_memory.conversations.eviction import LEASE
     from firefly_memory.testing import stopped
 
     conversation = f"abandoned:{uuid4().hex}"

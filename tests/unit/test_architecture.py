@@ -28,7 +28,7 @@ LAYERS = [
     {"identifiers", "codec", "python_values"},
     {"messages", "tokens"},
     {"databases", "facets"},
-    {"entries", "protocols"},
+    {"entries", "protocols", "moving"},
     {"stores"},
     {"conversations", "agent_history"},
     {"urls", "settings", "target", "database_store", "schema"},

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from firefly_memory import clock
 from firefly_memory.codec import DAMAGE, damaged
+from firefly_memory.conversations.eviction import evict, replace_summary
 from firefly_memory.conversations.log import MOST_TOKENS, MOST_TURNS, ConversationLog, Head, StoredTurn, askable
+from firefly_memory.conversations.policy import EvictionPolicy
 from firefly_memory.conversations.types import ConversationInfo, ConversationPage, ConversationTurn, Window
-from firefly_memory.conversations.window import how_many_to_evict, window_of
+from firefly_memory.conversations.window import window_of
 from firefly_memory.entries.entry import in_utc
 from firefly_memory.entries.record import as_token, from_token
 from firefly_memory.entries.scopes import stored_facts_of
@@ -32,19 +34,11 @@ from firefly_memory.validation import checked_mapping, checked_text, checked_who
 
 logger = logging.getLogger("firefly_memory")
 
-LEASE = timedelta(minutes=10)
-"""How long a summarizer may take before another writer may try in its place, for its process may have died."""
-
 _PAGE = 500
 _ATTEMPTS = 100  # each that fails is a deletion by somebody else at the same moment, or damage
-_FEW = 50
-_MOST = 16_000
-"""Tokens, about, that one call of a summarizer is given, if the threshold does not ask for more."""
 
 _COMPARED = ("user_prompt", "assistant_response", "metadata", "messages", "messages_format")
 """What a retry must bring again; the last two, if it brings messages."""
-
-Summarizing = Callable[[list[ConversationTurn]], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +46,6 @@ class Rules:
     """What a conversation memory was made with."""
 
     max_tokens: int
-    summarize_threshold: int
     estimator: TokenEstimator
 
 
@@ -78,12 +71,12 @@ class Condition:
 
 
 class ConversationFlows:
-    """Over the log of one colour of a store. ``summarizer`` is that of the memory, in that colour."""
+    """Over the log of one mode of a store. ``policy`` says when turns leave the window; ``None``: never."""
 
-    def __init__(self, log: ConversationLog, rules: Rules, summarizer: Summarizing | None) -> None:
+    def __init__(self, log: ConversationLog, rules: Rules, policy: EvictionPolicy | None) -> None:
         self._log = log
         self._rules = rules
-        self._summarizer = summarizer
+        self._policy = policy
 
     async def new_conversation(self, conversation_id: str | None) -> str:
         name = new_entry_id() if conversation_id is None else conversation_id
@@ -111,7 +104,7 @@ class ConversationFlows:
                     raise TurnsDroppedError(conversation_id, there.dropped_turns)
                 raise StaleConversationError(conversation_id, expected, there.turns if there else 0)
             appended = await self._log.append(name, draft, expected)  # what was in the way has been deleted meanwhile
-        is_due = self._summarizer is not None and appended.live_tokens > self._rules.summarize_threshold
+        is_due = self._policy is not None and self._policy.is_due(appended.live_tokens)
         if is_due and summarize:
             await self.summarize(conversation_id)
         turn = self._appended(new, draft, appended.turns - 1)
@@ -200,80 +193,17 @@ class ConversationFlows:
 
     async def replace_summary(self, conversation_id: str, summary: str, turns: int) -> None:
         """Let ``summary`` stand for the first ``turns`` turns: what an import brings."""
-        name = _stored(conversation_id)
-        head = await self._log.head(name)
-        if head is None or (head.summary is not None and head.evicted_turns >= turns):
-            return  # it has been summarized further since
-        tokens, after = head.evicted_tokens, head.evicted_turns - 1
-        while after < turns - 1:
-            page = await self._log.turns(name, after, min(_PAGE, turns - 1 - after))
-            if not page:
-                return  # it has been deleted since
-            tokens += sum(turn.tokens for turn in page)
-            after += len(page)
-        claim, now = new_entry_id(), clock.now()
-        if not await self._log.claim(name, claim, head.evicted_turns, now, now + LEASE):
-            raise ConflictError(f"a summary of conversation {conversation_id!r} is being made; try again later")
-        await self._log.evict(name, claim, stored_text(summary), turns, tokens)
+        await replace_summary(self._log, _stored(conversation_id), summary, turns)
 
     async def summarize(self, conversation_id: str) -> None:
-        """Evict the oldest turns into the summary, if it is due. What goes wrong is logged: the turns are stored."""
-        if self._summarizer is None:
+        """Evict the oldest turns, if that is due. What goes wrong is logged: the turns are stored."""
+        if self._policy is None:
             return
-        name, claim, now = _stored(conversation_id), new_entry_id(), clock.now()
+        name = _stored(conversation_id)
         try:
-            head = await self._due(name)
-            if head is None or not await self._log.claim(name, claim, head.evicted_turns, now, now + LEASE):
-                return  # or somebody else is at it
-            try:
-                head = await self._due(name)  # it may have been deleted before it was claimed, and made again
-                done = head is not None and await self._evict(name, head, claim)
-            except BaseException:
-                await self._log.release(name, claim)
-                raise
-            if not done:
-                await self._log.release(name, claim)
+            await evict(self._log, name, self._policy, lambda turn: self._turn(name, turn))
         except Exception:
             logger.exception("summarizing conversation %r failed; nothing is lost", conversation_id)
-
-    async def _due(self, name: str) -> Head | None:
-        """The head of a conversation that is to be summarized."""
-        head = await self._log.head(name)
-        if head is None or head.live_tokens <= self._rules.summarize_threshold:
-            return None
-        return head if head.turns - head.evicted_turns > 1 else None  # the newest turn is never evicted
-
-    async def _evict(self, name: str, head: Head, claim: str) -> bool:
-        assert self._summarizer is not None
-        threshold = self._rules.summarize_threshold
-        due = min(head.live_tokens - threshold // 2, max(4 * threshold, _MOST))
-        turns = await self._oldest(name, head, due)
-        if not turns:
-            return False  # it has been deleted since
-        newest_is_among_them = turns[-1].turn_id == head.turns - 1
-        candidates = turns[:-1] if newest_is_among_them else turns
-        count = how_many_to_evict(turns, len(candidates), due, head.live_tokens > 2 * threshold)
-        if count == 0:
-            return False
-        evicted = turns[:count]
-        given = list(evicted)
-        if head.summary is not None:
-            given.insert(0, ConversationTurn.of_summary(original_name(head.summary), turns[0].created_at))
-        summary = await self._summarizer(given)
-        if not isinstance(summary, str) or not summary.strip():
-            raise TypeError(f"the summarizer returned {summary!r} instead of text")
-        tokens = head.evicted_tokens + sum(turn.token_estimate for turn in evicted)
-        return await self._log.evict(name, claim, stored_text(summary), head.evicted_turns + count, tokens)
-
-    async def _oldest(self, name: str, head: Head, tokens: int) -> list[ConversationTurn]:
-        """The oldest turns that are not evicted, as many as have ``tokens`` together, and a few more."""
-        turns: list[ConversationTurn] = []
-        while sum(turn.token_estimate for turn in turns) <= tokens:
-            page = await self._log.turns(name, head.evicted_turns - 1 + len(turns), _FEW)
-            turns += [self._turn(name, turn) for turn in page]
-            if len(page) < _FEW:
-                break
-        return turns
 
     async def _earlier(
         self, conversation_id: str, new: NewTurn, draft: StoredTurn, turn_id: int | None

@@ -10,8 +10,9 @@ from typing import Any, Protocol, runtime_checkable
 
 from firefly_memory.concurrency.async_pairs import documented
 from firefly_memory.concurrency.sync_bridge import finish, in_a_loop
-from firefly_memory.conversations.flows import Condition, ConversationFlows, NewTurn, Rules, Summarizing
+from firefly_memory.conversations.flows import Condition, ConversationFlows, NewTurn, Rules
 from firefly_memory.conversations.log import CONVERSATION_LOG
+from firefly_memory.conversations.policy import Summarizing, ThresholdPolicy
 from firefly_memory.conversations.transfer import exported, import_into
 from firefly_memory.conversations.types import ConversationPage, ConversationTurn, Window
 from firefly_memory.errors import ConfigurationError
@@ -62,16 +63,16 @@ class ConversationMemory:
             raise ConfigurationError(f"summarizer must be a function of turns, not {type(summarizer).__name__}")
         if estimator is not None and not hasattr(estimator, "estimate_turn"):
             raise ConfigurationError(f"estimator must be a TokenEstimator, not {type(estimator).__name__}")
-        self._rules = Rules(
-            at_least(1, "max_tokens", max_tokens),
-            at_least(0, "summarize_threshold", summarize_threshold),
-            estimator or TokenEstimator(),
-        )
+        self._rules = Rules(at_least(1, "max_tokens", max_tokens), estimator or TokenEstimator())
+        self._threshold = at_least(0, "summarize_threshold", summarize_threshold)
         self.store: EntryStore = InMemoryStore() if store is None else adapt(store)
         # Not inside somebody's transaction, which would wait for a model, and whose failure would not be ours alone.
         if self.store.in_transaction:
             summarizer = None
-        blocking, suspending = (None, None) if summarizer is None else (_at_once(summarizer), _awaited(summarizer))
+        blocking, suspending = None, None
+        if summarizer is not None:
+            blocking = ThresholdPolicy(self._threshold, _at_once(summarizer))
+            suspending = ThresholdPolicy(self._threshold, _awaited(summarizer))
         self._blocking = ConversationFlows(self.store.blocking.log(CONVERSATION_LOG), self._rules, blocking)
         self._suspending = ConversationFlows(self.store.suspending.log(CONVERSATION_LOG), self._rules, suspending)
 
@@ -87,7 +88,7 @@ class ConversationMemory:
     @property
     def summarize_threshold(self) -> int:
         """How many tokens the turns may have before the oldest are summarized."""
-        return self._rules.summarize_threshold
+        return self._threshold
 
     @property
     def estimator(self) -> TokenEstimator:

@@ -209,7 +209,7 @@ class _Flows(ConversationFlows):
 
     def __init__(self, view: StoreView, tokens: int | None = None) -> None:
         estimator = TokenEstimator() if tokens is None else _Counted(tokens=tokens)
-        super().__init__(view.log(CONVERSATION_LOG), Rules(1, 0, estimator), None)
+        super().__init__(view.log(CONVERSATION_LOG), Rules(1, estimator), None)
 
     async def keyed_turns(self, conversation_id: str) -> AsyncIterator[tuple[ConversationTurn, str | None]]:
         """All turns, with their idempotency keys."""

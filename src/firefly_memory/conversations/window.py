@@ -1,5 +1,4 @@
-"""What of a conversation is replayed: the newest turns that fit a budget, whole, after the summary; and which of the
-oldest turns a summary comes to stand for."""
+"""What of a conversation is replayed: the newest turns that fit a budget, whole, after the summary."""
 
 from __future__ import annotations
 
@@ -87,23 +86,3 @@ def _as_turn(summary: str, turns: Sequence[ConversationTurn]) -> ConversationTur
     """The summary as the turn before the others, always with the same time."""
     when = turns[0].created_at if turns else datetime.min.replace(tzinfo=UTC)
     return ConversationTurn.of_summary(summary, when)
-
-
-def how_many_to_evict(turns: Sequence[ConversationTurn], at_most: int, due: int, overdue: bool) -> int:
-    """How many of these oldest turns to summarize, for about ``due`` tokens, parting no call from its result.
-
-    A call that is still open may be answered in a turn to come, so it is kept, but not for ever.
-    """
-    links = links_of(turn.raw_messages for turn in turns)
-    if links.open_calls and not overdue:
-        at_most = min(at_most, links.open_calls[0])
-    tied: set[int] = set()  # the numbers of turns before which one cannot stop
-    for call, result in links.pairs:
-        tied.update(range(call + 1, result + 1))
-    count = best = tokens = 0
-    while count < at_most and (tokens < due or count in tied):
-        tokens += turns[count].token_estimate
-        count += 1
-        if count not in tied:
-            best = count
-    return best

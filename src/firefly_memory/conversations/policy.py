@@ -1,0 +1,77 @@
+"""When the oldest turns of a conversation leave its window, which of them, and what is said in their place.
+
+The protocol is what :mod:`~firefly_memory.conversations.eviction` asks. A strategy implements it, and changes nothing
+of how turns are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from firefly_memory.conversations.types import ConversationTurn
+from firefly_memory.messages.tool_links import links_of
+
+Summarizing = Callable[[list[ConversationTurn]], Awaitable[Any]]
+
+_MOST = 16_000
+"""Tokens, about, that one call of a summarizer is given, if the threshold does not ask for more."""
+
+
+class EvictionPolicy(Protocol):
+    """Decides; it reads and writes nothing itself. "Live" are the turns that no summary stands for."""
+
+    def is_due(self, live_tokens: int) -> bool:
+        """Whether turns are to leave the window now."""
+
+    def tokens_wanted(self, live_tokens: int) -> int:
+        """About how many tokens of the oldest live turns the policy wants to see."""
+
+    def how_many(self, turns: Sequence[ConversationTurn], at_most: int, live_tokens: int) -> int:
+        """How many of these turns, the oldest, leave the window: ``at_most`` so many, for the newest turn stays."""
+
+    async def replace(self, turns: list[ConversationTurn]) -> Any:
+        """The text that stands for ``turns``. The first may stand for earlier ones (``turn.is_summary``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdPolicy:
+    """Above ``threshold`` tokens the oldest turns are summarized, down to half of it. A call and its result are never
+    parted."""
+
+    threshold: int
+    summarizer: Summarizing
+
+    def is_due(self, live_tokens: int) -> bool:
+        return live_tokens > self.threshold
+
+    def tokens_wanted(self, live_tokens: int) -> int:
+        return min(live_tokens - self.threshold // 2, max(4 * self.threshold, _MOST))
+
+    def how_many(self, turns: Sequence[ConversationTurn], at_most: int, live_tokens: int) -> int:
+        overdue = live_tokens > 2 * self.threshold
+        return how_many_to_evict(turns, at_most, self.tokens_wanted(live_tokens), overdue)
+
+    async def replace(self, turns: list[ConversationTurn]) -> Any:
+        return await self.summarizer(turns)
+
+
+def how_many_to_evict(turns: Sequence[ConversationTurn], at_most: int, due: int, overdue: bool) -> int:
+    """How many of these oldest turns to summarize, for about ``due`` tokens, parting no call from its result.
+
+    A call that is still open may be answered in a turn to come, so it is kept, but not for ever.
+    """
+    links = links_of(turn.raw_messages for turn in turns)
+    if links.open_calls and not overdue:
+        at_most = min(at_most, links.open_calls[0])
+    tied: set[int] = set()  # the numbers of turns before which one cannot stop
+    for call, result in links.pairs:
+        tied.update(range(call + 1, result + 1))
+    count = best = tokens = 0
+    while count < at_most and (tokens < due or count in tied):
+        tokens += turns[count].token_estimate
+        count += 1
+        if count not in tied:
+            best = count
+    return best
