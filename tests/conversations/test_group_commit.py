@@ -13,7 +13,6 @@ from firefly_memory import ConversationMemory, EntryStore, PostgreSQLStore, SQLi
 from firefly_memory.concurrency import group_commit
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.sql import operations as conversation_operations
-from firefly_memory.databases.sql.operation import operation
 from tests.support.backends import Place
 from tests.support.turns import a_turn, is_gap_free, new_id
 
@@ -36,14 +35,13 @@ def groups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(group_commit, "_OVERDUE", 30.0)  # or a busy machine has some go ahead
     sizes: list[int] = []
     for name in ("append_turn", "append_group"):
-        real = getattr(conversation_operations, name)
+        counted = getattr(conversation_operations, name)
 
-        def counting(session: Any, *arguments: Any, real: Any = real) -> Any:
+        def counting(session: Any, *arguments: Any, work: Any = counted.work) -> Any:
             sizes.append(1 if len(arguments) > 1 else len(arguments[0]))
-            return real(session, *arguments)
+            return work(session, *arguments)
 
-        counted = operation(name=real.name, on_lost_reply=real.on_lost_reply)(counting)
-        monkeypatch.setattr(conversation_operations, name, counted)
+        monkeypatch.setattr(counted, "work", counting)
     return sizes
 
 

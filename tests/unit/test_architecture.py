@@ -12,6 +12,7 @@ import pytest
 
 import firefly_memory
 from firefly_memory import EntryStore, StoreView
+from tests.support.layers import LAYERS
 
 TESTS = Path(__file__).parents[1]
 ROOT = Path(firefly_memory.__file__).parent
@@ -20,26 +21,6 @@ MODULES = {
     for path in ROOT.rglob("*.py")
     if not {"migrations", "alembic_branch"} & set(path.parts)
 }
-
-# Each layer may import those below it. A name stands for a module or for a package with all that is in it.
-LAYERS = [
-    {"errors", "clock", "lazy_names", "reprs", "validation", "url_text"},
-    {"concurrency"},
-    {"identifiers", "codec", "python_values"},
-    {"messages", "tokens"},
-    {"databases", "facets"},
-    {"entries", "protocols", "moving"},
-    {"stores"},
-    {"conversations", "agent_history"},
-    {"urls", "settings", "target", "database_store", "schema"},
-    {"working", "manager", "summarization"},
-    {"transfer", "archive", "copying", "service"},
-    {"agents"},
-    {"reasoning", "pipeline"},
-    {"cli"},
-    {"testing", "alembic", "alembic_target"},
-    {""},
-]
 
 # The facets, each with those that it builds on.
 FACETS: dict[str, set[str]] = {"entries": set(), "conversations": {"entries"}, "agent_history": set()}

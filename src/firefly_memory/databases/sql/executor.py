@@ -44,7 +44,7 @@ class Through(Protocol):
     async def __call__(self, call: Callable[[], T]) -> T: ...
 
 
-async def here(call: Callable[[], T]) -> T:
+async def _here(call: Callable[[], T]) -> T:
     """At once, without suspending."""
     return call()
 
@@ -82,6 +82,16 @@ class CallExecutor:
 
     async def close(self) -> None:
         await self._through(self._works.close)
+
+
+class BlockingExecutor(CallExecutor):
+    """Each call at once, without suspending."""
+
+    def __init__(self, works: Works) -> None:
+        super().__init__(works, _here)
+
+    async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._works.run(operation, *args, **kwargs)
 
 
 class GroupingExecutor(CallExecutor):

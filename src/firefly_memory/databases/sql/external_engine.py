@@ -17,7 +17,14 @@ from firefly_memory.concurrency.per_event_loop import PerLoop
 from firefly_memory.concurrency.process_fork import ForkAware
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.errors import Doubt, Place, is_an_answer, translated
-from firefly_memory.databases.sql.executor import CallExecutor, Executor, here, in_greenlet, in_thread, refused
+from firefly_memory.databases.sql.executor import (
+    BlockingExecutor,
+    CallExecutor,
+    Executor,
+    in_greenlet,
+    in_thread,
+    refused,
+)
 from firefly_memory.databases.sql.operation import Operation
 from firefly_memory.databases.sql.schema.migrate import checked_schema_name, ensure_schema
 from firefly_memory.databases.sql.session import BoundSession
@@ -125,7 +132,7 @@ class BorrowedDatabase(ForkAware):
         self.suspending: Executor
         if isinstance(engine, Engine):
             self._make_lock = threading.Lock
-            self.blocking = CallExecutor(self, here)
+            self.blocking = BlockingExecutor(self)
             self.suspending = CallExecutor(self, in_thread)
         else:
             self._make_lock = _TaskLock
@@ -226,7 +233,7 @@ class BoundDatabase:
             raise ConfigurationError(_AUTOCOMMIT)
         self._place = Place("the bound connection", schema_name)
         self._statements = _compiled(kind, dialect, schema_name)
-        self.blocking: Executor = CallExecutor(self, here)
+        self.blocking: Executor = BlockingExecutor(self)
         self.suspending: Executor = self.blocking
         if not isinstance(connection, Connection):
             self.blocking = CallExecutor(self, refused(_ASYNC_CONNECTION))

@@ -77,21 +77,21 @@ class Operation(Generic[P, T]):
         grouping: Grouping | None = None,
     ) -> None:
         update_wrapper(self, work)
-        self._work = work
+        self.work = work
         self.name = name
         self.on_lost_reply = on_lost_reply
         self.retryable = retryable
         self.grouping = grouping
 
     def __call__(self, session: Session, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._work(session, *args, **kwargs)
+        return self.work(session, *args, **kwargs)
 
     @property
     def after_lost_reply(self) -> Work[P, T] | None:
         """What to run in its place after a lost answer; ``None`` if there is nothing."""
         match self.on_lost_reply:
             case OnLostReply.REPEAT:
-                return self._work
+                return self.work
             case OnLostReply.REPORT:
                 return None
             case settle:

@@ -76,7 +76,7 @@ class Pool:
         """Run ``operation``. If its connection is lost, it runs again on another one, in the way that the operation
         itself says (:mod:`~firefly_memory.databases.sql.operation`): once, and again for each connection that is lost
         although it had worked before."""
-        work: Callable[..., T] = operation
+        work: Callable[..., T] = operation.work
         doubt = Doubt(operation.retryable)
         loss: Exception | None = None
         with translated(operation.name, self._place, doubt):
@@ -96,7 +96,7 @@ class Pool:
                     lost = self._is_lost(exc, connection)
                     session.is_usable = False
                     doubt.exists |= session.may_have_written and not was_undone(exc)
-                    settle = operation.after_lost_reply if doubt.exists else operation
+                    settle = operation.after_lost_reply if doubt.exists else operation.work
                     if not isinstance(exc, Exception) or not lost or settle is None or (is_new and loss is not None):
                         raise
                     work, loss = settle, exc

@@ -14,7 +14,7 @@ from firefly_memory.concurrency.cancellation import in_worker_thread
 from firefly_memory.concurrency.per_event_loop import PerLoop
 from firefly_memory.databases.sql.database import Database
 from firefly_memory.databases.sql.errors import Place
-from firefly_memory.databases.sql.executor import CallExecutor, Groups, here
+from firefly_memory.databases.sql.executor import BlockingExecutor, Groups
 from firefly_memory.databases.sql.operation import Operation
 from firefly_memory.databases.sql.pool import Pool
 from firefly_memory.databases.sql.postgresql.dialect import PostgreSQLDialect
@@ -54,7 +54,7 @@ class PostgreSQLDatabase(Database):
         self._prepares = prepared
         self.pool_size = at_least(1, "pool_size", pool_size)
         self.warm_connections = min(at_least(0, "pool_min_size", pool_min_size), pool_size)
-        self.blocking = CallExecutor(self, here)
+        self.blocking = BlockingExecutor(self)
         self.suspending = _LoopExecutor(self)
 
     def open_pool(self) -> Pool:

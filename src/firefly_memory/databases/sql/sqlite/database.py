@@ -26,7 +26,7 @@ from firefly_memory.databases.files.file_system import make_directory, new_file
 from firefly_memory.databases.files.file_system import translated as file_errors_translated
 from firefly_memory.databases.sql.database import ENGINE_OPTIONS, Database
 from firefly_memory.databases.sql.errors import Place, translated
-from firefly_memory.databases.sql.executor import CallExecutor, GroupingExecutor, here
+from firefly_memory.databases.sql.executor import BlockingExecutor, GroupingExecutor
 from firefly_memory.databases.sql.operation import Operation
 from firefly_memory.databases.sql.pool import Pool
 from firefly_memory.databases.sql.sqlite.dialect import SQLiteDialect
@@ -89,7 +89,7 @@ class SQLiteDatabase(Database):
         self._pool_size = 1 if path == IN_MEMORY else pool_size
         self._orphaned = False
         self._start_afresh()
-        self.blocking = CallExecutor(self, here)
+        self.blocking = BlockingExecutor(self)
         self.suspending = GroupingExecutor(self, self._in_thread)
 
     def _start_afresh(self) -> None:

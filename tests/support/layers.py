@@ -1,0 +1,23 @@
+"""The layers of the library, from the ground up."""
+
+from __future__ import annotations
+
+# Each layer may import those below it. A name stands for a module or for a package with all that is in it.
+LAYERS = [
+    {"errors", "clock", "lazy_names", "reprs", "validation", "url_text"},
+    {"concurrency"},
+    {"identifiers", "codec", "python_values"},
+    {"messages", "tokens"},
+    {"databases", "facets"},
+    {"entries", "protocols", "moving"},
+    {"stores"},
+    {"conversations", "agent_history"},
+    {"urls", "settings", "target", "database_store", "schema"},
+    {"working", "manager", "summarization"},
+    {"transfer", "archive", "copying", "service"},
+    {"agents"},
+    {"reasoning", "pipeline"},
+    {"cli"},
+    {"testing", "alembic", "alembic_target"},
+    {""},
+]
