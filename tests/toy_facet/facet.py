@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from firefly_memory import schema
-from firefly_memory.facets import Facet, LogOf, Operations, Packaging, Storage, absent
+from firefly_memory.facets import Facet, LogOf, Moving, Operations, Packaging, Storage, absent
 from tests.toy_facet.log import ToyLog
 
 _REVISION = '''"""Notes of toy {number}."""
@@ -88,7 +88,13 @@ def _toy(number: int, folder: Path) -> Facet:
             over_entries=absent("its search needs a database"),
             expiry="tests.toy_facet.log:purge",
         ),
-        moving=absent("not yet"),
+        moving=Moving(
+            kinds=f"tests.toy_facet.moving:kinds_{number}",
+            writer=f"tests.toy_facet.moving:writer_{number}",
+            if_missing=f"the target cannot keep notes of toy {number}",
+            without=f"leave out the notes of toy {number}",
+            nothing_but_messages=False,
+        ),
         people=absent("notes have no owner"),
         looking=absent("comes with the service layer"),
         packaging=Packaging(

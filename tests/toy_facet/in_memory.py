@@ -24,6 +24,10 @@ class MemoryToyLog:
         note = self._notes.get(note_id)
         return note if note is not None and _is_live(note, now) else None
 
+    async def page(self, limit: int, after: str, now: datetime) -> Sequence[Note]:
+        live = (note for note in self._notes.values() if _is_live(note, now))
+        return sorted(note for note in live if note.note_id > after)[:limit]
+
     async def search(self, word: str, now: datetime) -> Sequence[str]:
         live = (note for note in self._notes.values() if _is_live(note, now))
         return sorted(note.note_id for note in live if word in re.findall(r"\w+", note.body))

@@ -24,6 +24,9 @@ class ToyLog(Protocol):
     async def get(self, note_id: str, now: datetime) -> Note | None:
         """One note."""
 
+    async def page(self, limit: int, after: str, now: datetime) -> Sequence[Note]:
+        """The first ``limit`` of those with ids after ``after``, by id in the order of code points."""
+
     async def search(self, word: str, now: datetime) -> Sequence[str]:
         """The ids of the notes with this word, in order."""
 

@@ -37,7 +37,14 @@ class MongoToyLog:
         with translated("get_note", self._access.database.place):
             connection = await self._access.connected("get_note")
             found = await connection.settle(connection[self._name].find_one({"_id": note_id, **_live(now)}))
-            return None if found is None else Note(found["_id"], found["body"], found["expires_at"])
+            return None if found is None else _note(found)
+
+    async def page(self, limit: int, after: str, now: datetime) -> Sequence[Note]:
+        with translated("list_notes", self._access.database.place):
+            connection = await self._access.connected("list_notes")
+            wanted = {"_id": {"$gt": after}, **_live(now)}
+            found = await connection.all_of(connection[self._name].find(wanted).sort("_id").limit(limit))
+            return [_note(each) for each in found]
 
     async def search(self, word: str, now: datetime) -> Sequence[str]:
         with translated("search_notes", self._access.database.place):
@@ -51,6 +58,10 @@ class MongoToyLog:
             connection = await self._access.connected("cleanup_expired")
             deleted = await connection.settle(connection[self._name].delete_many({"expires_at": {"$lte": now}}))
             return Purged(deleted.deleted_count, more=False)
+
+
+def _note(document: dict[str, Any]) -> Note:
+    return Note(document["_id"], document["body"], document["expires_at"])
 
 
 def _live(now: datetime) -> dict[str, Any]:

@@ -41,9 +41,18 @@ class ToyStatements(FacetStatements):
 
     @cached_property
     def get(self) -> Statement:
+        return self.compiled(self._notes_where(self._notes.c.note_id == bindparam("note_id", type_=Text)))
+
+    @cached_property
+    def page(self) -> Statement:
+        note_id = self.dialect.by_code_point(self._notes.c.note_id)
+        found = self._notes_where(note_id > bindparam("after", type_=Text))
+        return self.compiled(found.order_by(note_id).limit(bindparam("limit", type_=Integer)))
+
+    def _notes_where(self, condition: Any) -> Select[Any]:
         c = self._notes.c
         columns = [self.dialect.value_out(column) for column in (c.note_id, c.body, c.expires_at)]
-        return self.compiled(select(*columns).where(c.note_id == bindparam("note_id", type_=Text), self._live))
+        return select(*columns).where(condition, self._live)
 
     @cached_property
     def search(self) -> Statement:
@@ -89,9 +98,17 @@ def put_note(session: Session, number: int, note: Note) -> None:
 def get_note(session: Session, number: int, note_id: str, now: datetime) -> Note | None:
     values = {"note_id": note_id, "now": session.dialect.instant(now)}
     rows = session.fetch(session.statements(statements_of(number)).get, values)
-    if not rows:
-        return None
-    note_id, body, expires_at = rows[0]
+    return _note(session, rows[0]) if rows else None
+
+
+@reads
+def read_page(session: Session, number: int, limit: int, after: str, now: datetime) -> list[Note]:
+    values = {"limit": limit, "after": after, "now": session.dialect.instant(now)}
+    return [_note(session, row) for row in session.fetch(session.statements(statements_of(number)).page, values)]
+
+
+def _note(session: Session, row: Any) -> Note:
+    note_id, body, expires_at = row
     return Note(note_id, body, None if expires_at is None else session.dialect.read_instant(expires_at))
 
 
@@ -119,6 +136,9 @@ class SQLToyLog:
 
     async def get(self, note_id: str, now: datetime) -> Note | None:
         return await self._run(get_note, self._number, note_id, now)
+
+    async def page(self, limit: int, after: str, now: datetime) -> Sequence[Note]:
+        return await self._run(read_page, self._number, limit, after, now)
 
     async def search(self, word: str, now: datetime) -> Sequence[str]:
         return await self._run(search_notes, self._number, word, now)
