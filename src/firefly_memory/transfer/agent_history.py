@@ -13,7 +13,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable
 from datetime import UTC, datetime
 
-from firefly_memory.agent_history.log import CircleDetector, Dialogue, DialogueEntry, DialogueLog, in_line
+from firefly_memory.agent_history.log import CircleDetector, in_line
+from firefly_memory.agent_history.log import HistoryEntry as DialogueEntry
+from firefly_memory.agent_history.log import HistoryLog as DialogueLog
+from firefly_memory.agent_history.log import HistoryRecord as Dialogue
 from firefly_memory.errors import ConflictError, CorruptDataError, InvalidEntryError, NotSupportedError
 from firefly_memory.identifiers import (
     new_entry_id,

@@ -14,7 +14,8 @@ from datetime import datetime
 from typing import Any
 
 from firefly_memory import clock
-from firefly_memory.agent_history.log import AGENT_HISTORY_LOG, DialogueLog
+from firefly_memory.agent_history.log import AGENT_HISTORY_LOG
+from firefly_memory.agent_history.log import HistoryLog as DialogueLog
 from firefly_memory.codec import DOCUMENT
 from firefly_memory.concurrency.sync_bridge import finish
 from firefly_memory.conversations.log import CONVERSATION_LOG
