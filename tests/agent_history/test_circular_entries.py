@@ -17,7 +17,7 @@ from pymongo import MongoClient
 
 from firefly_memory import CorruptDataError, InvalidEntryError, SQLiteStore
 from firefly_memory.agent_history.log import AGENT_HISTORY_LOG, CircleDetector
-from firefly_memory.agent_history.sql.statements import DialogueStatements
+from firefly_memory.agent_history.sql.statements import HistoryStatements
 from firefly_memory.agents import SQLConversationStore
 from firefly_memory.archive import FORMAT, async_export_jsonl, async_import_jsonl
 from firefly_memory.copying import async_copy_store
@@ -157,7 +157,7 @@ async def test_a_statement_reads_each_message_of_a_circle_once(kind: str, place:
 
     @reads
     def history(session: Session, head_id: str) -> Any:
-        return session.fetch(session.statements(DialogueStatements).history, {"head_id": head_id, "limit": 5_000})
+        return session.fetch(session.statements(HistoryStatements).history, {"head_id": head_id, "limit": 5_000})
 
     with somewhere(kind, place) as where:
         async with opened(kind, where) as conversations:

@@ -17,7 +17,7 @@ from pymongo import AsyncMongoClient, MongoClient, monitoring
 
 from firefly_memory import MongoDBStore, OutcomeUnknownError
 from firefly_memory.agent_history.mongodb import deletion as deletion_module
-from firefly_memory.agent_history.mongodb.deletion import MOST_AT_ONCE, DialogueDeletion
+from firefly_memory.agent_history.mongodb.deletion import MOST_AT_ONCE, HistoryDeletion
 from firefly_memory.agents import MongoConversationStore
 from tests.support.agent_histories import Stored, kept, messages, opened, somewhere, texts
 from tests.support.agent_history_worker import start
@@ -121,9 +121,9 @@ async def test_a_reader_sees_a_conversation_whole_or_not_at_all(where: str, monk
     monkeypatch.setattr(deletion_module, "_SLOW", math.inf)
     async with opened("mongodb", where) as one, opened("mongodb", where) as other:
         line = await one.save(Conversation(conversation_id="a", messages=messages(20)))
-        real, readable = DialogueDeletion._batch, []
+        real, readable = HistoryDeletion._batch, []
 
-        async def read_after(deletion: DialogueDeletion, *args: Any, **kwargs: Any) -> Any:
+        async def read_after(deletion: HistoryDeletion, *args: Any, **kwargs: Any) -> Any:
             batch = await real(deletion, *args, **kwargs)
             histories = 0
             for count, entry in enumerate(line, 1):
@@ -133,7 +133,7 @@ async def test_a_reader_sees_a_conversation_whole_or_not_at_all(where: str, monk
             readable.append(histories)
             return batch
 
-        monkeypatch.setattr(DialogueDeletion, "_batch", read_after)
+        monkeypatch.setattr(HistoryDeletion, "_batch", read_after)
         await one.delete("a")
         assert readable == [16, 12, 8, 4, 0, 0], "after each step, and after the look for what others have left"
 
@@ -197,16 +197,16 @@ def _ids(where: str) -> set[Any]:
 async def test_cleanup_ends_and_leaves_the_damaged_entries_that_it_cannot_count(
     at_once: int, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    batches, real = 0, DialogueDeletion.go_on
+    batches, real = 0, HistoryDeletion.go_on
 
-    async def counted(deletion: DialogueDeletion) -> bool:
+    async def counted(deletion: HistoryDeletion) -> bool:
         nonlocal batches
         batches += 1
         assert batches <= len(UNHELD) + 1, "each batch but the last deletes something"
         return await real(deletion)
 
     monkeypatch.setattr(deletion_module, "_FIRST_AT_ONCE", at_once)
-    monkeypatch.setattr(DialogueDeletion, "go_on", counted)
+    monkeypatch.setattr(HistoryDeletion, "go_on", counted)
     async with opened("mongodb", where) as conversations:
         await conversations.save(Conversation(conversation_id="a", messages=messages(2)))
         held = _ids(where)
@@ -227,10 +227,10 @@ async def test_a_deletion_ends_among_damaged_entries_of_others(where: str) -> No
 async def test_what_others_have_left_fails_no_deletion(
     where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def fails(_: DialogueDeletion) -> bool:
+    async def fails(_: HistoryDeletion) -> bool:
         raise TypeError("whatever a damaged entry comes to")
 
-    monkeypatch.setattr(DialogueDeletion, "go_on", fails)
+    monkeypatch.setattr(HistoryDeletion, "go_on", fails)
     async with opened("mongodb", where) as conversations:
         await conversations.save(Conversation(conversation_id="a", messages=messages(5)))
         await conversations.delete("a")

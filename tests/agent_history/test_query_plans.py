@@ -16,7 +16,7 @@ from pydantic_ai.conversation_store import ConversationEntry, ConversationRecord
 from pymongo import AsyncMongoClient, MongoClient, monitoring
 
 from firefly_memory import MongoDBStore
-from firefly_memory.agent_history.sql.statements import DialogueStatements
+from firefly_memory.agent_history.sql.statements import HistoryStatements
 from firefly_memory.agents import MongoConversationStore
 from tests.support.agent_histories import SHARED, Stored, kept, message, opened, somewhere, texts
 from tests.support.backends import Place
@@ -100,7 +100,7 @@ def postgresql(place: Place) -> Iterator[str]:
 
 async def test_postgresql_reads_by_index(postgresql: str) -> None:
     url, _, name = postgresql.partition("#")
-    said = on_postgresql(DialogueStatements, name)
+    said = on_postgresql(HistoryStatements, name)
     async with filled("postgresql-asyncpg", postgresql):
         with psycopg.connect(url, autocommit=True) as server:
             for statement, (asked, index) in ASKED.items():
@@ -113,7 +113,7 @@ async def test_postgresql_reads_by_index(postgresql: str) -> None:
                 assert _rows_read(plan[0]["Plan"]) <= (WINDOW if "limit" in asked else 3), statement
 
 
-def _parameters(statements: DialogueStatements, asked: dict[str, Any]) -> dict[str, Any]:
+def _parameters(statements: HistoryStatements, asked: dict[str, Any]) -> dict[str, Any]:
     return {
         name: statements.dialect.texts(value) if isinstance(value, list) else value for name, value in asked.items()
     }
@@ -133,7 +133,7 @@ def _rows_read(node: dict[str, Any]) -> float:
 
 
 async def test_sqlite_reads_by_index(place: Place) -> None:
-    said = on_sqlite(DialogueStatements)
+    said = on_sqlite(HistoryStatements)
     with somewhere("sqlite", place) as where:
         async with filled("sqlite", where):
             connection = sqlite3.connect(where)

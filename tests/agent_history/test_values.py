@@ -39,7 +39,7 @@ from firefly_memory import (
 )
 from firefly_memory.agent_history.sql.operations import write_unless_written
 from firefly_memory.agents import MongoConversationStore, SQLConversationStore
-from firefly_memory.agents.conversation_stores import _dialogue, _stored_entry
+from firefly_memory.agents.conversation_stores import _stored_entry, _stored_record
 from firefly_memory.databases.sql.operation import REPEAT, operation
 from tests.support.agent_histories import KINDS, Stored, kept, message, messages, opened, somewhere
 from tests.support.backends import Place
@@ -215,14 +215,17 @@ async def test_a_write_whose_answer_was_lost_is_recognised(kind: str, place: Pla
             run = conversations.store.database.suspending.run
             settle = operation(on_lost_reply=REPEAT)(write_unless_written)
             entries = [_stored_entry(entry)]
-            assert await run(settle, _dialogue(record), entries, None), "it was not done yet"
-            assert await run(settle, _dialogue(record), entries, None), "it was this one"
+            assert await run(settle, _stored_record(record), entries, None), "it was not done yet"
+            assert await run(settle, _stored_record(record), entries, None), "it was this one"
             other = dataclasses.replace(record, revision="x")
             assert not await run(
-                settle, _dialogue(other), [_stored_entry(ConversationEntry(parent_id=None, message=message(2)))], None
+                settle,
+                _stored_record(other),
+                [_stored_entry(ConversationEntry(parent_id=None, message=message(2)))],
+                None,
             )
             with pytest.raises(OutcomeUnknownError, match="read before you write again"):
-                await run(settle, _dialogue(other), entries, None)
+                await run(settle, _stored_record(other), entries, None)
             assert await conversations.read_record("a") == record
             assert await kept(conversations) == {entry.id: (None, 1)}
 

@@ -212,12 +212,12 @@ async def test_after_a_lost_answer_and_a_lost_server_no_error_says_that_nothing_
 def test_nobody_is_told_that_what_was_never_there_was_deleted(server: Server) -> None:
     with server.open_behind_proxy() as store:
         store.count("warm")
-        dialogues = store.blocking.log(AGENT_HISTORY_LOG)
-        assert dialogues is not None
+        history = store.blocking.log(AGENT_HISTORY_LOG)
+        assert history is not None
         lost, answers = 1, 0
         while lost:
             server.proxy.lose_reply(answers)
-            assert not finish(dialogues.delete("nobody", "revision"))
+            assert not finish(history.delete("nobody", "revision"))
             server.proxy.calm_down()
             lost, answers = server.proxy.lost, answers + 1
         assert answers > 2

@@ -84,9 +84,9 @@ def _seen(store: EntryStore) -> Any:
 
 def _example(data: st.DataObject, there: Opened) -> None:
     with there() as store:
-        has_dialogues = log_if_there(store.blocking, AGENT_HISTORY_LOG) is not None
+        has_agent_history = log_if_there(store.blocking, AGENT_HISTORY_LOG) is not None
         before = _seen(store)
-    text = data.draw(bent_archives(dialogues=has_dialogues))
+    text = data.draw(bent_archives(agent_history=has_agent_history))
     colour = data.draw(st.sampled_from(list(Colour)))
     with bounded():
         try:
@@ -128,17 +128,17 @@ def _is_whole(store: EntryStore) -> None:
 
 
 @cache
-def _honest(*, dialogues: bool) -> tuple[bytes, ...]:
+def _honest(*, agent_history: bool) -> tuple[bytes, ...]:
     with SQLiteStore(":memory:") as store:
         fill(store)
         file = io.StringIO()
-        export_jsonl(store, file, agent_history=dialogues)
+        export_jsonl(store, file, agent_history=agent_history)
     return tuple(file.getvalue().encode().splitlines(keepends=True))
 
 
 @st.composite
-def bent_archives(draw: Any, *, dialogues: bool) -> bytes:
-    lines = list(_honest(dialogues=dialogues))
+def bent_archives(draw: Any, *, agent_history: bool) -> bytes:
+    lines = list(_honest(agent_history=agent_history))
     for _ in range(draw(st.integers(1, 2))):
         number = draw(st.integers(0, len(lines) - 1))
         match draw(st.sampled_from(["value", "value", "value", "remove", "double", "move", "bytes"])):

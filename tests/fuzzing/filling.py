@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from firefly_memory import ConversationMemory, EntryStore, MemoryEntry, WorkingMemory
-from firefly_memory.agent_history.log import AGENT_HISTORY_LOG, Dialogue, DialogueEntry
+from firefly_memory.agent_history.log import AGENT_HISTORY_LOG, HistoryEntry, HistoryRecord
 from firefly_memory.concurrency.sync_bridge import finish
 from firefly_memory.facets import log_if_there
 from firefly_memory.testing import stopped
@@ -50,11 +50,11 @@ def _fill(store: EntryStore) -> None:
     for number in range(4):
         memory.add_turn("chat", f"prompt {number} a b c", "answer", [{"n": number}], metadata={"n": number})
     memory.add_turn("plain", "p", "a", idempotency_key="once")
-    dialogues = log_if_there(store.blocking, AGENT_HISTORY_LOG)
-    if dialogues is not None:
+    history = log_if_there(store.blocking, AGENT_HISTORY_LOG)
+    if history is not None:
         entries = [
-            DialogueEntry(f"m{number}", f"m{number - 1}" if number else None, "message", json.dumps(MESSAGE))
+            HistoryEntry(f"m{number}", f"m{number - 1}" if number else None, "message", json.dumps(MESSAGE))
             for number in range(3)
         ]
-        dialogue = Dialogue("d", "r1", "m2", "scope", None, None, ["m2"], "{}", None, MOMENT, 1)
-        assert finish(dialogues.write(dialogue, entries, None))
+        record = HistoryRecord("d", "r1", "m2", "scope", None, None, ["m2"], "{}", None, MOMENT, 1)
+        assert finish(history.write(record, entries, None))

@@ -45,12 +45,12 @@ def reading(store: EntryStore, colour: Colour) -> Operations:
         else:
             await async_export_jsonl(store, io.StringIO())
 
-    async def dialogues() -> None:
+    async def agent_history() -> None:
         history = log_if_there(view, AGENT_HISTORY_LOG)
         if history is not None:
-            for dialogue in await history.records(None, None):
-                if dialogue.head_id is not None:
-                    await history.history(dialogue.head_id, None)
+            for record in await history.records(None, None):
+                if record.head_id is not None:
+                    await history.history(record.head_id, None)
             await history.entries(["m0", "m1", "m2"])
             await history.shared(["m0", "m1", "m2"])
 
@@ -65,7 +65,7 @@ def reading(store: EntryStore, colour: Colour) -> Operations:
         "fact": partial(facts.get, "name"),
         "context": facts.to_context_string,
         "export": export,
-        "dialogues": dialogues,
+        "agent_history": agent_history,
     }
     for name in ("get_turns", "get_window", "get_message_history", "get_summary", "get_total_tokens"):
         operations[name] = partial(getattr(memory, name), "chat")

@@ -18,8 +18,8 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from firefly_memory import MongoDBStore, PostgreSQLStore, SQLiteStore
-from firefly_memory.agent_history.mongodb.documents import DIALOGUE_ENTRIES
-from firefly_memory.agent_history.sql.statements import DialogueStatements
+from firefly_memory.agent_history.mongodb.documents import ENTRIES
+from firefly_memory.agent_history.sql.statements import HistoryStatements
 from firefly_memory.agents import MongoConversationStore, SQLConversationStore
 from firefly_memory.databases.sql.operation import reads
 from firefly_memory.databases.sql.session import Session
@@ -87,7 +87,7 @@ async def kept(conversations: Stored) -> Kept:
         rows = await conversations.store.database.suspending.run(_every_entry)
     else:
         connection = conversations.store.database.suspending()
-        found = await connection.all_of(connection[DIALOGUE_ENTRIES].find({}, {"message": 0}))
+        found = await connection.all_of(connection[ENTRIES].find({}, {"message": 0}))
         rows = [(each["_id"], each["parent_id"], each["holders"]) for each in found]
     entries: Kept = {entry_id: (parent_id, holders) for entry_id, parent_id, holders in rows}
     holders = Counter(parent_id for parent_id, _ in entries.values())
@@ -99,7 +99,7 @@ async def kept(conversations: Stored) -> Kept:
 
 @reads
 def _every_entry(session: Session) -> Any:
-    statements = session.statements(DialogueStatements)
+    statements = session.statements(HistoryStatements)
     e = statements.entries.c
     return session.fetch(statements.compiled(select(e.entry_id, e.parent_id, e.holders)), {})
 

@@ -1,1 +1,1 @@
-"""Conversations of pydantic-ai's ``ConversationStore``."""
+"""Agent history: the conversations of pydantic-ai's ``ConversationStore``."""

@@ -18,7 +18,7 @@ FACET = Facet(
         shard_key=absent("entries are shared by conversations, and found by their own id"),
     ),
     operations=Operations(
-        sql="firefly_memory.agent_history.sql.log:SQLDialogueLog",
+        sql="firefly_memory.agent_history.sql.log:SQLHistoryLog",
         mongodb="firefly_memory.agent_history.mongodb.log:history_log",
         in_memory=absent("pydantic-ai has an in-memory store of its own"),
         in_files=absent("its rows refer to each other, which takes transactions"),

@@ -1,9 +1,10 @@
-"""What every backend does with dialogues, the conversations of pydantic-ai's ``ConversationStore``.
+"""Agent history: the conversations of pydantic-ai's ``ConversationStore``, and what every backend does with them.
 
-A dialogue says where its history ends; its entries are a tree that dialogues share, each pointing at the one before
-it. ``holders`` of an entry counts the entries right after it, and the dialogues of which it is the head or the end of a
-branch. To append to a history changes no count but those of the new entries; to fork adds one, and whoever deletes
-goes up from the ends and stops where somebody else goes on.
+A record is one conversation, and says where its history ends. An entry is one message, and points at the entry before
+it. Records share entries, so that all entries are a forest of trees. ``holders`` of an entry counts the entries right
+after it, and the records whose head or end of a branch it is. Appending to a history sets the counts of the new entries
+only. Forking adds one holder to one entry. A deletion goes up from the ends of its record, and stops at entries that
+others hold.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from firefly_memory.identifiers import original_name
 T = TypeVar("T")
 
 
-class Dialogue(NamedTuple):
-    """A dialogue as it is stored, its ids in the form of :func:`~firefly_memory.identifiers.stored_text`."""
+class HistoryRecord(NamedTuple):
+    """A conversation as it is stored, with ids in the form of :func:`~firefly_memory.identifiers.stored_text`."""
 
     conversation_id: str
     revision: str
@@ -38,12 +39,12 @@ class Dialogue(NamedTuple):
 
     @property
     def ends(self) -> frozenset[str]:
-        """The entries that it holds."""
+        """The entries that the record holds."""
         return ends_of(self.head_id, self.branches)
 
 
-class DialogueEntry(NamedTuple):
-    """A message and its place."""
+class HistoryEntry(NamedTuple):
+    """A message, and the entry before it."""
 
     entry_id: str
     parent_id: str | None
@@ -51,19 +52,19 @@ class DialogueEntry(NamedTuple):
     message: str
 
 
-def checked_dialogue(dialogue: Dialogue) -> Dialogue:
-    """``dialogue``; ``TypeError`` for a field that holds something else."""
-    texts = (dialogue.conversation_id, dialogue.revision, dialogue.usage, *_listed(dialogue.branches))
+def checked_record(record: HistoryRecord) -> HistoryRecord:
+    """``record``, or ``TypeError`` for a field of another type."""
+    texts = (record.conversation_id, record.revision, record.usage, *_listed(record.branches))
     more = (
-        dialogue.head_id, dialogue.scope, dialogue.forked_from, dialogue.forked_at, dialogue.deferred_tool_requests
+        record.head_id, record.scope, record.forked_from, record.forked_at, record.deferred_tool_requests
     )  # fmt: skip
     _check_texts(texts, more)
-    if not isinstance(dialogue.format_version, int):
+    if not isinstance(record.format_version, int):
         raise TypeError("format_version is no whole number")
-    return dialogue
+    return record
 
 
-def checked_entry(entry: DialogueEntry) -> DialogueEntry:
+def checked_entry(entry: HistoryEntry) -> HistoryEntry:
     """``entry``, or ``CorruptDataError``."""
     try:
         _check_texts((entry.entry_id, entry.kind, entry.message), (entry.parent_id,))
@@ -85,70 +86,71 @@ def _check_texts(texts: Iterable[Any], or_none: Iterable[Any]) -> None:
 
 
 def damaged_history(what: str, name: Any, exc: Exception) -> CorruptDataError:
-    """The error for what is stored of a dialogue or an entry."""
+    """The error for a damaged record or entry."""
     shown = original_name(name) if isinstance(name, str) else name
     return damaged("reading a conversation", f"{what} {shown!r}", exc)
 
 
-class DialogueLog(Protocol):
-    """The hooks. Each is done whole or not at all."""
+class HistoryLog(Protocol):
+    """The operations of agent history. Each is done completely or not at all."""
 
-    async def record(self, conversation_id: str) -> Dialogue | None:
-        """One dialogue."""
+    async def record(self, conversation_id: str) -> HistoryRecord | None:
+        """One record."""
 
-    async def records(self, scope: str | None, limit: int | None) -> Sequence[Dialogue]:
-        """The newest first, of a scope or of all."""
+    async def records(self, scope: str | None, limit: int | None) -> Sequence[HistoryRecord]:
+        """The records of a scope, or all; the newest first."""
 
-    async def page(self, limit: int, after: str) -> Sequence[Dialogue]:
-        """The first ``limit`` of those with ids after ``after``, by id in the order of code points."""
+    async def page(self, limit: int, after: str) -> Sequence[HistoryRecord]:
+        """The first ``limit`` records with ids after ``after``, by id in the order of code points."""
 
-    async def write(self, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None) -> bool:
-        """Store both, if the revision is the ``expected`` one, none if there is none, and the head is there."""
+    async def write(self, record: HistoryRecord, entries: Sequence[HistoryEntry], expected: str | None) -> bool:
+        """Store the record and its new entries, if the stored revision is ``expected`` (``None``: no record is stored)
+        and the head exists."""
 
     async def delete(self, conversation_id: str, expected: str) -> bool:
-        """Delete the dialogue of that revision, and the entries that nobody holds any more."""
+        """Delete the record, if its revision is ``expected``, and the entries that lose their last holder."""
 
-    async def history(self, head_id: str, limit: int | None) -> Sequence[DialogueEntry]:
-        """``head_id`` and the entries before it, up to ``limit``, in any order, and perhaps some others.
-        ``CorruptDataError`` if one of them comes again before itself."""
+    async def history(self, head_id: str, limit: int | None) -> Sequence[HistoryEntry]:
+        """``head_id`` and the entries before it, at most ``limit``, in any order, and perhaps some others.
+        ``CorruptDataError`` if an entry comes before itself."""
 
-    async def entries(self, entry_ids: Sequence[str]) -> Sequence[DialogueEntry]:
-        """Those of these entries that are there, in any order."""
+    async def entries(self, entry_ids: Sequence[str]) -> Sequence[HistoryEntry]:
+        """Those of these entries that exist, in any order."""
 
     async def shared(self, entry_ids: Sequence[str]) -> Sequence[str]:
-        """Those of these entries that have several holders: where histories meet."""
+        """The ids of those of these entries that have several holders: histories meet there."""
 
     async def go_on_deleting(self) -> bool:
-        """Delete some of the entries that are left of a deletion that broke off; whether there may be more."""
+        """Delete some entries that an interrupted deletion left; whether there may be more."""
 
 
 class Ascent:
-    """The way up from an entry, from each to its parent, as far as ``limit``. It ends at an entry that is met twice,
-    however the entries came to be there: with ``CorruptDataError``."""
+    """The way up from an entry, from each entry to its parent, at most ``limit`` entries. It raises
+    ``CorruptDataError`` at an entry that it meets twice."""
 
     def __init__(self, head_id: str, limit: int | None) -> None:
         self._head_id = head_id
         self._limit = limit
-        self._met: dict[str, DialogueEntry] = {}
+        self._met: dict[str, HistoryEntry] = {}
         self._above: str | None = head_id
 
     @property
     def next(self) -> str | None:
-        """The entry that is wanted now, ``None`` if there are enough."""
+        """The entry to read now, or ``None`` if there are enough."""
         return self._above if self._limit is None or len(self._met) < self._limit else None
 
     @property
     def left(self) -> int | None:
-        """How many are wanted, ``None`` for all."""
+        """How many entries are still wanted, or ``None`` for all."""
         return None if self._limit is None else self._limit - len(self._met)
 
     @property
-    def entries(self) -> list[DialogueEntry]:
-        """Those that were met, the newest first."""
+    def entries(self) -> list[HistoryEntry]:
+        """The entries so far, the newest first."""
         return list(self._met.values())
 
-    def go_on(self, found: Mapping[str, T], read: Callable[[T], DialogueEntry]) -> None:
-        """As far up as what was ``found`` goes; each of it is ``read`` when it is reached."""
+    def go_on(self, found: Mapping[str, T], read: Callable[[T], HistoryEntry]) -> None:
+        """Go up as far as ``found`` reaches. ``read`` makes each entry when it is reached."""
         while (entry_id := self.next) is not None and entry_id in found:
             if entry_id in self._met:
                 raise goes_in_a_circle(self._head_id, entry_id)
@@ -157,7 +159,7 @@ class Ascent:
 
 
 class CircleDetector:
-    """Sees that a way up goes in a circle before it was gone three times, and remembers one entry for that (Brent)."""
+    """Detects a circle before it is passed three times. It remembers only one entry (Brent's algorithm)."""
 
     def __init__(self, head_id: str) -> None:
         self._head_id = head_id
@@ -165,7 +167,7 @@ class CircleDetector:
         self._steps, self._until = 0, 1
 
     def pass_by(self, entry_id: str) -> None:
-        """``CorruptDataError`` for an entry that was met before."""
+        """``CorruptDataError`` for the remembered entry."""
         if entry_id == self._remembered:
             raise goes_in_a_circle(self._head_id, entry_id)
         self._steps += 1
@@ -178,8 +180,8 @@ def goes_in_a_circle(head_id: str, entry_id: str) -> CorruptDataError:
     return CorruptDataError("read_history", where, f"entry {original_name(entry_id)!r} comes before itself")
 
 
-def in_line(found: Iterable[DialogueEntry], head_id: str, limit: int | None) -> list[DialogueEntry]:
-    """What :meth:`DialogueLog.history` found, oldest first. ``KeyError`` names the entry that is missing."""
+def in_line(found: Iterable[HistoryEntry], head_id: str, limit: int | None) -> list[HistoryEntry]:
+    """The result of :meth:`HistoryLog.history`, oldest first. ``KeyError`` names a missing entry."""
     ascent = Ascent(head_id, limit)
     ascent.go_on({entry.entry_id: entry for entry in found}, lambda entry: entry)
     if ascent.next is not None:
@@ -187,8 +189,8 @@ def in_line(found: Iterable[DialogueEntry], head_id: str, limit: int | None) -> 
     return ascent.entries[::-1]
 
 
-def in_a_circle(entries: Iterable[DialogueEntry]) -> str | None:
-    """One of these entries that comes before itself."""
+def in_a_circle(entries: Iterable[HistoryEntry]) -> str | None:
+    """One of these entries that comes before itself, or ``None``."""
     parents = {entry.entry_id: entry.parent_id for entry in entries}
     while parents:
         way: dict[str, None] = {}
@@ -207,8 +209,8 @@ def ends_of(head_id: str | None, branches: Iterable[str]) -> frozenset[str]:
     return frozenset(branches) if head_id is None else frozenset((head_id, *branches))
 
 
-def holders_gained(before: frozenset[str], after: frozenset[str], entries: Iterable[DialogueEntry]) -> Counter[str]:
-    """By how much the holders of each entry change when a dialogue is written."""
+def holders_gained(before: frozenset[str], after: frozenset[str], entries: Iterable[HistoryEntry]) -> Counter[str]:
+    """By how much the holders of each entry change when a record is written."""
     gained = Counter(after)
     gained.subtract(before)
     gained.update(entry.parent_id for entry in entries if entry.parent_id is not None)
@@ -216,8 +218,8 @@ def holders_gained(before: frozenset[str], after: frozenset[str], entries: Itera
 
 
 def released(found: Mapping[str, tuple[str | None, int]]) -> tuple[list[str], dict[str, int]]:
-    """Which of the entries ``found``, given by parent and holders, nobody holds, and those to go on from: what is
-    still there of their parents, and how many holders these lose."""
+    """The entries without holders among ``found`` (each with its parent and its number of holders), and the parents
+    that stay, with the number of holders that each loses."""
     gone = [entry_id for entry_id, (_, holders) in found.items() if holders == 0]
     lost: Counter[str] = Counter()
     for entry_id in gone:  # which grows meanwhile
@@ -231,10 +233,10 @@ def released(found: Mapping[str, tuple[str | None, int]]) -> tuple[list[str], di
     return gone, dict(sorted(lost.items()))
 
 
-async def finish_deletions(log: DialogueLog, _limit: int, _now: datetime) -> Purged:
-    """Go on with deletions that broke off; nothing of it counts as expired."""
+async def finish_deletions(log: HistoryLog, _limit: int, _now: datetime) -> Purged:
+    """Go on with interrupted deletions. None of these entries counts as expired."""
     return Purged(0, more=await log.go_on_deleting())
 
 
-AGENT_HISTORY_LOG: LogOf[DialogueLog] = LogOf("agent_history")
-"""``view.log(AGENT_HISTORY_LOG)``: the conversations of pydantic-ai in a store that can keep them."""
+AGENT_HISTORY_LOG: LogOf[HistoryLog] = LogOf("agent_history")
+"""``view.log(AGENT_HISTORY_LOG)``: agent history, in a store that can keep it."""

@@ -18,9 +18,9 @@ from datetime import UTC, datetime
 from firefly_memory.agent_history.log import (
     AGENT_HISTORY_LOG,
     CircleDetector,
-    Dialogue,
-    DialogueEntry,
-    DialogueLog,
+    HistoryEntry,
+    HistoryLog,
+    HistoryRecord,
     in_line,
 )
 from firefly_memory.errors import ConflictError, CorruptDataError, InvalidEntryError
@@ -97,18 +97,18 @@ def name_of(item: Item) -> str:
     return f"pydantic-ai's conversation {item['conversation_id']!r}"
 
 
-async def _pages(log: DialogueLog, end: str, was_given: Callable[[str], bool]) -> AsyncIterator[list[DialogueEntry]]:
+async def _pages(log: HistoryLog, end: str, was_given: Callable[[str], bool]) -> AsyncIterator[list[HistoryEntry]]:
     """The entries up to ``end``, oldest first, from where they were given before. Only the ends of pages are kept on
     the way up, and the pages read again on the way down."""
 
-    async def page_up_from(entry_id: str) -> list[DialogueEntry]:
+    async def page_up_from(entry_id: str) -> list[HistoryEntry]:
         page = in_line(await log.history(entry_id, _PAGE), entry_id, _PAGE)
         first = max((place for place, entry in enumerate(page, 1) if was_given(entry.entry_id)), default=0)
         return page[first:]
 
     circle = CircleDetector(end)
     ends: list[str] = []
-    page: list[DialogueEntry] = []
+    page: list[HistoryEntry] = []
     above: str | None = end
     while above is not None and not was_given(above):
         page = await page_up_from(above)
@@ -122,7 +122,7 @@ async def _pages(log: DialogueLog, end: str, was_given: Callable[[str], bool]) -
         yield await page_up_from(entry_id)
 
 
-async def _may_replace(source: StoreView | None, mine: Dialogue, theirs: Dialogue) -> bool:
+async def _may_replace(source: StoreView | None, mine: HistoryRecord, theirs: HistoryRecord) -> bool:
     """Whether the target's state of a conversation is unfinished, or older and the source has all its messages."""
     if theirs.revision.startswith(_UNFINISHED):
         return True
@@ -178,10 +178,10 @@ class AgentHistoryWriter:
         self._log = view.log(AGENT_HISTORY_LOG)
         self._source = writing.source
         self._item: Item = {"conversation_id": None}
-        self._conversation: Dialogue | None = None  # that is being written
-        self._there: Dialogue | None = None
+        self._conversation: HistoryRecord | None = None  # that is being written
+        self._there: HistoryRecord | None = None
         self._began_anew = False  # nothing was there of it
-        self._entries: dict[str, DialogueEntry] = {}
+        self._entries: dict[str, HistoryEntry] = {}
         self._held: dict[str, None] = {}  # in the order of writing: the ends that would otherwise be let go
 
     async def take(self, kind: str, item: Item, *, there: bool = False) -> None:
@@ -210,7 +210,7 @@ class AgentHistoryWriter:
             await self._check_place(entry)
             self._entries[entry.entry_id] = entry
 
-    async def _check_place(self, entry: DialogueEntry) -> None:
+    async def _check_place(self, entry: HistoryEntry) -> None:
         if entry.entry_id in self._entries:
             raise InvalidEntryError("entry_id", f"message {original_name(entry.entry_id)!r} comes twice")
         parent_id = entry.parent_id
@@ -244,12 +244,12 @@ class AgentHistoryWriter:
             await self._write(unfinished, new)
             self._there = unfinished
 
-    async def _write(self, conversation: Dialogue, new: list[DialogueEntry]) -> None:
+    async def _write(self, conversation: HistoryRecord, new: list[HistoryEntry]) -> None:
         expected = None if self._there is None else self._there.revision
         if not await self._log.write(conversation, new, expected):
             raise ConflictError(f"{name_of(self._item)} was changed in the target meanwhile; start again")
 
-    async def _new_ones(self, head_id: str | None = None) -> list[DialogueEntry]:
+    async def _new_ones(self, head_id: str | None = None) -> list[HistoryEntry]:
         """The entries taken that are not there yet. The head has to be there."""
         taken, self._entries = self._entries, {}
         wanted = list(dict.fromkeys([*taken, *([] if head_id is None else [head_id])]))
@@ -270,7 +270,7 @@ class AgentHistoryWriter:
         return new
 
 
-def _ends(conversation: Dialogue) -> Iterable[str]:
+def _ends(conversation: HistoryRecord) -> Iterable[str]:
     """The ends of branches, and the head last."""
     ends = dict.fromkeys(conversation.branches)
     if conversation.head_id is not None:
@@ -279,7 +279,7 @@ def _ends(conversation: Dialogue) -> Iterable[str]:
     return ends
 
 
-def _conversation_as_json(conversation: Dialogue) -> Item:
+def _conversation_as_json(conversation: HistoryRecord) -> Item:
     return {
         "conversation_id": original_name(conversation.conversation_id),
         "revision": original_name(conversation.revision),
@@ -295,9 +295,9 @@ def _conversation_as_json(conversation: Dialogue) -> Item:
     }
 
 
-def conversation_from_json(item: Item) -> Dialogue:
+def conversation_from_json(item: Item) -> HistoryRecord:
     deferred = item["deferred_tool_requests"]
-    return Dialogue(
+    return HistoryRecord(
         conversation_id=stored_name("conversation_id", item["conversation_id"]),
         revision=stored_text(item["revision"]),
         head_id=stored_or_none(item["head_id"]),
@@ -312,7 +312,7 @@ def conversation_from_json(item: Item) -> Dialogue:
     )
 
 
-def _entry_as_json(conversation_id: str, entry: DialogueEntry) -> Item:
+def _entry_as_json(conversation_id: str, entry: HistoryEntry) -> Item:
     return {
         "conversation_id": conversation_id,
         "entry_id": original_name(entry.entry_id),
@@ -322,8 +322,8 @@ def _entry_as_json(conversation_id: str, entry: DialogueEntry) -> Item:
     }
 
 
-def _entry_from_json(item: Item) -> DialogueEntry:
-    return DialogueEntry(
+def _entry_from_json(item: Item) -> HistoryEntry:
+    return HistoryEntry(
         entry_id=stored_name("entry_id", item["entry_id"]),
         parent_id=stored_or_none(item["parent_id"]),
         kind=str.__str__(item["kind"]),

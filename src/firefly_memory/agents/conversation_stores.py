@@ -12,9 +12,9 @@ from pydantic_ai.usage import RunUsage
 
 from firefly_memory.agent_history.log import (
     AGENT_HISTORY_LOG,
-    Dialogue,
-    DialogueEntry,
-    DialogueLog,
+    HistoryEntry,
+    HistoryLog,
+    HistoryRecord,
     in_a_circle,
     in_line,
 )
@@ -59,10 +59,10 @@ class _StoredConversations(ConversationStore):
         self._log = self._log_of(store)
         self.store = store
 
-    def _log_of(self, store: EntryStore) -> DialogueLog:
+    def _log_of(self, store: EntryStore) -> HistoryLog:
         module, kind = self._kind
         home = sys.modules.get(module)  # whoever has such a store has loaded what it needs: nobody else has to
-        log: DialogueLog | None = None
+        log: HistoryLog | None = None
         if home is not None and isinstance(store, getattr(home, kind)):
             log = log_if_there(store.suspending, AGENT_HISTORY_LOG)
         if log is None:
@@ -75,15 +75,15 @@ class _StoredConversations(ConversationStore):
 
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
         """The record for a conversation, or ``None``."""
-        dialogue = await self._log.record(stored_text(conversation_id))
-        return None if dialogue is None else _record(dialogue)
+        record = await self._log.record(stored_text(conversation_id))
+        return None if record is None else _record(record)
 
     async def read_records(self, *, scope: str | None = None, limit: int | None = None) -> Sequence[ConversationRecord]:
         """The records of a scope, or all, the newest first, up to ``limit``."""
         if limit is not None and limit <= 0:
             return []
         found = await self._log.records(None if scope is None else stored_text(scope), limit)
-        return [_record(dialogue) for dialogue in found]
+        return [_record(record) for record in found]
 
     async def write_record(
         self,
@@ -98,7 +98,7 @@ class _StoredConversations(ConversationStore):
         if circle is not None:
             raise InvalidEntryError("new_entries", f"entry {original_name(circle)!r} comes before itself")
         expected = None if expected_revision is None else stored_text(expected_revision)
-        if not await self._log.write(_dialogue(record), entries, expected):
+        if not await self._log.write(_stored_record(record), entries, expected):
             raise ConversationConflict(record.conversation_id)
 
     async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
@@ -148,11 +148,11 @@ class MongoConversationStore(_StoredConversations):
     _works = "a MongoDBStore"
 
 
-def _dialogue(record: ConversationRecord) -> Dialogue:
+def _stored_record(record: ConversationRecord) -> HistoryRecord:
     if record.updated_at.tzinfo is None:
         raise InvalidEntryError("updated_at", "has no time zone")
     deferred = record.deferred_tool_requests
-    return Dialogue(
+    return HistoryRecord(
         conversation_id=stored_name("conversation_id", record.conversation_id),
         revision=stored_text(record.revision),
         head_id=stored_or_none(record.head_id),
@@ -167,32 +167,32 @@ def _dialogue(record: ConversationRecord) -> Dialogue:
     )
 
 
-def _record(dialogue: Dialogue) -> ConversationRecord:
-    where = f"conversation {original_name(dialogue.conversation_id)!r}"
-    if dialogue.format_version != _FORMAT:
-        newer = f"{where} is in format {dialogue.format_version}, of a newer version; this one reads format {_FORMAT}"
+def _record(stored: HistoryRecord) -> ConversationRecord:
+    where = f"conversation {original_name(stored.conversation_id)!r}"
+    if stored.format_version != _FORMAT:
+        newer = f"{where} is in format {stored.format_version}, of a newer version; this one reads format {_FORMAT}"
         raise DatabaseStoreError("read_record", newer)
-    deferred = dialogue.deferred_tool_requests
+    deferred = stored.deferred_tool_requests
     return ConversationRecord(
-        conversation_id=original_name(dialogue.conversation_id),
-        head_id=original_or_none(dialogue.head_id),
-        usage=_readable(where, _USAGE.validate_json, dialogue.usage),
+        conversation_id=original_name(stored.conversation_id),
+        head_id=original_or_none(stored.head_id),
+        usage=_readable(where, _USAGE.validate_json, stored.usage),
         deferred_tool_requests=None if deferred is None else _readable(where, deferred_requests.from_json, deferred),
-        scope=original_or_none(dialogue.scope),
-        forked_from=original_or_none(dialogue.forked_from),
-        forked_at=original_or_none(dialogue.forked_at),
-        branches=[original_name(entry_id) for entry_id in dialogue.branches],
-        revision=original_name(dialogue.revision),
-        updated_at=dialogue.updated_at,
+        scope=original_or_none(stored.scope),
+        forked_from=original_or_none(stored.forked_from),
+        forked_at=original_or_none(stored.forked_at),
+        branches=[original_name(entry_id) for entry_id in stored.branches],
+        revision=original_name(stored.revision),
+        updated_at=stored.updated_at,
     )
 
 
-def _stored_entry(entry: ConversationEntry) -> DialogueEntry:
+def _stored_entry(entry: ConversationEntry) -> HistoryEntry:
     message = _written("message", to_json, [entry.message])[1:-1]  # without the list around it
-    return DialogueEntry(stored_name("entry.id", entry.id), stored_or_none(entry.parent_id), entry.kind, message)
+    return HistoryEntry(stored_name("entry.id", entry.id), stored_or_none(entry.parent_id), entry.kind, message)
 
 
-def _entries(line: Sequence[DialogueEntry]) -> list[ConversationEntry]:
+def _entries(line: Sequence[HistoryEntry]) -> list[ConversationEntry]:
     where = f"the history of entry {original_name(line[-1].entry_id)!r}"
     # All at once: half the time of one after the other.
     messages = _readable(where, from_json, f"[{','.join(entry.message for entry in line)}]")

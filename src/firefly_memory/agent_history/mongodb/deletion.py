@@ -1,8 +1,8 @@
-"""The deletion of a dialogue: it goes at once, and what only it held goes after it, some entries at a time.
+"""The deletion of a record. The record is deleted at once, and its entries after it, some at a time.
 
-Every transaction leaves counts of holders that are right. An entry that nobody holds waits to be deleted; whatever is
-before it is there, so that a history is whole or its end is missing, and a fork that gets hold of such an entry keeps
-it. Of a deletion that broke off such entries are left: the next deletions, and ``cleanup_expired``, go on with them.
+After each transaction the counts of holders are right. An entry without holders waits for its deletion; all entries
+before it exist. So a history is complete, or its end is missing; and a fork that begins to hold such an entry keeps it.
+An interrupted deletion leaves such entries: the next deletions, and ``cleanup_expired``, go on with them.
 
 A damaged entry, whose id is no text or whose ``holders`` is no count, stays as it is. So every transaction that finds
 entries to delete deletes them, and a loop over transactions ends.
@@ -19,7 +19,7 @@ from pymongo.errors import PyMongoError
 
 from firefly_memory.agent_history.log import released
 from firefly_memory.agent_history.mongodb import documents
-from firefly_memory.agent_history.mongodb.documents import DIALOGUE_ENTRIES, DIALOGUES
+from firefly_memory.agent_history.mongodb.documents import ENTRIES, RECORDS
 from firefly_memory.databases.mongodb.clients import Connection
 from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.databases.mongodb.transactions import InTransaction
@@ -27,7 +27,7 @@ from firefly_memory.databases.mongodb.transactions import InTransaction
 logger = logging.getLogger("firefly_memory")
 
 MOST_AT_ONCE = 2_000
-"""Entries that one transaction looks at, and deletes."""
+"""Entries that one transaction reads, and deletes."""
 
 _FIRST_AT_ONCE = 50
 _QUICK, _SLOW = 0.05, 0.5  # seconds for a transaction: then the next one takes more, or less
@@ -39,12 +39,12 @@ _SHAPE = {"parent_id": 1, "holders": 1}
 
 class _Batch(NamedTuple):
     looked: bool
-    """Whether there were entries that nobody held."""
+    """Whether there were entries without holders."""
     above: list[str]
-    """Entries that lost holders: perhaps the last."""
+    """Entries that lost holders, and perhaps have none now."""
 
 
-class DialogueDeletion:
+class HistoryDeletion:
     """Deletions on one connection, to a server that has transactions."""
 
     def __init__(self, connection: Connection, in_transaction: InTransaction) -> None:
@@ -53,13 +53,14 @@ class DialogueDeletion:
         self._at_once = _FIRST_AT_ONCE
 
     async def begin(self, conversation_id: str, expected: str) -> list[str] | None:
-        """Delete the dialogue of that revision. The entries that it held, or ``None`` if there is no such dialogue."""
+        """Delete the record, if its revision is ``expected``. The entries that it held, or ``None`` if there is no such
+        record."""
         return await self._in_transaction(
             self._connection, lambda session: self._let_go(session, conversation_id, expected)
         )
 
     async def finish(self, ends: list[str]) -> None:
-        """Delete those of these entries that nobody holds any more, and what only they held."""
+        """Delete those of these entries that have no holders, and the entries that only they held."""
         await self._release(ends)
         try:
             for _ in range(_BATCHES_FOR_OTHERS):
@@ -70,7 +71,7 @@ class DialogueDeletion:
             logger.warning("%s (%s)", left, type(exc).__name__, exc_info=exc)
 
     async def go_on(self) -> bool:
-        """Delete some entries that nobody holds; whether there may be more. Nothing is done if others are at it."""
+        """Delete some entries without holders; whether there may be more. Does nothing while others do the same."""
         try:
             return (await self._batch({}, once=True)).looked
         except PyMongoError as exc:
@@ -81,18 +82,16 @@ class DialogueDeletion:
     async def _let_go(self, session: Any, conversation_id: str, expected: str) -> list[str] | None:
         connection = self._connection
         this = {"_id": conversation_id, "revision": expected}
-        there = await connection.settle(connection[DIALOGUES].find_one_and_delete(this, session=session))
+        there = await connection.settle(connection[RECORDS].find_one_and_delete(this, session=session))
         if there is None:
             return None
-        ends = sorted(documents.dialogue_of(there).ends)
+        ends = sorted(documents.record_of(there).ends)
         fewer = {"$inc": {"holders": -1}}
-        await connection.settle(
-            connection[DIALOGUE_ENTRIES].update_many({"_id": {"$in": ends}}, fewer, session=session)
-        )
+        await connection.settle(connection[ENTRIES].update_many({"_id": {"$in": ends}}, fewer, session=session))
         return ends
 
     async def _release(self, ends: list[str]) -> None:
-        """Delete those of these entries that nobody holds, and those before them that only they held."""
+        """Delete those of these entries that have no holders, and the entries before them that only they held."""
         while ends:
             these, ends = ends[: self._ends_at_once], ends[self._ends_at_once :]
             ends += (await self._batch({"_id": {"$in": these}})).above
@@ -112,7 +111,7 @@ class DialogueDeletion:
         return batch
 
     async def _delete(self, session: Any, wanted: Document) -> _Batch:
-        connection, entries = self._connection, self._connection[DIALOGUE_ENTRIES]
+        connection, entries = self._connection, self._connection[ENTRIES]
         undamaged = {"holders": 0, **documents.IS_SOUND}
         unheld = entries.find({**wanted, **undamaged}, {"chain": 1, "place": 1}, session=session)
         ends = await connection.all_of(unheld.limit(self._ends_at_once))

@@ -1,9 +1,10 @@
-"""Dialogues as documents.
+"""Agent history as documents.
 
-A dialogue is one document in ``memory_dialogues``, and one in ``memory_dialogue_entries`` for each entry. Entries that
-one dialogue wrote, each after the one before, are a *chain*: they have its id and their ``place`` in it, so that the
-last so many of them are one range of an index. Whoever goes on from any other entry begins a chain; all of its entries
-name that one, which is ``above``. So a history is some ranges, one for each fork in it.
+Each record is a document in :data:`RECORDS`, and each entry is a document in :data:`ENTRIES`. Entries that one record
+wrote, each after the one before, are a *chain*: they have the id of the chain and their ``place`` in it, so that the
+last entries of a chain are one range of an index. Whoever continues from any other entry begins a new chain; all
+entries of that chain name the entry it continues from as ``above``. So a history is several ranges, one for each fork
+in it.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ from typing import Any, NamedTuple
 from bson import ObjectId
 from pymongo import ASCENDING, DESCENDING, IndexModel
 
-from firefly_memory.agent_history.log import Dialogue, DialogueEntry, damaged_history
+from firefly_memory.agent_history.log import HistoryEntry, HistoryRecord, damaged_history
 from firefly_memory.codec import DAMAGE
 from firefly_memory.databases.mongodb.collections import Collection
 from firefly_memory.databases.mongodb.fields import Document, split, text, text_or_none, whole
 from firefly_memory.errors import CorruptDataError
 
-DIALOGUES = "memory_dialogues"
-DIALOGUE_ENTRIES = "memory_dialogue_entries"
+RECORDS = "memory_dialogues"
+ENTRIES = "memory_dialogue_entries"
 
 NEWEST_FIRST = [("updated_at", DESCENDING), ("updated_at_us", DESCENDING)]
-DIALOGUE_INDEXES = (IndexModel(NEWEST_FIRST), IndexModel([("scope", ASCENDING), *NEWEST_FIRST]))
-DIALOGUE_ENTRY_INDEXES = (
+RECORD_INDEXES = (IndexModel(NEWEST_FIRST), IndexModel([("scope", ASCENDING), *NEWEST_FIRST]))
+ENTRY_INDEXES = (
     IndexModel([("chain", ASCENDING), ("place", ASCENDING)]),
     IndexModel([("holders", ASCENDING)], partialFilterExpression={"holders": 0}),
 )
 
-COLLECTIONS = (Collection(DIALOGUES, DIALOGUE_INDEXES), Collection(DIALOGUE_ENTRIES, DIALOGUE_ENTRY_INDEXES))
+COLLECTIONS = (Collection(RECORDS, RECORD_INDEXES), Collection(ENTRIES, ENTRY_INDEXES))
 
 _COUNTS = ["int", "long", "double"]
 _HOLDERS_COUNT = [{"$in": [{"$type": "$holders"}, _COUNTS]}, {"$gte": ["$holders", 0]}]
@@ -40,27 +41,27 @@ IS_SOUND: Document = {"$expr": {"$and": [{"$eq": [{"$type": "$_id"}, "string"]},
 
 
 class Chain(NamedTuple):
-    """The chain that a dialogue goes on with, if its next entry comes after ``end``."""
+    """The chain that a record continues, if its next entry comes after ``end``."""
 
     chain: ObjectId
     end: str
     place: int
     above: str | None = None
-    """The entry of another chain that the first of this one comes after."""
+    """The entry of another chain before the first entry of this chain."""
 
 
-def dialogue_document(dialogue: Dialogue, chain: Chain | None) -> Document:
-    date, microseconds = split(dialogue.updated_at)
-    fields: Document = dialogue._asdict()
+def record_document(record: HistoryRecord, chain: Chain | None) -> Document:
+    date, microseconds = split(record.updated_at)
+    fields: Document = record._asdict()
     del fields["conversation_id"]
     chain_fields = None if chain is None else chain._asdict()
     return {**fields, "updated_at": date, "updated_at_us": microseconds, "chain": chain_fields}
 
 
-def dialogue_of(document: Document) -> Dialogue:
+def record_of(document: Document) -> HistoryRecord:
     try:
         moment = document["updated_at"] + timedelta(microseconds=document["updated_at_us"])
-        return Dialogue(
+        return HistoryRecord(
             conversation_id=text(document, "_id"),
             revision=text(document, "revision"),
             head_id=text_or_none(document, "head_id"),
@@ -85,9 +86,9 @@ def chain_of(document: Document | None) -> Chain | None:
 
 
 def entry_documents(
-    entries: Sequence[DialogueEntry], chain: Chain | None, holders: dict[str, int]
+    entries: Sequence[HistoryEntry], chain: Chain | None, holders: dict[str, int]
 ) -> tuple[list[Document], Chain | None]:
-    """The documents for new entries, and the chain that the last of them ends."""
+    """The documents of new entries, and the chain that the last of them ends."""
     documents: list[Document] = []
     for entry in entries:
         goes_on = chain is not None and entry.parent_id == chain.end
@@ -113,20 +114,20 @@ def entry_documents(
 
 
 def by_id(found: Sequence[Document]) -> dict[str, Document]:
-    """Those of the documents that an entry may name as the one before it."""
+    """The documents whose id is text, by id: only these can be named as a parent."""
     return {document["_id"]: document for document in found if isinstance(document["_id"], str)}
 
 
-def entry_of(document: Document) -> DialogueEntry:
+def entry_of(document: Document) -> HistoryEntry:
     try:
         parent_id = text_or_none(document, "parent_id")
-        return DialogueEntry(text(document, "_id"), parent_id, text(document, "kind"), text(document, "message"))
+        return HistoryEntry(text(document, "_id"), parent_id, text(document, "kind"), text(document, "message"))
     except DAMAGE as exc:
         raise _damaged("entry", document, exc) from exc
 
 
 def history(entry_id: str, limit: int | None, forks: int) -> list[Document]:
-    """A query for an entry and those before it: so many or all, in its own chain and the next ``forks`` above it.
+    """A query for an entry and the entries before it, at most ``limit``, in its chain and the next ``forks`` above it.
 
     The ends of the chains come first, without their messages: no stage holds more than one message.
     """
@@ -160,7 +161,7 @@ _NEXT_END: list[Document] = [
     {"$set": {"above": {"$cond": [{"$gt": ["$room", 0]}, "$end.above", None]}}},
     {
         "$lookup": {
-            "from": DIALOGUE_ENTRIES,
+            "from": ENTRIES,
             "localField": "above",
             "foreignField": "_id",
             "let": {"room": "$room"},
@@ -170,10 +171,10 @@ _NEXT_END: list[Document] = [
     },
     {"$set": {"ends": {"$concatArrays": ["$ends", "$next"]}}},
 ]
-"""Goes on from the end of the last chain to that of the chain above it, if there is one and it is wanted."""
+"""Continues from the end of the last chain to the end of the chain above it, if there is one and it is wanted."""
 
 _UP_FROM_END = {
-    "from": DIALOGUE_ENTRIES,
+    "from": ENTRIES,
     "let": {"chain": "$chain", "last": "$last", "room": "$room"},
     "pipeline": [
         {
@@ -193,7 +194,8 @@ _UP_FROM_END = {
 
 
 def up_from(document: Document, steps: int) -> dict[str, Any]:
-    """The entry of ``document`` and those before it in its chain, so many; itself, if it is damaged."""
+    """A filter for the entry of ``document`` and those before it in its chain, at most ``steps``; the entry alone if it
+    is damaged."""
     chain, last = document.get("chain"), document.get("place")
     if not isinstance(chain, ObjectId) or not isinstance(last, int) or isinstance(last, bool) or last < 0:
         return {"_id": document["_id"]}
@@ -201,7 +203,7 @@ def up_from(document: Document, steps: int) -> dict[str, Any]:
 
 
 def parent_of(document: Document) -> str | None:
-    """The entry before the one of ``document``; ``None`` as well if that link is damaged."""
+    """The entry before the entry of ``document``; ``None`` as well if that link is damaged."""
     parent_id = document.get("parent_id")
     return parent_id if isinstance(parent_id, str) else None
 

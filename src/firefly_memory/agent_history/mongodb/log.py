@@ -1,8 +1,8 @@
-"""Dialogues in MongoDB: in transactions, where the server has them.
+"""Agent history in MongoDB, in transactions if the server has them.
 
-On a standalone server the steps are taken in an order that leaves nothing wrong when it breaks off: what a dialogue
-holds is there, and held, before the dialogue says so. Entries are never deleted there, for nobody could tell them from
-those that a fork is about to use; what a write left that broke off or came too late stays as well.
+On a standalone server the order of the steps keeps the data right if a process stops between two of them: the entries
+of a record are stored, and have their holders, before the record names them. Entries are never deleted there, because
+nobody could tell them from entries that a fork is about to use. Entries of an interrupted or refused write stay too.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
-from firefly_memory.agent_history.log import Ascent, Dialogue, DialogueEntry, holders_gained
+from firefly_memory.agent_history.log import Ascent, HistoryEntry, HistoryRecord, holders_gained
 from firefly_memory.agent_history.mongodb import documents
-from firefly_memory.agent_history.mongodb.deletion import DialogueDeletion
-from firefly_memory.agent_history.mongodb.documents import DIALOGUE_ENTRIES, DIALOGUES
+from firefly_memory.agent_history.mongodb.deletion import HistoryDeletion
+from firefly_memory.agent_history.mongodb.documents import ENTRIES, RECORDS
 from firefly_memory.databases.mongodb.access import MongoAccess
 from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection, MongoDatabase
 from firefly_memory.databases.mongodb.errors import DUPLICATE, translated, written
@@ -28,11 +28,11 @@ _FEW_FORKS, _MOST_FORKS = 4, 64  # that one query of a history goes up: each tak
 
 
 class _ConflictError(Exception):
-    """Takes back what a write has done so far."""
+    """Aborts the transaction."""
 
 
-class MongoDialogueLog:
-    """A :class:`~firefly_memory.agent_history.log.DialogueLog` on clients of one colour."""
+class MongoHistoryLog:
+    """A :class:`~firefly_memory.agent_history.log.HistoryLog` on blocking clients, or on asynchronous ones."""
 
     def __init__(
         self,
@@ -44,33 +44,33 @@ class MongoDialogueLog:
         self._connected = connected
         self._in_transaction = in_transaction
 
-    async def record(self, conversation_id: str) -> Dialogue | None:
+    async def record(self, conversation_id: str) -> HistoryRecord | None:
         with translated("read_record", self._database.place):
             connection = await self._connected("read_record")
-            there = await connection.settle(connection[DIALOGUES].find_one({"_id": conversation_id}))
-            return None if there is None else documents.dialogue_of(there)
+            there = await connection.settle(connection[RECORDS].find_one({"_id": conversation_id}))
+            return None if there is None else documents.record_of(there)
 
-    async def records(self, scope: str | None, limit: int | None) -> Sequence[Dialogue]:
+    async def records(self, scope: str | None, limit: int | None) -> Sequence[HistoryRecord]:
         with translated("read_records", self._database.place):
             connection = await self._connected("read_records")
-            cursor = connection[DIALOGUES].find({} if scope is None else {"scope": scope}).sort(documents.NEWEST_FIRST)
+            cursor = connection[RECORDS].find({} if scope is None else {"scope": scope}).sort(documents.NEWEST_FIRST)
             found = await connection.all_of(cursor if limit is None else cursor.limit(min(limit, _MOST_RECORDS)))
-            return [documents.dialogue_of(document) for document in found]
+            return [documents.record_of(document) for document in found]
 
-    async def page(self, limit: int, after: str) -> Sequence[Dialogue]:
+    async def page(self, limit: int, after: str) -> Sequence[HistoryRecord]:
         with translated("read_records", self._database.place):
             connection = await self._connected("read_records")
-            found = connection[DIALOGUES].find({"_id": {"$gt": after}}).sort("_id").limit(limit)
-            return [documents.dialogue_of(document) for document in await connection.all_of(found)]
+            found = connection[RECORDS].find({"_id": {"$gt": after}}).sort("_id").limit(limit)
+            return [documents.record_of(document) for document in await connection.all_of(found)]
 
-    async def history(self, head_id: str, limit: int | None) -> Sequence[DialogueEntry]:
+    async def history(self, head_id: str, limit: int | None) -> Sequence[HistoryEntry]:
         with translated("read_history", self._database.place):
             connection = await self._connected("read_history")
             ascent = Ascent(head_id, limit)
             forks = _FEW_FORKS
             while (above := ascent.next) is not None:
                 wanted = documents.history(above, ascent.left, forks)
-                cursor = connection[DIALOGUE_ENTRIES].aggregate(wanted, batchSize=IN_ONE_BATCH)
+                cursor = connection[ENTRIES].aggregate(wanted, batchSize=IN_ONE_BATCH)
                 found = documents.by_id(await connection.all_of(cursor))
                 if above not in found:
                     await self._check_missing(connection, above)
@@ -81,12 +81,12 @@ class MongoDialogueLog:
             return ascent.entries
 
     async def _check_missing(self, connection: Connection, entry_id: str) -> None:
-        """``CorruptDataError`` if the entry is there after all, but its chain does not lead to it."""
-        there = await connection.settle(connection[DIALOGUE_ENTRIES].find_one({"_id": entry_id}, {"message": 0}))
+        """``CorruptDataError`` if the entry exists, but its chain does not lead to it."""
+        there = await connection.settle(connection[ENTRIES].find_one({"_id": entry_id}, {"message": 0}))
         if there is not None:
             raise documents.not_in_its_chain(there)
 
-    async def entries(self, entry_ids: Sequence[str]) -> Sequence[DialogueEntry]:
+    async def entries(self, entry_ids: Sequence[str]) -> Sequence[HistoryEntry]:
         return [documents.entry_of(each) for each in await self._these({"_id": {"$in": list(entry_ids)}})]
 
     async def shared(self, entry_ids: Sequence[str]) -> Sequence[str]:
@@ -96,14 +96,14 @@ class MongoDialogueLog:
     async def _these(self, wanted: Document, shape: Document | None = None) -> Sequence[Document]:
         with translated("read_history", self._database.place):
             connection = await self._connected("read_history")
-            return await connection.all_of(connection[DIALOGUE_ENTRIES].find(wanted, shape))
+            return await connection.all_of(connection[ENTRIES].find(wanted, shape))
 
-    async def write(self, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None) -> bool:
+    async def write(self, record: HistoryRecord, entries: Sequence[HistoryEntry], expected: str | None) -> bool:
         with written("write_record", self._database.place, "message", retryable=False), suppress(_ConflictError):
             connection = await self._connected("write_record")
 
             async def write(session: Any) -> None:
-                await self._write(connection, session, dialogue, entries, expected)
+                await self._write(connection, session, record, entries, expected)
 
             await (self._in_transaction(connection, write) if self._database.has_transactions else write(None))
             return True
@@ -114,8 +114,8 @@ class MongoDialogueLog:
             connection = await self._connected("delete_record")
             if not self._database.has_transactions:
                 this = {"_id": conversation_id, "revision": expected}
-                return bool((await connection.settle(connection[DIALOGUES].delete_one(this))).deleted_count)
-            deletion = DialogueDeletion(connection, self._in_transaction)
+                return bool((await connection.settle(connection[RECORDS].delete_one(this))).deleted_count)
+            deletion = HistoryDeletion(connection, self._in_transaction)
             ends = await deletion.begin(conversation_id, expected)
         if ends is None:
             return False
@@ -128,36 +128,36 @@ class MongoDialogueLog:
             connection = await self._connected("cleanup_expired")
             if not self._database.has_transactions:
                 return False
-            return await DialogueDeletion(connection, self._in_transaction).go_on()
+            return await HistoryDeletion(connection, self._in_transaction).go_on()
 
     async def _write(
         self,
         connection: Connection,
         session: Any,
-        dialogue: Dialogue,
-        entries: Sequence[DialogueEntry],
+        record: HistoryRecord,
+        entries: Sequence[HistoryEntry],
         expected: str | None,
     ) -> None:
-        this = {"_id": dialogue.conversation_id}
-        before = await connection.settle(connection[DIALOGUES].find_one(this, session=session))
+        this = {"_id": record.conversation_id}
+        before = await connection.settle(connection[RECORDS].find_one(this, session=session))
         if (None if before is None else before["revision"]) != expected:
             raise _ConflictError
-        held = frozenset[str]() if before is None else documents.dialogue_of(before).ends
-        gained = holders_gained(held, dialogue.ends, entries)
+        held = frozenset[str]() if before is None else documents.record_of(before).ends
+        gained = holders_gained(held, record.ends, entries)
         own = {entry.entry_id: gained.pop(entry.entry_id, 0) for entry in entries}
         for entry_id, more in sorted(gained.items()):
             changes = more > 0 or (more < 0 and session is not None)
-            if changes and not await _hold(connection, session, entry_id, more) and entry_id == dialogue.head_id:
+            if changes and not await _hold(connection, session, entry_id, more) and entry_id == record.head_id:
                 raise _ConflictError
         new, chain = documents.entry_documents(entries, documents.chain_of(before), own)
         if new:
             try:
-                await connection.settle(connection[DIALOGUE_ENTRIES].insert_many(new, session=session))
+                await connection.settle(connection[ENTRIES].insert_many(new, session=session))
             except BulkWriteError as exc:
                 if (exc.details.get("writeErrors") or [{}])[0].get("code") == DUPLICATE:
                     raise _ConflictError from exc  # an entry that is there is never replaced
                 raise
-        document = documents.dialogue_document(dialogue, chain)
+        document = documents.record_document(record, chain)
         if not await self._put(connection, session, this, document, expected):
             raise _ConflictError
 
@@ -166,21 +166,21 @@ class MongoDialogueLog:
     ) -> bool:
         if expected is not None:
             change = {"$set": document}
-            updating = connection[DIALOGUES].update_one({**this, "revision": expected}, change, session=session)
+            updating = connection[RECORDS].update_one({**this, "revision": expected}, change, session=session)
             return bool((await connection.settle(updating)).matched_count)
         try:
-            await connection.settle(connection[DIALOGUES].insert_one({**this, **document}, session=session))
+            await connection.settle(connection[RECORDS].insert_one({**this, **document}, session=session))
         except DuplicateKeyError:
             return False
         return True
 
 
 async def _hold(connection: Connection, session: Any, entry_id: str, more: int) -> bool:
-    """More holders for an entry, or fewer; whether it is there."""
+    """Change the number of holders of an entry; whether the entry exists."""
     change = {"$inc": {"holders": more}}
-    updated = connection[DIALOGUE_ENTRIES].update_one({"_id": entry_id}, change, session=session)
+    updated = connection[ENTRIES].update_one({"_id": entry_id}, change, session=session)
     return bool((await connection.settle(updated)).matched_count)
 
 
-def history_log(access: MongoAccess) -> MongoDialogueLog:
-    return MongoDialogueLog(access.database, access.connected, access.in_transaction)
+def history_log(access: MongoAccess) -> MongoHistoryLog:
+    return MongoHistoryLog(access.database, access.connected, access.in_transaction)

@@ -1,15 +1,15 @@
-"""What is done with dialogues in SQL, each operation one plain function over a session of either colour.
+"""The operations of agent history in SQL. Each is one plain function over a blocking or asynchronous session.
 
-Whoever changes which entries a dialogue holds updates their rows. So a fork and a deletion that meet at an entry wait
-for each other there: the one that comes second sees what the first has left, or is told that they collided.
+Whoever changes which entries a record holds updates the rows of these entries. So a fork and a deletion that meet at an
+entry wait for each other: the second one sees what the first one left, or gets an error that says that they collided.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from firefly_memory.agent_history.log import Ascent, Dialogue, DialogueEntry, holders_gained, released
-from firefly_memory.agent_history.sql.statements import DialogueStatements
+from firefly_memory.agent_history.log import Ascent, HistoryEntry, HistoryRecord, holders_gained, released
+from firefly_memory.agent_history.sql.statements import HistoryStatements
 from firefly_memory.databases.sql.errors import is_duplicate
 from firefly_memory.databases.sql.operation import UndecidedError, operation, reads
 from firefly_memory.databases.sql.session import Session
@@ -19,63 +19,63 @@ _STEPS = 5_000  # entries that one statement goes up: so each ends, whatever is 
 
 
 class _HeadIsGoneError(Exception):
-    """Takes back what a write has done so far."""
+    """Rolls the transaction back."""
 
 
 @reads
-def read_dialogue(session: Session, conversation_id: str) -> Dialogue | None:
-    statements = session.statements(DialogueStatements)
+def read_record(session: Session, conversation_id: str) -> HistoryRecord | None:
+    statements = session.statements(HistoryStatements)
     rows = session.fetch(statements.record, {"this_id": conversation_id})
-    return statements.dialogue(rows[0]) if rows else None
+    return statements.record_of(rows[0]) if rows else None
 
 
 @reads
-def read_dialogues(session: Session, scope: str | None, limit: int | None) -> list[Dialogue]:
-    statements = session.statements(DialogueStatements)
+def read_records(session: Session, scope: str | None, limit: int | None) -> list[HistoryRecord]:
+    statements = session.statements(HistoryStatements)
     values = {"scope": scope, "limit": _EVERYTHING if limit is None else min(limit, _EVERYTHING)}
     rows = session.fetch(statements.newest if scope is None else statements.newest_of_scope, values)
-    return [statements.dialogue(row) for row in rows]
+    return [statements.record_of(row) for row in rows]
 
 
 @reads
-def read_dialogue_page(session: Session, limit: int, after: str) -> list[Dialogue]:
-    statements = session.statements(DialogueStatements)
-    return [statements.dialogue(row) for row in session.fetch(statements.page, {"limit": limit, "after": after})]
+def read_page(session: Session, limit: int, after: str) -> list[HistoryRecord]:
+    statements = session.statements(HistoryStatements)
+    return [statements.record_of(row) for row in session.fetch(statements.page, {"limit": limit, "after": after})]
 
 
 @reads
-def read_history(session: Session, head_id: str, limit: int | None) -> list[DialogueEntry]:
-    statements, ascent = session.statements(DialogueStatements), Ascent(head_id, limit)
+def read_history(session: Session, head_id: str, limit: int | None) -> list[HistoryEntry]:
+    statements, ascent = session.statements(HistoryStatements), Ascent(head_id, limit)
     while (above := ascent.next) is not None:
         values = {"head_id": above, "limit": _STEPS if ascent.left is None else min(ascent.left, _STEPS)}
         rows = session.fetch(statements.history, values)
-        ascent.go_on({row[0]: row for row in rows}, statements.entry)
+        ascent.go_on({row[0]: row for row in rows}, statements.entry_of)
         if ascent.next == above:
             break  # it is missing
     return ascent.entries
 
 
 @reads
-def read_entries(session: Session, entry_ids: Sequence[str]) -> list[DialogueEntry]:
-    statements, values = session.statements(DialogueStatements), {"entry_ids": session.dialect.texts(entry_ids)}
-    return [statements.entry(row) for row in session.fetch(statements.these, values)]
+def read_entries(session: Session, entry_ids: Sequence[str]) -> list[HistoryEntry]:
+    statements, values = session.statements(HistoryStatements), {"entry_ids": session.dialect.texts(entry_ids)}
+    return [statements.entry_of(row) for row in session.fetch(statements.these, values)]
 
 
 @reads
-def shared_entries(session: Session, entry_ids: Sequence[str]) -> list[str]:
+def read_shared(session: Session, entry_ids: Sequence[str]) -> list[str]:
     values = {"entry_ids": session.dialect.texts(entry_ids)}
-    return [row[0] for row in session.fetch(session.statements(DialogueStatements).shared, values)]
+    return [row[0] for row in session.fetch(session.statements(HistoryStatements).shared, values)]
 
 
 def write_unless_written(
-    session: Session, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None
+    session: Session, record: HistoryRecord, entries: Sequence[HistoryEntry], expected: str | None
 ) -> bool:
-    """:func:`write_dialogue` after a lost answer. Looks last: the first attempt may still be under way when the second
-    one begins, which is then refused."""
-    if write_dialogue(session, dialogue, entries, expected):
+    """:func:`write_record` after a lost answer. It writes first and reads then: the first attempt may still be under
+    way when the second one begins, which is then refused."""
+    if write_record(session, record, entries, expected):
         return True
-    there = read_dialogue(session, dialogue.conversation_id)
-    if there is not None and there.revision == dialogue.revision:
+    there = read_record(session, record.conversation_id)
+    if there is not None and there.revision == record.revision:
         return True
     if entries and not read_entries(session, [entry.entry_id for entry in entries]):
         return False
@@ -83,12 +83,12 @@ def write_unless_written(
 
 
 @operation(on_lost_reply=write_unless_written, retryable=False)
-def write_dialogue(
-    session: Session, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None
+def write_record(
+    session: Session, record: HistoryRecord, entries: Sequence[HistoryEntry], expected: str | None
 ) -> bool:
     try:
         with session.transaction():
-            return _written(session, dialogue, entries, expected)
+            return _written(session, record, entries, expected)
     except _HeadIsGoneError:
         return False
     except Exception as exc:
@@ -97,9 +97,9 @@ def write_dialogue(
         return False  # an entry that is there is never replaced
 
 
-def _written(session: Session, dialogue: Dialogue, entries: Sequence[DialogueEntry], expected: str | None) -> bool:
-    statements = session.statements(DialogueStatements)
-    values = {**statements.values(dialogue), "this_id": dialogue.conversation_id}
+def _written(session: Session, record: HistoryRecord, entries: Sequence[HistoryEntry], expected: str | None) -> bool:
+    statements = session.statements(HistoryStatements)
+    values = {**statements.values(record), "this_id": record.conversation_id}
     before: frozenset[str] = frozenset()
     if expected is None:
         if session.execute(statements.create, values) == 0:
@@ -108,28 +108,28 @@ def _written(session: Session, dialogue: Dialogue, entries: Sequence[DialogueEnt
         rows = session.fetch(statements.locked, {**values, "expected": expected})
         if not rows:
             return False
-        before = statements.dialogue(rows[0]).ends
+        before = statements.record_of(rows[0]).ends
         session.execute(statements.replace, values)
-    gained = holders_gained(before, dialogue.ends, entries)
+    gained = holders_gained(before, record.ends, entries)
     if entries:
         rows_of_entries = [{**entry._asdict(), "holders": gained.pop(entry.entry_id, 0)} for entry in entries]
         session.execute_many(statements.add, rows_of_entries)
     for entry_id, more in sorted(gained.items()):
         change = {"this_id": entry_id, "gained": more}
-        if more and session.execute(statements.hold, change) == 0 and entry_id == dialogue.head_id:
+        if more and session.execute(statements.hold, change) == 0 and entry_id == record.head_id:
             raise _HeadIsGoneError
     return True
 
 
 def delete_unless_deleted(session: Session, conversation_id: str, expected: str) -> bool:
-    """:func:`delete_dialogue` after a lost answer."""
-    if delete_dialogue(session, conversation_id, expected) or read_dialogue(session, conversation_id) is None:
+    """:func:`delete_record` after a lost answer."""
+    if delete_record(session, conversation_id, expected) or read_record(session, conversation_id) is None:
         return True
     raise UndecidedError  # it was deleted and made again, or changed before it could be deleted
 
 
 @operation(on_lost_reply=delete_unless_deleted, retryable=False)
-def delete_dialogue(session: Session, conversation_id: str, expected: str) -> bool:
+def delete_record(session: Session, conversation_id: str, expected: str) -> bool:
     try:
         with session.transaction():
             _delete(session, conversation_id, expected)
@@ -139,20 +139,20 @@ def delete_dialogue(session: Session, conversation_id: str, expected: str) -> bo
 
 
 def _delete(session: Session, conversation_id: str, expected: str) -> None:
-    statements = session.statements(DialogueStatements)
+    statements = session.statements(HistoryStatements)
     rows = session.fetch(statements.locked, {"this_id": conversation_id, "expected": expected})
     if not rows:
         raise _HeadIsGoneError
     session.execute(statements.delete, {"this_id": conversation_id})
-    for entry_id in sorted(statements.dialogue(rows[0]).ends):
+    for entry_id in sorted(statements.record_of(rows[0]).ends):
         session.execute(statements.hold, {"this_id": entry_id, "gained": -1})
     while _release(session):
         pass
 
 
 def _release(session: Session) -> bool:
-    """Delete entries that nobody holds; whether there were any."""
-    statements = session.statements(DialogueStatements)
+    """Delete entries without holders; whether there were any."""
+    statements = session.statements(HistoryStatements)
     rows = session.fetch(statements.released, {"steps": _STEPS})
     gone, lost = released({entry_id: (parent_id, holders) for entry_id, parent_id, holders in rows})
     if gone:

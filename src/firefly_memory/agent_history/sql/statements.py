@@ -1,4 +1,4 @@
-"""The statements of dialogues, as values, like those of entries."""
+"""The SQL statements of agent history, as values, like those of entries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, Text, and_, bindparam, delete, insert, literal_column, select, update
 
-from firefly_memory.agent_history.log import Dialogue, DialogueEntry, checked_dialogue, checked_entry, damaged_history
+from firefly_memory.agent_history.log import HistoryEntry, HistoryRecord, checked_entry, checked_record, damaged_history
 from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.statements import FacetStatements
@@ -22,29 +22,29 @@ def _text(name: str) -> Any:
     return bindparam(name, type_=Text)
 
 
-class DialogueStatements(FacetStatements):
+class HistoryStatements(FacetStatements):
     def __init__(self, dialect: SQLDialect, schema_name: str | None) -> None:
         super().__init__(dialect, schema_name)
         self.table = self.in_schema("memory_dialogues")
         self.entries = self.in_schema("memory_dialogue_entries")
 
-    def values(self, dialogue: Dialogue) -> dict[str, Any]:
+    def values(self, record: HistoryRecord) -> dict[str, Any]:
         """The parameters for a row."""
-        instant = self.dialect.instant(dialogue.updated_at)
-        return {**dialogue._asdict(), "branches": json.dumps(dialogue.branches), "updated_at": instant}
+        instant = self.dialect.instant(record.updated_at)
+        return {**record._asdict(), "branches": json.dumps(record.branches), "updated_at": instant}
 
-    def dialogue(self, row: Any) -> Dialogue:
-        """What a row stands for."""
-        dialogue = Dialogue(*row)
+    def record_of(self, row: Any) -> HistoryRecord:
+        """The record that a row stands for."""
+        record = HistoryRecord(*row)
         try:
-            moment = self.dialect.read_instant(dialogue.updated_at)
-            return checked_dialogue(dialogue._replace(branches=json.loads(row[6]), updated_at=moment))
+            moment = self.dialect.read_instant(record.updated_at)
+            return checked_record(record._replace(branches=json.loads(row[6]), updated_at=moment))
         except (AttributeError, OverflowError, RecursionError, TypeError, ValueError) as exc:
-            raise damaged_history("conversation", dialogue.conversation_id, exc) from exc
+            raise damaged_history("conversation", record.conversation_id, exc) from exc
 
-    def entry(self, row: Any) -> DialogueEntry:
-        """What a row of an entry stands for."""
-        return checked_entry(DialogueEntry(*row))
+    def entry_of(self, row: Any) -> HistoryEntry:
+        """The entry that a row stands for."""
+        return checked_entry(HistoryEntry(*row))
 
     @cached_property
     def record(self) -> Statement:
@@ -63,19 +63,19 @@ class DialogueStatements(FacetStatements):
 
     @cached_property
     def page(self) -> Statement:
-        """Some, by id."""
+        """The records after an id, in the order of ids."""
         place = self.dialect.by_code_point(self.table.c.conversation_id)
         some = select(*self._columns()).where(place > _text("after"))
         return self.compiled(some.order_by(place).limit(_number("limit")))
 
     @cached_property
     def locked(self) -> Statement:
-        """The dialogue, if it has the expected revision, to be changed by nobody else."""
+        """The record, if it has the expected revision, locked against other writers."""
         return self.compiled(select(*self._columns()).where(self._is_expected).with_for_update())
 
     @cached_property
     def create(self) -> Statement:
-        """No row where there is one already."""
+        """Insert a record; no row is affected if the record exists."""
         return self.compiled(self.dialect.insert(self.table).values(self._row()).on_conflict_do_nothing())
 
     @cached_property
@@ -91,20 +91,20 @@ class DialogueStatements(FacetStatements):
     @cached_property
     def add(self) -> Statement:
         """A new entry."""
-        row = {name: _text(name) for name in DialogueEntry._fields}
+        row = {name: _text(name) for name in HistoryEntry._fields}
         return self.compiled(insert(self.entries).values({**row, "holders": _number("holders")}))
 
     @cached_property
     def hold(self) -> Statement:
-        """More holders for an entry, or fewer: no row if it is not there."""
+        """Change the number of holders of an entry; no row is affected if the entry is missing."""
         e = self.entries.c
         this = e.entry_id == _text("this_id")
         return self.compiled(update(self.entries).where(this).values(holders=e.holders + _number("gained")))
 
     @cached_property
     def history(self) -> Statement:
-        """Up from an entry, so many steps. Ids come first and each message once: where damaged rows lead in a circle,
-        the steps cost no more than anywhere else."""
+        """An entry and those before it, at most ``limit``. The recursion collects ids only, and each message is read
+        once: if damaged rows lead in a circle, the steps cost no more than elsewhere."""
         e = self.entries.c
         one: ColumnElement[int] = literal_column("1")
         head = select(e.entry_id, e.parent_id, one.label("place")).where(e.entry_id == _text("head_id"))
@@ -112,23 +112,23 @@ class DialogueStatements(FacetStatements):
         before = select(e.entry_id, e.parent_id, chain.c.place + one)
         above = before.where(e.entry_id == chain.c.parent_id, chain.c.place < _number("limit"))
         found = self.dialect.is_in(e.entry_id, select(chain.union_all(above).c.entry_id))
-        return self.compiled(select(*[e[name] for name in DialogueEntry._fields]).where(found))
+        return self.compiled(select(*[e[name] for name in HistoryEntry._fields]).where(found))
 
     @cached_property
     def these(self) -> Statement:
         """Entries by their ids."""
-        columns = [self.entries.c[name] for name in DialogueEntry._fields]
+        columns = [self.entries.c[name] for name in HistoryEntry._fields]
         return self.compiled(select(*columns).where(self._is_one_of_these))
 
     @cached_property
     def shared(self) -> Statement:
-        """Those that several hold."""
+        """The entries among these that have several holders."""
         e = self.entries.c
         return self.compiled(select(e.entry_id).where(self._is_one_of_these, e.holders > literal_column("1")))
 
     @cached_property
     def released(self) -> Statement:
-        """Entries that nobody holds, and those before them that only they hold, each locked as it is now."""
+        """Entries without holders, and the entries before them that only they hold; all are locked."""
         e = self.entries.c
         one: ColumnElement[int] = literal_column("1")
         nobody = select(e.entry_id, e.parent_id, one.label("place")).where(e.holders == literal_column("0"))
@@ -145,7 +145,7 @@ class DialogueStatements(FacetStatements):
         return self.compiled(delete(self.entries).where(self._is_one_of_these))
 
     def _columns(self) -> list[Any]:
-        return [self.dialect.value_out(self.table.c[name]) for name in Dialogue._fields]
+        return [self.dialect.value_out(self.table.c[name]) for name in HistoryRecord._fields]
 
     def _row(self) -> dict[str, Any]:
         said = self.dialect

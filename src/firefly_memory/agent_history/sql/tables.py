@@ -8,7 +8,7 @@ from firefly_memory.databases.sql.schema.columns import Columns
 
 
 def define(tables: MetaData, columns: Columns) -> None:
-    dialogues = Table(
+    records = Table(
         "memory_dialogues",
         tables,
         Column("conversation_id", Text, primary_key=True),
@@ -24,8 +24,8 @@ def define(tables: MetaData, columns: Columns) -> None:
         columns.instant("updated_at", nullable=False),
         Column("format_version", BigInteger, nullable=False),
     )
-    Index("idx_dialogues_order", dialogues.c.updated_at)
-    Index("idx_dialogues_scope_order", dialogues.c.scope, dialogues.c.updated_at)
+    Index("idx_dialogues_order", records.c.updated_at)
+    Index("idx_dialogues_scope_order", records.c.scope, records.c.updated_at)
     entries = Table(
         "memory_dialogue_entries",
         tables,
@@ -34,9 +34,9 @@ def define(tables: MetaData, columns: Columns) -> None:
         Column("kind", Text, nullable=False),
         # JSON text as pydantic-ai writes it.
         Column("message", Text, nullable=False),
-        # How many entries come right after this one, and of how many dialogues it is the head or the end of a branch.
+        # How many entries come right after this one, and of how many records it is the head or the end of a branch.
         Column("holders", BigInteger, nullable=False),
     )
-    # What nobody holds any more: a few rows at most, which the next deletion takes with it.
+    # Entries without holders: a few rows at most, which the next deletion removes.
     released = columns.only(entries.c.holders == literal_column("0"))
     Index("idx_dialogue_entries_released", entries.c.entry_id, **released)
