@@ -31,8 +31,8 @@ from firefly_memory.agents.run_messages import (
     response_text,
 )
 from firefly_memory.agents.run_state import RunState
-from firefly_memory.agents.shielding import finished
 from firefly_memory.agents.turn_recorder import OnConflict, Recorder, Said, TurnOfSteps
+from firefly_memory.concurrency.cancellation import finished
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError, InvalidEntryError
 from firefly_memory.manager import MemoryManager
 from firefly_memory.reprs import shown

@@ -13,7 +13,7 @@ from pydantic_ai.capabilities import AbstractCapability, DynamicCapability
 from firefly_memory.agents.capability import Memory
 from firefly_memory.agents.firefly_agent import FireflyAgent, capabilities_of, memory_of
 from firefly_memory.agents.routing import AnyAgent
-from firefly_memory.agents.shielding import finished
+from firefly_memory.concurrency.cancellation import finished
 from firefly_memory.errors import FireflyMemoryError
 from firefly_memory.manager import MemoryManager
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic_ai.messages import ModelMessage
 
 from firefly_memory.agents.run_messages import in_conversation
-from firefly_memory.agents.shielding import finished
+from firefly_memory.concurrency.cancellation import finished
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.memory import ConversationMemory
 from firefly_memory.conversations.types import ConversationTurn, Window

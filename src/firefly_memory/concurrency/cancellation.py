@@ -34,6 +34,15 @@ async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
     return task.result()
 
 
+async def finished(work: Coroutine[Any, Any, T]) -> T:
+    """:func:`to_its_end` for code that may run in a cancelled scope of anyio's, as pydantic-ai's does."""
+    from anyio import CancelScope  # comes with pydantic-ai
+
+    with CancelScope(shield=True):  # or the scope would cancel the wait again and again
+        result = await to_its_end(work)
+    return result  # noqa: RET504 - for the type checker, who knows that some scopes swallow errors
+
+
 class GivenUpError(Exception):
     """Ends a thread whose caller was cancelled. Nobody sees it: the caller gets the ``CancelledError``."""
 

@@ -19,8 +19,8 @@ from firefly_memory.agents.firefly_agent import memory_of
 from firefly_memory.agents.routing import AnyAgent
 from firefly_memory.agents.run_messages import prompt_text, response_text
 from firefly_memory.agents.run_options import has_dynamic_capabilities, memory_capability, own_scope, with_capability
-from firefly_memory.agents.shielding import finished
 from firefly_memory.agents.turn_recorder import TurnOfSteps
+from firefly_memory.concurrency.cancellation import finished
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError
 from firefly_memory.identifiers import new_entry_id
 from firefly_memory.manager import MemoryManager

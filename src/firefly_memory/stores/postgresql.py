@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, get_args
 
 from sqlalchemy import Engine
 
-from firefly_memory.databases.sql.external_engine import BorrowedDatabase
+from firefly_memory.databases.sql.external_engine import ExternalDatabase
 from firefly_memory.databases.sql.postgresql.database import PostgreSQLDatabase
 from firefly_memory.databases.sql.postgresql.dialect import PostgreSQLDialect
 from firefly_memory.databases.sql.postgresql.url import postgresql_url
@@ -57,7 +57,7 @@ class PostgreSQLStore(SQLStore):
         if engine is not None and pooler is not None:
             raise ConfigurationError("pooler goes with url; an engine of yours is told by its own connect_args")
         if engine is not None:
-            database = BorrowedDatabase(engine, self._dialect, schema_name, timeout=timeout, migrate=migrate)
+            database = ExternalDatabase(engine, self._dialect, schema_name, timeout=timeout, migrate=migrate)
             self._shown = f"engine={type(engine).__name__}({database.place.name})"
             super().__init__(database)
             return

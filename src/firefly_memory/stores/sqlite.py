@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Engine
 from sqlalchemy.pool import SingletonThreadPool
 
-from firefly_memory.databases.sql.external_engine import BorrowedDatabase
+from firefly_memory.databases.sql.external_engine import ExternalDatabase
 from firefly_memory.databases.sql.sqlite.database import IN_MEMORY, SQLiteDatabase
 from firefly_memory.databases.sql.sqlite.dialect import SQLiteDialect
 from firefly_memory.errors import ConfigurationError
@@ -56,7 +56,7 @@ class SQLiteStore(SQLStore):
         exactly_one("SQLiteStore", path=path, engine=engine)
         if engine is not None:
             _check_pool(engine)
-            database = BorrowedDatabase(engine, self._dialect, None, timeout=timeout, migrate=migrate)
+            database = ExternalDatabase(engine, self._dialect, None, timeout=timeout, migrate=migrate)
             self._shown = f"engine={type(engine).__name__}({database.place.name})"
             super().__init__(database)
             return

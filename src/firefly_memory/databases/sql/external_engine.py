@@ -1,4 +1,4 @@
-"""Databases that are the caller's: an engine, or one connection with its transaction. Never closed by us."""
+"""An engine of the caller's. Never closed by us."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection, Dialect, Engine
+from sqlalchemy import Engine
 from sqlalchemy.pool import StaticPool
 from sqlalchemy.util import await_only
 
 from firefly_memory.concurrency.per_event_loop import PerLoop
 from firefly_memory.concurrency.process_fork import ForkAware
+from firefly_memory.databases.sql.bound_connection import check_dialect, is_autocommit
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.errors import Doubt, Place, is_an_answer, translated
 from firefly_memory.databases.sql.executor import (
@@ -34,7 +35,7 @@ from firefly_memory.url_text import masked_server_url
 from firefly_memory.validation import seconds
 
 if TYPE_CHECKING:
-    from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+    from sqlalchemy.ext.asyncio import AsyncEngine
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -42,13 +43,6 @@ T = TypeVar("T")
 
 _ASYNC_ENGINE = (
     "blocking methods cannot use an AsyncEngine; await the asynchronous ones, or give the store an Engine or a URL"
-)
-_ASYNC_CONNECTION = "blocking methods cannot use an AsyncConnection; await the asynchronous ones, or bind a Connection"
-
-
-_AUTOCOMMIT = (
-    "the connection commits each statement by itself, so nothing can join its transaction; "
-    "bind one whose isolation_level is not AUTOCOMMIT"
 )
 
 
@@ -102,7 +96,7 @@ class _LoneConnections(ForkAware):
 _lone_connections = _LoneConnections()
 
 
-class BorrowedDatabase(ForkAware):
+class ExternalDatabase(ForkAware):
     """An engine of the caller's, with the caller's pool, events and isolation. An operation is one transaction."""
 
     def __init__(
@@ -117,7 +111,7 @@ class BorrowedDatabase(ForkAware):
         if not isinstance(engine, Engine) and not hasattr(engine, "sync_engine"):
             raise ConfigurationError(f"engine must be a SQLAlchemy Engine or AsyncEngine, not {type(engine).__name__}")
         self.engine: Engine = engine if isinstance(engine, Engine) else engine.sync_engine
-        _check_dialect("engine", self.engine.dialect, kind)
+        check_dialect("engine", self.engine.dialect, kind)
         name = self.engine.url.render_as_string(hide_password=True)
         if schema_name is not None or ":///" not in name:  # not a path: SQLAlchemy hides no secret in parameters
             name = masked_server_url(name)
@@ -202,84 +196,9 @@ class BorrowedDatabase(ForkAware):
             lock.release()
 
 
-class _Owner(Protocol):
-    """What a bound store depends on."""
-
-    def check_open(self, operation: str) -> None: ...
-
-
-class BoundDatabase:
-    """One connection of the caller's: everything happens in its transaction, and lasts if the caller commits."""
-
-    def __init__(
-        self,
-        connection: Connection | AsyncConnection,
-        kind: type[SQLDialect],
-        schema_name: str | None,
-        owner: _Owner,
-    ) -> None:
-        self.check_open = owner.check_open
-        self.check_open("bind")
-        if not isinstance(connection, Connection) and not hasattr(connection, "sync_connection"):
-            raise ConfigurationError(
-                f"bind() needs an open Connection or AsyncConnection of SQLAlchemy, not {type(connection).__name__}"
-            )
-        self._connection = connection if isinstance(connection, Connection) else connection.sync_connection
-        if self._connection is None:
-            raise ConfigurationError("the connection has not been opened; use it as `async with engine.begin() as …`")
-        dialect = self._connection.dialect
-        _check_dialect("connection", dialect, kind)
-        if not self._connection.closed and _is_autocommit(self._connection):
-            raise ConfigurationError(_AUTOCOMMIT)
-        self._place = Place("the bound connection", schema_name)
-        self._statements = _compiled(kind, dialect, schema_name)
-        self.blocking: Executor = BlockingExecutor(self)
-        self.suspending: Executor = self.blocking
-        if not isinstance(connection, Connection):
-            self.blocking = CallExecutor(self, refused(_ASYNC_CONNECTION))
-            self.suspending = CallExecutor(self, in_greenlet)
-
-    def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        self.check_open(operation.name)
-        assert self._connection is not None
-        with translated(operation.name, self._place):
-            return operation(BoundSession(self._statements, self._connection), *args, **kwargs)
-
-    def initialize(self, migrate: bool | None) -> None:
-        """Nothing more: the schema is not this transaction's business."""
-        self.check_open("initialize")
-
-    def close(self) -> None:
-        """Nothing: the connection is the caller's."""
-
-
 def _with_transactions(engine: Engine) -> Engine:
     """``engine``; if it commits each statement by itself, the same pool with transactions."""
     with engine.connect() as connection:
-        if not _is_autocommit(connection):
+        if not is_autocommit(connection):
             return engine
     return engine.execution_options(isolation_level=engine.dialect.default_isolation_level)
-
-
-def _is_autocommit(connection: Connection) -> bool:
-    dialect = connection.dialect
-    if dialect.name == "sqlite":  # the driver is in that mode too where an application begins by itself
-        return connection._is_autocommit_isolation()  # noqa: SLF001 - nothing public tells
-    assert connection.connection.dbapi_connection is not None
-    return dialect.detect_autocommit_setting(connection.connection.dbapi_connection)
-
-
-_bound_statements: WeakKeyDictionary[Dialect, dict[str | None, Statements]] = WeakKeyDictionary()
-
-
-def _compiled(kind: type[SQLDialect], dialect: Dialect, schema_name: str | None) -> Statements:
-    """Kept, for compiling takes longer than running, and connections are bound all the time."""
-    of_dialect = _bound_statements.setdefault(dialect, {})
-    if schema_name not in of_dialect:
-        of_dialect[schema_name] = Statements(kind(dialect), schema_name)
-    return of_dialect[schema_name]
-
-
-def _check_dialect(what: str, dialect: Dialect, kind: type[SQLDialect]) -> None:
-    if dialect.name != kind.name:
-        raise ConfigurationError(f"the {what} is for {dialect.name}, this store is for {kind.name}")

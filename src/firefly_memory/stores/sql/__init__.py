@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy import Connection
 
+from firefly_memory.databases.sql.bound_connection import BoundDatabase
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.executor import Executor
-from firefly_memory.databases.sql.external_engine import BoundDatabase
 from firefly_memory.entries.sql.hooks import SQLBackend
 from firefly_memory.entries.store_operations import RecordView
 from firefly_memory.protocols import Capability
