@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,56 +26,17 @@ from firefly_memory import (
 )
 from firefly_memory.archive import export_jsonl, import_jsonl
 from firefly_memory.cli import main
+from firefly_memory.concurrency.sync_bridge import finish as run_without_loop
 from firefly_memory.copying import copy_store
 from firefly_memory.databases.sql.schema import metadata as schema
 from firefly_memory.entries.fact_ids import fact_id
 from firefly_memory.entries.mongodb.documents import place as _id_of
+from firefly_memory.entries.mongodb.fact_ids import _renamed
 from firefly_memory.entries.record import Position
-from firefly_memory.identifiers import original_name, stored_name
+from firefly_memory.identifiers import original_name
 from tests.support.backends import Place
+from tests.support.facts_of_before import NOW, SCOPES, id_of_before, rows_of_before, rows_of_mallory
 from tests.support.servers import EmbeddedMongoDB
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-SCOPES = ["alice", "bob", "with \x00, \x10 and \ud800"]
-
-
-def id_of_before(namespace: str, key: str) -> str:
-    return hashlib.sha256(f"{namespace}\x00{stored_name('key', key)}".encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def rows_of_before() -> list[dict[str, Any]]:
-    """Facts, an entry of the application's own beside them, and what somebody has put in the way of alice's name."""
-    facts = [
-        (f"working:{scope}", key, id_of_before(f"working:{scope}", key)) for scope in SCOPES for key in ("name", "age")
-    ]
-    others = [
-        ("working:alice", "mine", "mine"),
-        ("working:alice", None, "no key"),
-        ("conversation:c", "name", "of the application"),
-        ("notes", "name", "0" * 64),
-        ("notes", "name", fact_id("working:alice", "name")),
-    ]
-    return rows_of([*facts, *others])
-
-
-def rows_of_mallory() -> list[dict[str, Any]]:
-    """What somebody saved who knew which ids come, and where the victim is; and names that are as long as can be."""
-    return rows_of(
-        [
-            ("working:victim", "name", id_of_before("working:victim", "name")),
-            ("working:mallory", "secret", fact_id("working:victim", "secret")),
-            ("working:mallory", "role", id_of_before("working:victim", "role")),
-            ("working:\x10mallory", "age", id_of_before("working:victim", "age")),
-            ("working:\x10mallory", "own", id_of_before("working:\x10mallory", "own")),
-            ("working:zoe", None, "fact:" + "0" * 64),
-            ("notes", None, "fact:hello"),
-            ("notes", "escape", "fact:" + "a" * 394 + "\x00" * 10),
-            ("notes", "long", "fact:" + "b" * 507),
-            ("conversation:" + "x" * 499, "a", "longest"),
-            ("conversation:" + "x" * 498 + "y", "b", "another"),
-        ]
-    )
 
 
 def check_that_nothing_is_stuck(store: EntryStore, tmp_path: Path) -> None:
@@ -111,21 +70,6 @@ def check_that_nothing_is_stuck(store: EntryStore, tmp_path: Path) -> None:
 def of_files(store: EntryStore) -> int:
     """The rows in namespaces of conversations: files have had none, but conversations themselves."""
     return 2 if isinstance(store, FileStore) else 0
-
-
-def rows_of(names: list[tuple[str, str | None, str]]) -> list[dict[str, Any]]:
-    return [
-        {
-            "entry_id": stored_name("entry_id", entry_id),
-            "namespace": stored_name("namespace", namespace),
-            "scope": "working",
-            "key": key,
-            "content": json.dumps(ascii(f"{namespace} {key}")),
-            "metadata": "{}",
-            "importance": 0.5,
-        }
-        for namespace, key, entry_id in names
-    ]
 
 
 def check(store: EntryStore) -> None:
@@ -281,6 +225,22 @@ def test_mongodb_gives_them_their_ids_whoever_starts_first(server: EmbeddedMongo
         check(store)
         places = [entry.entry_id for entry in store.load("working:bob")]
         assert [store.load_page("working:bob", 1).entries[0].entry_id] == places[:1]
+
+
+def test_a_fact_is_left_alone_where_an_entry_was_that_another_process_has_renamed(
+    server: EmbeddedMongoDB, name: str
+) -> None:
+    """The ``_id`` that a slow process still wants to rename may be that of a fact by then."""
+    with MongoDBStore(server.url, database=name):
+        pass  # the indexes
+    save_in_mongodb_as_before(server, name, rows_of_before())
+    with MongoDBStore(server.url, database=name) as store:
+        store.initialize_sync()
+        connection = store.database.blocking()
+        planted = _id_of(Position(NOW, fact_id("working:alice", "name")))
+        assert connection.entries.find_one({"_id": planted})["namespace"] == "working:alice"
+        everything = [document["_id"] for document in connection.entries.find()]
+        assert run_without_loop(_renamed(connection, everything, None)) == []
 
 
 def test_mongodb_frees_what_was_planted(server: EmbeddedMongoDB, name: str, tmp_path: Path) -> None:

@@ -133,7 +133,9 @@ async def _renamed(
 ) -> list[tuple[Document, Document | None]]:
     """The documents as they are, and as they will be; ``None`` for one that is there under both ids."""
     there = connection.entries.find({"_id": {"$in": list(batch)}}, session=session)
-    documents: list[Document] = await connection.settle(there.to_list(None))
+    found: list[Document] = await connection.settle(there.to_list(None))
+    # A fact that another process has renamed may be found under an ``_id`` that somebody else's entry had before.
+    documents = [document for document in found if _new_id(document) != document["entry_id"]]
     ids = {document["_id"]: _new_id(document) for document in documents}
     taken = connection.entries.find({"entry_id": {"$in": list(ids.values())}}, session=session)
     in_place = {each["entry_id"]: each for each in await connection.settle(taken.to_list(None))}
