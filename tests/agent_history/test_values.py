@@ -129,10 +129,10 @@ async def test_damage_is_told(tmp_path: Path) -> None:
     async with SQLiteStore(path) as store:
         conversations = SQLConversationStore(store)
         await conversations.save(Conversation(conversation_id="a", messages=messages(1)))
-        execute(f"sqlite:///{path}", "UPDATE memory_dialogue_entries SET message = '{}'")
+        execute(f"sqlite:///{path}", "UPDATE memory_agent_history_entries SET message = '{}'")
         with pytest.raises(CorruptDataError, match="history of entry"):
             await conversations.load("a")
-        execute(f"sqlite:///{path}", "UPDATE memory_dialogues SET format_version = 2")
+        execute(f"sqlite:///{path}", "UPDATE memory_agent_history SET format_version = 2")
         with pytest.raises(DatabaseStoreError, match="format 2, of a newer version"):
             await conversations.load("a")
 

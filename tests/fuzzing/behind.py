@@ -24,7 +24,13 @@ from firefly_memory.service import file_diagnosis
 from tests.fuzzing.bending import bent, bent_bytes, odd_texts, odd_values
 from tests.support.backends import Place
 
-_TABLES = ["memory_entries", "memory_conversations", "memory_turns", "memory_dialogues", "memory_dialogue_entries"]
+_TABLES = [
+    "memory_entries",
+    "memory_conversations",
+    "memory_turns",
+    "memory_agent_history",
+    "memory_agent_history_entries",
+]
 
 
 class Behind(ABC):
