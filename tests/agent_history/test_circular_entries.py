@@ -108,7 +108,7 @@ def plant(kind: str, where: str, entry_id: str, parent_id: str) -> None:
     url, _, name = where.partition("#")
     if kind.startswith("mongodb"):
         with MongoClient[dict[str, Any]](url) as client:
-            entries = client[name].memory_dialogue_entries
+            entries = client[name].memory_agent_history_entries
             entries.update_one({"_id": entry_id}, {"$set": {"parent_id": parent_id, "above": parent_id}})
     elif kind.startswith("sqlite"):
         connection = sqlite3.connect(url, isolation_level=None)

@@ -78,7 +78,7 @@ def _filling(schema: str, numbers: str) -> list[str]:
 def _fill_mongodb(url: str, name: str) -> None:
     chain = ObjectId()
     with MongoClient[dict[str, Any]](url) as client:
-        client[name].memory_dialogue_entries.insert_many(
+        client[name].memory_agent_history_entries.insert_many(
             {
                 "_id": f"e{number}",
                 "parent_id": f"e{number - 1}" if number else None,

@@ -295,7 +295,7 @@ class BehindMongoDB(Behind):
         return list(diagnosis.diagnose(self._url, self._name, "entries", timeout=5))
 
     def _collections(self) -> list[str]:
-        return ["entries", "memory_conversations", "memory_dialogues", "memory_dialogue_entries"]
+        return ["entries", "memory_conversations", "memory_agent_history", "memory_agent_history_entries"]
 
     def state(self) -> dict[str, Any]:
         return {name: sorted(map(repr, self._database[name].find())) for name in self._collections()}
