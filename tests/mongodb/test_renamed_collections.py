@@ -17,7 +17,6 @@ from pymongo.errors import OperationFailure
 from firefly_memory import ConfigurationError, DatabaseStoreError, MongoDBStore, SchemaMismatchError
 from firefly_memory.agents import MongoConversationStore
 from firefly_memory.databases.mongodb import renames
-from firefly_memory.databases.mongodb.clients import Connection
 from tests.support.agent_histories import messages, opened, texts
 from tests.support.backends import Place
 from tests.support.servers import EmbeddedMongoDB
@@ -131,25 +130,25 @@ def test_if_both_have_documents_the_error_names_both_and_nothing_is_lost(databas
     assert documents_of(database, [*FORMERLY, *FORMERLY.values()]) == before
 
 
-def test_a_document_that_is_written_while_the_empty_collection_gives_way_is_kept(
-    database: Documents, place: Place, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_process_that_comes_second_replaces_nothing(
+    is_there: bool, database: Documents, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database.create_collection("memory_agent_history")
-    look = renames._has_documents
+    """Another process renames the collections after this one has looked which names are in use."""
+    before = documents_of(database, FORMERLY.values())
+    if is_there:
+        database.create_collection("memory_agent_history")
+    rename, others = renames._rename, list(FORMERLY.items())
 
-    async def look_before_a_write(connection: Connection, name: str) -> bool:
-        found = await look(connection, name)
-        if name == "memory_agent_history" and not found:
-            database.memory_agent_history.insert_one({"_id": "written since"})
-        return found
+    async def rename_after_another(*arguments: Any) -> None:
+        while others:
+            new, old = others.pop()
+            database[old].rename(new, dropTarget=True)
+        await rename(*arguments)
 
-    monkeypatch.setattr(renames, "_has_documents", look_before_a_write)
-    store = MongoDBStore(place.mongodb(), database=database.name)
-    with pytest.raises(DatabaseStoreError, match="both have documents"):
-        store.initialize_sync()
-    store.close_sync()
-    assert database.memory_agent_history.count_documents({}) == 1
-    assert database.memory_dialogues.count_documents({}) == 2
+    monkeypatch.setattr(renames, "_rename", rename_after_another)
+    with MongoDBStore(place.mongodb(), database=database.name):
+        assert_renamed(database, before)
 
 
 @pytest.mark.parametrize("name", [*FORMERLY, *FORMERLY.values()])
