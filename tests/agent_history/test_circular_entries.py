@@ -108,16 +108,16 @@ def plant(kind: str, where: str, entry_id: str, parent_id: str) -> None:
     url, _, name = where.partition("#")
     if kind.startswith("mongodb"):
         with MongoClient[dict[str, Any]](url) as client:
-            entries = client[name].memory_dialogue_entries
+            entries = client[name].memory_agent_history_entries
             entries.update_one({"_id": entry_id}, {"$set": {"parent_id": parent_id, "above": parent_id}})
     elif kind.startswith("sqlite"):
         connection = sqlite3.connect(url, isolation_level=None)
-        sql = "UPDATE memory_dialogue_entries SET parent_id = ? WHERE entry_id = ?"
+        sql = "UPDATE memory_agent_history_entries SET parent_id = ? WHERE entry_id = ?"
         connection.execute(sql, (parent_id, entry_id))
         connection.close()
     else:
         with psycopg.connect(url, autocommit=True) as server:
-            planted = f"UPDATE {name}.memory_dialogue_entries SET parent_id = %s WHERE entry_id = %s"
+            planted = f"UPDATE {name}.memory_agent_history_entries SET parent_id = %s WHERE entry_id = %s"
             server.execute(planted.encode(), (parent_id, entry_id))
 
 

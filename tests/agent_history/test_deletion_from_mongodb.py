@@ -156,7 +156,7 @@ async def test_a_damaged_entry_that_is_left_stops_no_deletion(where: str) -> Non
         await conversations.save(Conversation(conversation_id="a", messages=messages(5)))
         with MongoClient[dict[str, Any]](url) as client:
             damaged = [{"_id": "no chain", "holders": 0}, {"_id": "odd", "holders": 0, "chain": 1, "place": "x"}]
-            client[name].memory_dialogue_entries.insert_many(damaged)
+            client[name].memory_agent_history_entries.insert_many(damaged)
         await conversations.delete("a")
         assert await kept(conversations) == {}
 
@@ -180,7 +180,7 @@ async def _damaged(where: str) -> set[Any]:
     """Make damaged entries; the ids of those that stay."""
     url, _, name = where.partition("#")
     with MongoClient[dict[str, Any]](url) as client:
-        entries = client[name].memory_dialogue_entries
+        entries = client[name].memory_agent_history_entries
         entries.insert_one({"_id": 5, "holders": 0, "parent_id": None})
         entries.insert_many([{"_id": each, "holders": holders} for each, holders in UNCOUNTABLE.items()])
         entries.insert_many([{"_id": each, "holders": 0, **fields} for each, fields in UNHELD.items()])
@@ -190,7 +190,7 @@ async def _damaged(where: str) -> set[Any]:
 def _ids(where: str) -> set[Any]:
     url, _, name = where.partition("#")
     with MongoClient[dict[str, Any]](url) as client:
-        return set(client[name].memory_dialogue_entries.distinct("_id"))
+        return set(client[name].memory_agent_history_entries.distinct("_id"))
 
 
 @pytest.mark.parametrize("at_once", [1, 50])
@@ -247,7 +247,7 @@ async def test_a_deletion_that_fails_half_way_says_so(where: str) -> None:
             line = await conversations.save(Conversation(conversation_id="a", messages=messages(5)))
             session.start_transaction()
             this = {"_id": line[2].id}
-            client[name].memory_dialogue_entries.update_one(this, {"$set": {"of": "another"}}, session=session)
+            client[name].memory_agent_history_entries.update_one(this, {"$set": {"of": "another"}}, session=session)
             with pytest.raises(OutcomeUnknownError):
                 await conversations.delete("a")
             assert await conversations.load("a") is None

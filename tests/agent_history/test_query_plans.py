@@ -27,10 +27,10 @@ WINDOW = 50
 NOW = "2024-06-01T00:00:00.000000+00:00"
 
 MESSAGE = '{"parts": [{"content": "prompt", "part_kind": "user-prompt"}], "kind": "request"}'
-ENTRIES = """INSERT INTO {schema}memory_dialogue_entries (entry_id, parent_id, kind, message, holders)
+ENTRIES = """INSERT INTO {schema}memory_agent_history_entries (entry_id, parent_id, kind, message, holders)
     SELECT 'e' || number, CASE number WHEN 0 THEN NULL ELSE 'e' || (number - 1) END, 'message', '{message}', 1
     FROM {numbers}"""
-RECORDS = """INSERT INTO {schema}memory_dialogues
+RECORDS = """INSERT INTO {schema}memory_agent_history
     (conversation_id, revision, head_id, scope, branches, usage, updated_at, format_version)
     SELECT 'c' || number, 'r', CASE number WHEN 0 THEN 'e{last}' END, 'scope ' || (number % 200), '[]', '{{}}', '{now}', 1
     FROM {numbers}"""
@@ -39,13 +39,13 @@ POSTGRESQL = "generate_series(0, {n}) AS n(number)"
 
 # What each statement is asked with, and the index that has to serve it.
 ASKED: dict[str, tuple[dict[str, Any], str]] = {
-    "history": ({"head_id": f"e{LONG - 1}", "limit": WINDOW}, "memory_dialogue_entries_pkey"),
-    "released": ({"steps": 5_000}, "idx_dialogue_entries_released"),
-    "record": ({"this_id": "c7"}, "memory_dialogues_pkey"),
-    "these": ({"entry_ids": ["e7", "e9"]}, "memory_dialogue_entries_pkey"),
-    "shared": ({"entry_ids": ["e7", "e99"]}, "memory_dialogue_entries_pkey"),
-    "newest": ({"limit": WINDOW}, "idx_dialogues_order"),
-    "newest_of_scope": ({"limit": WINDOW, "scope": "scope 3"}, "idx_dialogues_scope_order"),
+    "history": ({"head_id": f"e{LONG - 1}", "limit": WINDOW}, "memory_agent_history_entries_pkey"),
+    "released": ({"steps": 5_000}, "idx_agent_history_entries_released"),
+    "record": ({"this_id": "c7"}, "memory_agent_history_pkey"),
+    "these": ({"entry_ids": ["e7", "e9"]}, "memory_agent_history_entries_pkey"),
+    "shared": ({"entry_ids": ["e7", "e99"]}, "memory_agent_history_entries_pkey"),
+    "newest": ({"limit": WINDOW}, "idx_agent_history_order"),
+    "newest_of_scope": ({"limit": WINDOW, "scope": "scope 3"}, "idx_agent_history_scope_order"),
 }
 
 
@@ -66,7 +66,7 @@ async def filled(kind: str, where: str) -> AsyncIterator[Stored]:
             with psycopg.connect(url, autocommit=True) as server:
                 for sql in (*_filling(f"{name}.", POSTGRESQL), *_released_fork(f"{name}.")):
                     server.execute(sql.encode())
-                server.execute(f"ANALYZE {name}.memory_dialogues, {name}.memory_dialogue_entries".encode())
+                server.execute(f"ANALYZE {name}.memory_agent_history, {name}.memory_agent_history_entries".encode())
         yield conversations
 
 
@@ -78,7 +78,7 @@ def _filling(schema: str, numbers: str) -> list[str]:
 def _fill_mongodb(url: str, name: str) -> None:
     chain = ObjectId()
     with MongoClient[dict[str, Any]](url) as client:
-        client[name].memory_dialogue_entries.insert_many(
+        client[name].memory_agent_history_entries.insert_many(
             {
                 "_id": f"e{number}",
                 "parent_id": f"e{number - 1}" if number else None,
@@ -121,10 +121,10 @@ def _parameters(statements: HistoryStatements, asked: dict[str, Any]) -> dict[st
 
 def _released_fork(schema: str) -> Iterator[str]:
     """Three entries after one that has another after it too; nobody holds the last."""
-    yield f"UPDATE {schema}memory_dialogue_entries SET holders = 2 WHERE entry_id = 'e99'"
+    yield f"UPDATE {schema}memory_agent_history_entries SET holders = 2 WHERE entry_id = 'e99'"
     for entry_id, parent_id, holders in (("f0", "e99", 1), ("f1", "f0", 1), ("f2", "f1", 0)):
         values = f"'{entry_id}', '{parent_id}', 'message', '{MESSAGE}', {holders}"
-        yield f"INSERT INTO {schema}memory_dialogue_entries VALUES ({values})"
+        yield f"INSERT INTO {schema}memory_agent_history_entries VALUES ({values})"
 
 
 def _rows_read(node: dict[str, Any]) -> float:

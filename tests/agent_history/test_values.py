@@ -129,10 +129,10 @@ async def test_damage_is_told(tmp_path: Path) -> None:
     async with SQLiteStore(path) as store:
         conversations = SQLConversationStore(store)
         await conversations.save(Conversation(conversation_id="a", messages=messages(1)))
-        execute(f"sqlite:///{path}", "UPDATE memory_dialogue_entries SET message = '{}'")
+        execute(f"sqlite:///{path}", "UPDATE memory_agent_history_entries SET message = '{}'")
         with pytest.raises(CorruptDataError, match="history of entry"):
             await conversations.load("a")
-        execute(f"sqlite:///{path}", "UPDATE memory_dialogues SET format_version = 2")
+        execute(f"sqlite:///{path}", "UPDATE memory_agent_history SET format_version = 2")
         with pytest.raises(DatabaseStoreError, match="format 2, of a newer version"):
             await conversations.load("a")
 
@@ -200,7 +200,9 @@ async def test_a_standalone_mongod_keeps_entries_and_loads_whole_conversations()
 
 async def test_missing_indexes_are_named(place: Place) -> None:
     store = MongoDBStore(place.mongodb(), database=f"history_{uuid4().hex[:12]}", migrate=False)
-    with pytest.raises(SchemaMismatchError, match=r"memory_dialogues.*memory_dialogue_entries\.chain_1_place_1"):
+    with pytest.raises(
+        SchemaMismatchError, match=r"memory_agent_history.*memory_agent_history_entries\.chain_1_place_1"
+    ):
         await MongoConversationStore(store).load("a")
     await store.close()
 
@@ -249,10 +251,10 @@ async def test_damage_in_mongodb_is_told(place: Place) -> None:
             loaded = await conversations.load("a")
             assert loaded is not None
             loaded.messages = messages(2)
-            client[name].memory_dialogues.update_many({}, {"$set": {"chain": {}}})
+            client[name].memory_agent_history.update_many({}, {"$set": {"chain": {}}})
             with pytest.raises(CorruptDataError, match="conversation 'a' is damaged"):
                 await conversations.save(loaded)
-            client[name].memory_dialogue_entries.update_many({}, {"$unset": {"message": ""}})
+            client[name].memory_agent_history_entries.update_many({}, {"$unset": {"message": ""}})
             with pytest.raises(CorruptDataError, match=r"entry '.*is damaged"):
                 await conversations.load("a")
 

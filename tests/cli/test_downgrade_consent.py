@@ -77,6 +77,20 @@ def test_a_dry_run_says_what_goes(used: str, capsys: pytest.CaptureFixture[str])
     assert is_untouched(used)
 
 
+def test_a_table_that_a_revision_renamed_is_counted_under_its_name_of_today(
+    used: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prefix = "" if used.startswith("sqlite") else "firefly_memory."
+    values = "('e', 'message', '{}', 0)"
+    execute(
+        used, f"INSERT INTO {prefix}memory_agent_history_entries (entry_id, kind, message, holders) VALUES {values}"
+    )
+    assert main(["db", "downgrade", "0002", "--dry-run", "--url", used]) == Exit.DONE
+    assert "would drop memory_agent_history_entries with 1 row" in capsys.readouterr().out.splitlines()
+    assert main(["db", "downgrade", "0004", "--dry-run", "--json", "--url", used]) == Exit.DONE
+    assert json.loads(capsys.readouterr().out)["would_drop"] == []
+
+
 def test_at_a_terminal_the_name_of_the_database_is_asked_for(used: str) -> None:
     command = ["db", "downgrade", "base", "--url", used]
     for answer in (b"yes\n", b"\n", b"\x04"):  # the last is the end of what is typed

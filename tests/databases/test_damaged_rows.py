@@ -44,7 +44,7 @@ ON_SQLITE = {
         "created_at": [NOT_TEXT, "'soon'"],
         "updated_at": [NOT_TEXT, "'soon'"],
     },
-    "dialogues": {
+    "agent_history": {
         "revision": [NOT_TEXT],
         "scope": [NOT_TEXT],
         "forked_from": [NOT_TEXT],
@@ -53,7 +53,7 @@ ON_SQLITE = {
         "updated_at": [NOT_TEXT, "'soon'"],
         "format_version": [NOT_A_NUMBER],
     },
-    "dialogue_entries": {"kind": [NOT_TEXT], "message": [NOT_TEXT], "parent_id": [NOT_TEXT]},
+    "agent_history_entries": {"kind": [NOT_TEXT], "message": [NOT_TEXT], "parent_id": [NOT_TEXT]},
 }
 
 
@@ -97,7 +97,7 @@ def test_sqlite_takes_anything_and_an_export_says_what_is_damaged(table: str, tm
 @pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
 def test_an_instant_of_postgresql_that_python_cannot_say_is_damage(driver: str, place: Place) -> None:
     columns = [
-        ("memory_entries", "created_at"), ("memory_turns", "created_at"), ("memory_dialogues", "updated_at"),
+        ("memory_entries", "created_at"), ("memory_turns", "created_at"), ("memory_agent_history", "updated_at"),
         ("memory_conversations", "created_at"), ("memory_conversations", "updated_at"),
     ]  # fmt: skip
     with empty_postgresql(place.postgresql()) as url, PostgreSQLStore(_with(driver, url)) as store:

@@ -24,7 +24,13 @@ from firefly_memory.service import file_diagnosis
 from tests.fuzzing.bending import bent, bent_bytes, odd_texts, odd_values
 from tests.support.backends import Place
 
-_TABLES = ["memory_entries", "memory_conversations", "memory_turns", "memory_dialogues", "memory_dialogue_entries"]
+_TABLES = [
+    "memory_entries",
+    "memory_conversations",
+    "memory_turns",
+    "memory_agent_history",
+    "memory_agent_history_entries",
+]
 
 
 class Behind(ABC):
@@ -289,7 +295,7 @@ class BehindMongoDB(Behind):
         return list(diagnosis.diagnose(self._url, self._name, "entries", timeout=5))
 
     def _collections(self) -> list[str]:
-        return ["entries", "memory_conversations", "memory_dialogues", "memory_dialogue_entries"]
+        return ["entries", "memory_conversations", "memory_agent_history", "memory_agent_history_entries"]
 
     def state(self) -> dict[str, Any]:
         return {name: sorted(map(repr, self._database[name].find())) for name in self._collections()}

@@ -218,7 +218,7 @@ def mongodb(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[Documents
         ("entries", "namespace_1__id_1", {"key": {"_id": 1, "namespace": 1}}, '{"_id": 1, "namespace": 1}'),
         ("memory_conversations", "place_1", {"key": {"place": 1}}, '{"place": 1}'),
         (
-            "memory_dialogue_entries",
+            "memory_agent_history_entries",
             "holders_1",
             {"key": {"holders": 1}, "name": "by_hand"},
             '{"holders": 1}, under the name by_hand',

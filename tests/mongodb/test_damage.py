@@ -232,15 +232,15 @@ async def test_agent_history(damaged: Damaged) -> None:
 
     no_chain = {name: values for name, values in CONVERSATION_OF_PYDANTIC_AI.items() if name != "chain"}
     reads: list[Read] = [lambda: conversations.load("d"), conversations.read_records, damaged.export]
-    await damaged.each("memory_dialogues", {"_id": "d"}, no_chain, *reads)
-    await damaged.each("memory_dialogues", {"_id": "d"}, {"chain": CONVERSATION_OF_PYDANTIC_AI["chain"]}, write)
+    await damaged.each("memory_agent_history", {"_id": "d"}, no_chain, *reads)
+    await damaged.each("memory_agent_history", {"_id": "d"}, {"chain": CONVERSATION_OF_PYDANTIC_AI["chain"]}, write)
 
 
 async def test_a_message_with_an_id_that_is_no_text_is_missing(damaged: Damaged) -> None:
     await damaged.conversations.save(Conversation(conversation_id="two", messages=messages(2)))
-    last = damaged.take("memory_dialogue_entries", {"parent_id": {"$ne": None}})
-    first = damaged.take("memory_dialogue_entries", {"_id": last["parent_id"]})
-    damaged.put("memory_dialogue_entries", last, {**first, "_id": {"a": "b"}})
+    last = damaged.take("memory_agent_history_entries", {"parent_id": {"$ne": None}})
+    first = damaged.take("memory_agent_history_entries", {"_id": last["parent_id"]})
+    damaged.put("memory_agent_history_entries", last, {**first, "_id": {"a": "b"}})
     with pytest.raises(CorruptDataError, match=r"is damaged.* is missing"):
         await damaged.export()
 
@@ -248,4 +248,4 @@ async def test_a_message_with_an_id_that_is_no_text_is_missing(damaged: Damaged)
 async def test_messages(damaged: Damaged) -> None:
     conversations = damaged.conversations
     reads: list[Read] = [lambda: conversations.load("d"), lambda: conversations.load("d", limit=5), damaged.export]
-    await damaged.each("memory_dialogue_entries", {}, MESSAGE, *reads)
+    await damaged.each("memory_agent_history_entries", {}, MESSAGE, *reads)

@@ -22,8 +22,8 @@ from firefly_memory.databases.mongodb.collections import Collection
 from firefly_memory.databases.mongodb.fields import Document, split, text, text_or_none, whole
 from firefly_memory.errors import CorruptDataError
 
-RECORDS = "memory_dialogues"
-ENTRIES = "memory_dialogue_entries"
+RECORDS = "memory_agent_history"
+ENTRIES = "memory_agent_history_entries"
 
 NEWEST_FIRST = [("updated_at", DESCENDING), ("updated_at_us", DESCENDING)]
 RECORD_INDEXES = (IndexModel(NEWEST_FIRST), IndexModel([("scope", ASCENDING), *NEWEST_FIRST]))
@@ -32,7 +32,10 @@ ENTRY_INDEXES = (
     IndexModel([("holders", ASCENDING)], partialFilterExpression={"holders": 0}),
 )
 
-COLLECTIONS = (Collection(RECORDS, RECORD_INDEXES), Collection(ENTRIES, ENTRY_INDEXES))
+COLLECTIONS = (
+    Collection(RECORDS, RECORD_INDEXES, formerly="memory_dialogues"),
+    Collection(ENTRIES, ENTRY_INDEXES, formerly="memory_dialogue_entries"),
+)
 
 _COUNTS = ["int", "long", "double"]
 _HOLDERS_COUNT = [{"$in": [{"$type": "$holders"}, _COUNTS]}, {"$gte": ["$holders", 0]}]

@@ -25,8 +25,8 @@ def _text(name: str) -> Any:
 class HistoryStatements(FacetStatements):
     def __init__(self, dialect: SQLDialect, schema_name: str | None) -> None:
         super().__init__(dialect, schema_name)
-        self.table = self.in_schema("memory_dialogues")
-        self.entries = self.in_schema("memory_dialogue_entries")
+        self.table = self.in_schema("memory_agent_history")
+        self.entries = self.in_schema("memory_agent_history_entries")
 
     def values(self, record: HistoryRecord) -> dict[str, Any]:
         """The parameters for a row."""

@@ -9,7 +9,7 @@ from firefly_memory.databases.sql.schema.columns import Columns
 
 def define(tables: MetaData, columns: Columns) -> None:
     records = Table(
-        "memory_dialogues",
+        "memory_agent_history",
         tables,
         Column("conversation_id", Text, primary_key=True),
         Column("revision", Text, nullable=False),
@@ -24,10 +24,10 @@ def define(tables: MetaData, columns: Columns) -> None:
         columns.instant("updated_at", nullable=False),
         Column("format_version", BigInteger, nullable=False),
     )
-    Index("idx_dialogues_order", records.c.updated_at)
-    Index("idx_dialogues_scope_order", records.c.scope, records.c.updated_at)
+    Index("idx_agent_history_order", records.c.updated_at)
+    Index("idx_agent_history_scope_order", records.c.scope, records.c.updated_at)
     entries = Table(
-        "memory_dialogue_entries",
+        "memory_agent_history_entries",
         tables,
         Column("entry_id", Text, primary_key=True),
         Column("parent_id", Text),
@@ -39,4 +39,4 @@ def define(tables: MetaData, columns: Columns) -> None:
     )
     # Entries without holders: a few rows at most, which the next deletion removes.
     released = columns.only(entries.c.holders == literal_column("0"))
-    Index("idx_dialogue_entries_released", entries.c.entry_id, **released)
+    Index("idx_agent_history_entries_released", entries.c.entry_id, **released)

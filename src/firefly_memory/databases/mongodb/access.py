@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from firefly_memory.databases.mongodb import indexes
 from firefly_memory.databases.mongodb.clients import Connection, MongoDatabase
 from firefly_memory.databases.mongodb.errors import despite_a_loss, translated
+from firefly_memory.databases.mongodb.renames import rename_collections
 from firefly_memory.databases.mongodb.transactions import run_in_transaction
 from firefly_memory.errors import SchemaMismatchError
 from firefly_memory.facets import all_facets
@@ -44,6 +45,7 @@ class MongoAccess:
         database = self.database
         hello = await despite_a_loss(lambda: connection.settle(connection.client.admin.command("hello")))
         database.has_transactions = "setName" in hello or hello.get("msg") == "isdbgrid"
+        await rename_collections(connection, migrate)
         await self._ensure_indexes(connection, migrate)
         in_transaction = self.in_transaction if database.has_transactions else None
         for facet in all_facets():

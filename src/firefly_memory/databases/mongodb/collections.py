@@ -18,6 +18,8 @@ class Collection:
 
     name: str | None
     indexes: tuple[IndexModel, ...] = ()
+    formerly: str | None = None
+    """Its name in an earlier version: it is renamed when a store opens."""
 
 
 def registered_collections() -> Iterator[Collection]:
@@ -33,7 +35,16 @@ def names_of(facet: Facet) -> set[str]:
 
 def taken_names() -> set[str]:
     """The names that no store may give to its collection of entries."""
-    return {VERSION, *(each.name for each in registered_collections() if each.name is not None)}
+    return {VERSION, *(each.name for each in registered_collections() if each.name is not None), *former_names()}
+
+
+def former_names() -> dict[str, str]:
+    """The former name of each collection that has one, and its name of today."""
+    return {
+        each.formerly: each.name
+        for each in registered_collections()
+        if each.formerly is not None and each.name is not None
+    }
 
 
 def collections_of(connection: Connection) -> list[tuple[Any, tuple[IndexModel, ...]]]:

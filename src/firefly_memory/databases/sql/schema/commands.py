@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from firefly_memory.databases.sql.errors import Place
 from firefly_memory.databases.sql.estimates import estimated_rows
 from firefly_memory.databases.sql.schema import metadata as schema
 from firefly_memory.databases.sql.schema import migrate, revisions
+from firefly_memory.databases.sql.schema.changed_tables import losses_of
 from firefly_memory.databases.sql.schema.drift import differences
 from firefly_memory.databases.sql.search_path import ONLY_PG_CATALOG, pinned_for_reading
 from firefly_memory.errors import ConfigurationError
@@ -76,18 +76,6 @@ class Downgrade:
     losses: list[Loss]
 
 
-_DROPS = re.compile(
-    r"DROP TABLE (?:IF EXISTS )?(?P<dropped>\S+)|ALTER TABLE (?P<altered>\S+) DROP COLUMN", re.IGNORECASE
-)
-
-
-def _dropped(steps: list[str]) -> list[str]:
-    """The tables that the statements take something from, each once."""
-    found = (_DROPS.match(step) for step in steps)
-    names = ((each["dropped"] or each["altered"]).rpartition(".")[2].strip('"') for each in found if each)
-    return list(dict.fromkeys(names))
-
-
 class Administration:
     """One SQL database and its schema."""
 
@@ -133,7 +121,7 @@ class Administration:
             if Status(found).is_ahead:
                 raise migrate.is_ahead("downgrade", found)
             undone, steps = self._undoing(connection, found, last)
-            losses = [Loss(name, self._rows(connection, name)) for name in _dropped(steps)]
+            losses = [Loss(name, self._rows(connection, name)) for name in losses_of(steps)]
             return Downgrade(self._name(connection), self._where(), undone, losses)
 
     def _undoing(self, connection: Connection, found: str | None, last: str | None) -> tuple[list[str], list[str]]:

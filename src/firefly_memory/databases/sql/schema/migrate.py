@@ -32,9 +32,10 @@ from firefly_memory.concurrency.process_fork import ForkSafeLock
 from firefly_memory.databases.sql.errors import UNDEFINED_TABLE, Place, is_an_answer, sqlstate, translated
 from firefly_memory.databases.sql.schema import metadata as schema
 from firefly_memory.databases.sql.schema import revisions
+from firefly_memory.databases.sql.schema.changed_tables import made_by, tables_after
 from firefly_memory.databases.sql.schema.migration_lock import begin_alone, online_lock
 from firefly_memory.databases.sql.schema.names import MIGRATIONS, WORDS_OF_POSTGRESQL
-from firefly_memory.databases.sql.schema.unrecorded import is_in_the_way, made_by, unrecorded
+from firefly_memory.databases.sql.schema.unrecorded import is_in_the_way, unrecorded
 from firefly_memory.databases.sql.search_path import rolled_back_on_error
 from firefly_memory.errors import (
     ConfigurationError,
@@ -252,11 +253,10 @@ def _check_room(connection: Connection, place: Place, found: str | None, steps: 
     there = {*inspect(connection).get_table_names(schema=place.schema_name)}
     taken = next((name for name in made_by(steps) if name in there), None)
     if taken is not None:
-        dialect, path = connection.dialect.name, ("base", *revisions.revisions())
-        tables = {
-            after: set(made_by(script(dialect, None, "upgrade", f"{before}:{after}")))
-            for before, after in pairwise(path)
-        }
+        dialect, tables = connection.dialect.name, dict[str, set[str]]()
+        for before, after in pairwise(("base", *revisions.revisions())):
+            steps = script(dialect, None, "upgrade", f"{before}:{after}")
+            tables[after] = tables_after(steps, tables.get(before, ()))
         raise unrecorded(place, taken, found, there, tables)
 
 

@@ -52,7 +52,7 @@ def folders() -> list[Path]:
 def is_later_and_compatible(revision: str) -> bool:
     """Whether ``revision``, of a later version of the library, says that this version goes on working with it.
 
-    ``0005_0004`` is revision 0005, and has only added to what a version that needs 0004 uses.
+    ``0006_0005`` is revision 0006, and has only added to what a version that needs 0005 uses.
     """
     later = re.fullmatch(r"(\d{4})_(\d{4})", revision)
     return later is not None and later[2] <= head()[:4] < later[1]
