@@ -25,7 +25,7 @@ def _answer(_: list[ModelMessage], __: AgentInfo) -> ModelResponse:
 
 
 async def agents(places: Places, rounds: int) -> AsyncIterator[Result]:
-    """In the asynchronous colour, which runs have."""
+    """In the asynchronous mode, which runs have."""
     fill = fills(places)
     async with pairs(places) as compared:
         for pair in [each for each in compared if each.concurrent]:

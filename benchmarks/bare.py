@@ -24,7 +24,7 @@ _COLUMNS = "entry_id, namespace, scope, key, content, metadata, created_at, expi
 
 
 class Bare(ABC):
-    """The operations to compare with, in one colour; blocking ones are coroutines that never suspend."""
+    """The operations to compare with, in one mode; blocking ones are coroutines that never suspend."""
 
     @abstractmethod
     async def save(self, namespace: str, key: str) -> None: ...

@@ -29,7 +29,7 @@ from benchmarks.stores import BARE
 
 
 class BareTurns(ABC):
-    """What to compare with, in one colour; blocking ones are coroutines that never suspend."""
+    """What to compare with, in one mode; blocking ones are coroutines that never suspend."""
 
     @abstractmethod
     async def history(self, conversation_id: str) -> list[ModelMessage]: ...

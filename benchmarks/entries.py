@@ -27,7 +27,7 @@ from firefly_memory import MemoryEntry, StoreView
 
 @dataclass(frozen=True)
 class Pair:
-    """A store of ours in one colour, and the bare driver of that colour."""
+    """A store of ours in one mode, and the bare driver of that mode."""
 
     name: str
     view: StoreView

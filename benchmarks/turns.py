@@ -32,7 +32,7 @@ _MOST_SHORT_TURNS = 20_000
 
 
 class OurTurns(ABC):
-    """Ours, in one colour."""
+    """Ours, in one mode."""
 
     def __init__(self, store: EntryStore) -> None:
         self.memory = ConversationMemory(store=store, estimator=ESTIMATOR)

@@ -28,13 +28,13 @@ from firefly_memory import (
     TokenEstimator,
 )
 from firefly_memory.agent_history import moving as agent_history
-from firefly_memory.testing import Colour
+from firefly_memory.testing import Mode
 from firefly_memory.tokens import tiktoken_loader
 from tests.support import servers
 from tests.support.backends import Place
 from tests.support.databases import empty_postgresql
 from tests.support.store_caller import MakeStoreCaller, StoreCaller
-from tests.support.tiktoken_vocabularies import PATIENT, fill_cache
+from tests.support.tiktoken_vocabularies import LONG_ENOUGH, fill_cache
 
 # A run with the oldest pydantic-ai that the extra "agents" allows says so. Its ConversationStore came later.
 _WITH_OLDEST_PYDANTIC_AI = os.environ.get("FIREFLY_TEST_PYDANTIC_AI") == "oldest"
@@ -104,8 +104,8 @@ def directory_of_vocabularies(tmp_path_factory: pytest.TempPathFactory) -> Itera
     directory = fill_cache(tmp_path_factory.mktemp("vocabularies"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIKTOKEN_CACHE_DIR", str(directory))
-        patch.setattr(tiktoken_loader, "LOAD_TIMEOUT", PATIENT)
-        assert TokenEstimator().prepare(PATIENT)  # so that coroutines count, too
+        patch.setattr(tiktoken_loader, "LOAD_TIMEOUT", LONG_ENOUGH)
+        assert TokenEstimator().prepare(LONG_ENOUGH)  # so that coroutines count, too
         yield directory
 
 
@@ -121,11 +121,11 @@ def servers_of_the_session() -> Iterator[dict[str, Callable[[], str]]]:
 
 @pytest.fixture
 def using() -> Iterator[MakeStoreCaller]:
-    """Makes stores to be used in one colour, and closes them."""
+    """Makes stores to be used in one mode, and closes them."""
     made: list[StoreCaller] = []
 
-    def use(store: EntryStore, colour: Colour) -> StoreCaller:
-        made.append(StoreCaller(store, colour))
+    def use(store: EntryStore, mode: Mode) -> StoreCaller:
+        made.append(StoreCaller(store, mode))
         return made[-1]
 
     yield use

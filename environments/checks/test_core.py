@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from firefly_memory import Capability, EntryStore, FileStore, InMemoryStore, SQLiteStore
-from firefly_memory.testing import Check, Colour, checks
+from firefly_memory.testing import Check, Mode, checks
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -23,14 +23,14 @@ STORES: dict[str, tuple[Callable[[Path], EntryStore], frozenset[Capability]]] = 
 }
 
 
-@pytest.mark.parametrize("colour", Colour)
+@pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize(
     ("store", "check"),
     [(name, check) for name, (_, capabilities) in STORES.items() for check in checks(capabilities)],
     ids=str,
 )
-def test_conformance(store: str, check: Check, colour: Colour, tmp_path: Path) -> None:
-    check.run(lambda: STORES[store][0](tmp_path), colour)
+def test_conformance(store: str, check: Check, mode: Mode, tmp_path: Path) -> None:
+    check.run(lambda: STORES[store][0](tmp_path), mode)
 
 
 def test_the_first_snippet_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,12 +7,12 @@ import os
 import pytest
 
 from firefly_memory import PostgreSQLStore
-from firefly_memory.testing import Check, Colour, checks
+from firefly_memory.testing import Check, Mode, checks
 
 URL = os.environ["FIREFLY_TEST_POSTGRES_URL"]
 
 
-@pytest.mark.parametrize("colour", Colour)
+@pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("check", checks(), ids=str)
-def test_conformance(check: Check, colour: Colour) -> None:
-    check.run(lambda: PostgreSQLStore(URL), colour)
+def test_conformance(check: Check, mode: Mode) -> None:
+    check.run(lambda: PostgreSQLStore(URL), mode)

@@ -81,12 +81,12 @@ W3, facts in a prompt
 Ids, namespaces and keys are any non-empty text of up to 512 characters; anything else is refused at the door with
 ``InvalidEntryError``.
 
-Two colours
-===========
+Two modes
+=========
 
 Every operation exists twice: ``store.save(…)`` and ``await store.async_save(…)``. The three names that were
 coroutines from the start, ``initialize``, ``close`` and ``cleanup_expired``, are coroutines on every store, and their
-blocking twins end in ``_sync``. Code that must serve both is written once, as a coroutine over a :class:`StoreView`.
+blocking forms end in ``_sync``. Code that must serve both is written once, as a coroutine over a :class:`StoreView`.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class MemoryStore(Protocol):
 
 @runtime_checkable
 class AsyncMemoryStore(Protocol):
-    """The asynchronous twins. A backend that has these too is awaited; one without them runs in a worker thread."""
+    """The asynchronous forms. A backend that has these too is awaited; one without them runs in a worker thread."""
 
     async def async_save(self, namespace: str, entry: MemoryEntry) -> None: ...
 
@@ -205,7 +205,7 @@ class StoreView(Protocol):
     """Every operation of a store, as coroutines: what code above the stores is written against.
 
     ``store.suspending`` awaits; the methods of ``store.blocking`` finish without ever suspending, so that
-    :func:`firefly_memory.concurrency.sync_bridge.finish` can run a coroutine made of them without an event loop.
+    :func:`firefly_memory.concurrency.sync_bridge.run_without_loop` can run a coroutine made of them.
     """
 
     @property

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from firefly_memory import clock
 from firefly_memory.concurrency.async_pairs import documented
 from firefly_memory.concurrency.process_fork import ForkAware
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.entries.entry import MemoryEntry, MemoryScope
 from firefly_memory.entries.fact_ids import fact_id
@@ -60,7 +60,7 @@ class WorkingMemory:
 
     def set(self, key: str, value: Any, *, importance: float = 0.5, ttl: float | timedelta | None = None) -> None:
         """Remember ``value``, in place of what ``key`` had before; for ``ttl`` seconds, or until it is deleted."""
-        finish(self._blocking.set(key, value, importance, ttl))
+        run_without_loop(self._blocking.set(key, value, importance, ttl))
 
     async def async_set(
         self, key: str, value: Any, *, importance: float = 0.5, ttl: float | timedelta | None = None
@@ -69,42 +69,42 @@ class WorkingMemory:
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of ``key``, or ``default`` if there is none."""
-        return finish(self._blocking.get(key, default))
+        return run_without_loop(self._blocking.get(key, default))
 
     async def async_get(self, key: str, default: Any = None) -> Any:
         return await self._suspending.get(key, default)
 
     def has(self, key: str) -> bool:
         """Whether ``key`` has a value, even ``None``."""
-        return finish(self._blocking.get(key, ABSENT)) is not ABSENT
+        return run_without_loop(self._blocking.get(key, ABSENT)) is not ABSENT
 
     async def async_has(self, key: str) -> bool:
         return await self._suspending.get(key, ABSENT) is not ABSENT
 
     def delete(self, key: str) -> None:
         """Forget ``key``. Forgetting what is not there changes nothing."""
-        finish(self._blocking.delete(key))
+        run_without_loop(self._blocking.delete(key))
 
     async def async_delete(self, key: str) -> None:
         await self._suspending.delete(key)
 
     def keys(self) -> list[str]:
         """The keys, in the order they were first set."""
-        return list(finish(self._blocking.to_dict()))
+        return list(run_without_loop(self._blocking.to_dict()))
 
     async def async_keys(self) -> list[str]:
         return list(await self._suspending.to_dict())
 
     def items(self) -> list[tuple[str, Any]]:
         """Keys and values, in the same order."""
-        return list(finish(self._blocking.to_dict()).items())
+        return list(run_without_loop(self._blocking.to_dict()).items())
 
     async def async_items(self) -> list[tuple[str, Any]]:
         return list((await self._suspending.to_dict()).items())
 
     def to_dict(self) -> dict[str, Any]:
         """Keys and values as a dict, in the same order."""
-        return finish(self._blocking.to_dict())
+        return run_without_loop(self._blocking.to_dict())
 
     async def async_to_dict(self) -> dict[str, Any]:
         return await self._suspending.to_dict()
@@ -115,7 +115,7 @@ class WorkingMemory:
         Values that are no text are written as JSON; further lines of a key or value are indented, so that none of them
         looks like a fact.
         """
-        return facts_text(finish(self._blocking.to_dict()))
+        return facts_text(run_without_loop(self._blocking.to_dict()))
 
     async def async_to_context_string(self) -> str:
         return facts_text(await self._suspending.to_dict())
@@ -125,7 +125,7 @@ class WorkingMemory:
 
         Importance and expiry stay. ``InvalidEntryError`` if the value is no number.
         """
-        return finish(self._blocking.increment(key, by))
+        return run_without_loop(self._blocking.increment(key, by))
 
     async def async_increment(self, key: str, by: float = 1) -> int | float:
         return await self._suspending.increment(key, by)
@@ -137,7 +137,7 @@ class WorkingMemory:
 
         ``expected=ABSENT`` stands for no value. What counts is the value as it is stored, down to the order of keys.
         """
-        return finish(self._blocking.compare_and_set(key, expected, value, importance, ttl))
+        return run_without_loop(self._blocking.compare_and_set(key, expected, value, importance, ttl))
 
     async def async_compare_and_set(
         self, key: str, expected: Any, value: Any, *, importance: float = 0.5, ttl: float | timedelta | None = None
@@ -146,14 +146,14 @@ class WorkingMemory:
 
     def clear(self) -> None:
         """Forget everything in this scope."""
-        finish(self._blocking.clear())
+        run_without_loop(self._blocking.clear())
 
     async def async_clear(self) -> None:
         await self._suspending.clear()
 
     def clear_with_conversations(self) -> None:
         """Forget everything in this scope, and every conversation of the store, in one call to it."""
-        finish(self._blocking.clear_with_conversations())
+        run_without_loop(self._blocking.clear_with_conversations())
 
     async def async_clear_with_conversations(self) -> None:
         await self._suspending.clear_with_conversations()
@@ -185,7 +185,7 @@ def fact_entry(
 
 
 class _Flows:
-    """What working memory does, once for both colours."""
+    """What working memory does, once for both modes."""
 
     def __init__(self, view: StoreView, namespace: str) -> None:
         self._view = view

@@ -130,6 +130,6 @@ def test_a_workflow_of_dbos_that_is_recovered_is_one_turn(how: str, tmp_path: Pa
     assert asked == ([] if how == "dies after the run" else [3]), "what was answered is not asked again"
     with SQLiteStore(tmp_path / "memory.db") as store:
         turns = ConversationMemory(store=store).get_turns("c")
-    assert [(turn.user_prompt, turn.assistant_response) for turn in turns] == [("which colour?", "it is red")]
+    assert [(turn.user_prompt, turn.assistant_response) for turn in turns] == [("which mode?", "it is red")]
     kinds = [part.part_kind for message in turns[0].raw_messages for part in message.parts]
     assert kinds == ["user-prompt", "tool-call", "tool-return", "text"]

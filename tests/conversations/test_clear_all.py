@@ -281,10 +281,10 @@ async def test_a_call_that_fails_half_way_says_so(place: Place) -> None:
     with MongoClient[dict[str, Any]](place.mongodb()) as client, client.start_session() as session:
         conversations = client["clear_half"].memory_conversations
         async with (
-            MongoDBStore(place.mongodb(), database="clear_half") as patient,
+            MongoDBStore(place.mongodb(), database="clear_half") as waiting,
             MongoDBStore(place.mongodb(), database="clear_half", timeout=1.5) as store,
         ):
-            await fill(ConversationMemory(store=patient), 2)
+            await fill(ConversationMemory(store=waiting), 2)
             memory = ConversationMemory(store=store)
             session.start_transaction()
             conversations.update_one({"turn_id": 1}, {"$set": {"of": "another"}}, session=session)

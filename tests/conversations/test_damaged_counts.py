@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from firefly_memory import ConversationMemory, CorruptDataError, SQLiteStore
-from firefly_memory.testing import Colour
+from firefly_memory.testing import Mode
 from tests.support.store_caller import MakeStoreCaller
 
 
@@ -32,7 +32,7 @@ def _turns(path: Path) -> list[Any]:
     return rows
 
 
-@pytest.mark.parametrize("colour", Colour)
+@pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize(
     ("column", "value"),
     [
@@ -46,16 +46,16 @@ def _turns(path: Path) -> list[Any]:
     ],
 )
 def test_a_turn_is_refused_where_the_counts_cannot_be_right(
-    column: str, value: Any, colour: Colour, tmp_path: Path, using: MakeStoreCaller
+    column: str, value: Any, mode: Mode, tmp_path: Path, using: MakeStoreCaller
 ) -> None:
     path = tmp_path / "memory.db"
     _damaged(path, column, value)
     before = _turns(path)
     store = SQLiteStore(path)
-    used = using(store, colour)
+    used = using(store, mode)
     memory = ConversationMemory(store=store)
     with pytest.raises(CorruptDataError, match="conversation 'chat' is damaged"):
-        if colour is Colour.BLOCKING:
+        if mode is Mode.BLOCKING:
             memory.add_turn("chat", "next", "answer")
         else:
             used.runner.run(asyncio.wait_for(memory.async_add_turn("chat", "next", "answer"), 30))

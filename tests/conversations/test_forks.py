@@ -23,7 +23,7 @@ from firefly_memory import (
     SQLiteStore,
     UnknownConversationError,
 )
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.mongodb import documents as conversation_documents
 from firefly_memory.conversations.mongodb.documents import CONVERSATIONS
@@ -118,10 +118,10 @@ def test_a_copy_whose_answer_was_lost_is_made_once(kind: str, place: Place) -> N
         memory.add_turn(name, "prompt", "answer")
         memory.new_conversation(taken)
         again = operation(on_lost_reply=REPEAT)(conversation_operations.fork_unless_forked)
-        assert finish(log.fork(name, fork, None, NOW))
-        assert finish(log._run(again, name, fork, None, NOW)), "it was this one"
-        assert not finish(log._run(again, name, taken, None, NOW)), "that is somebody else's"
-        assert finish(log._run(again, name, new_id(), None, NOW)), "it was not done yet"
+        assert run_without_loop(log.fork(name, fork, None, NOW))
+        assert run_without_loop(log._run(again, name, fork, None, NOW)), "it was this one"
+        assert not run_without_loop(log._run(again, name, taken, None, NOW)), "that is somebody else's"
+        assert run_without_loop(log._run(again, name, new_id(), None, NOW)), "it was not done yet"
         assert len(memory.get_turns(fork)) == 1
 
 
@@ -180,7 +180,7 @@ def test_an_append_that_has_only_begun_is_not_in_the_way_of_a_copy(place: Place)
         begun = conversation_documents.new_conversation(fork, NOW)  # by a writer who died before it was told
         listened["forks"]["memory_conversations"].insert_one(begun)
         between.arm(2, lambda: others.fork_conversation(name, fork))  # seen, but the turn is still to come
-        head = finish(store.blocking.log(CONVERSATION_LOG).append(fork, a_turn("late"), None))
+        head = run_without_loop(store.blocking.log(CONVERSATION_LOG).append(fork, a_turn("late"), None))
         assert head is not None
         assert [turn.user_prompt for turn in others.get_turns(fork)] == ["prompt", "late"]
 
@@ -284,7 +284,7 @@ def test_a_copy_that_fails_after_it_was_made_stays(place: Place) -> None:
         memory.fork_conversation(name, fork)
         document = store.database.blocking()[CONVERSATIONS].find_one({"_id": fork})
         assert isinstance(log, MongoConversationLog)
-        assert not finish(log._give_up(store.database.blocking(), document))
+        assert not run_without_loop(log._give_up(store.database.blocking(), document))
         assert [turn.user_prompt for turn in memory.get_turns(fork)] == ["prompt"]
 
 

@@ -74,11 +74,11 @@ async def test_the_shortcuts_may_be_awaited(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cls", [ConversationMemory, WorkingMemory, MemoryManager])
-def test_both_colours_have_the_same_signature_and_docstring(cls: type) -> None:
+def test_both_modes_have_the_same_signature_and_docstring(cls: type) -> None:
     members = vars(cls)
-    twins = [name for name in members if name.startswith("async_")]
-    assert len(twins) > 8
-    for name in twins:
+    counterparts = [name for name in members if name.startswith("async_")]
+    assert len(counterparts) > 8
+    for name in counterparts:
         one, other = members[name.removeprefix("async_")], members[name]
         assert inspect.iscoroutinefunction(getattr(other, "__func__", other)), name
         function: Any = one.fget if isinstance(one, property) else getattr(one, "__func__", one)
@@ -87,7 +87,7 @@ def test_both_colours_have_the_same_signature_and_docstring(cls: type) -> None:
         assert one.__doc__, name
         assert one.__doc__ == getattr(other, "__func__", other).__doc__, name
     for name, member in members.items():
-        if not name.startswith("_") and inspect.isfunction(member) and name not in twins:
+        if not name.startswith("_") and inspect.isfunction(member) and name not in counterparts:
             assert f"async_{name}" in members or name in {
                 "fork",
                 "initialize",

@@ -201,7 +201,7 @@ def test_the_deepest_value_and_the_longest_integer_are_read_again() -> None:
     assert decoded(*encoded(messages)) == messages
 
 
-class Colour(Enum):
+class Mode(Enum):
     RED = "red"
 
 
@@ -224,7 +224,7 @@ WHEN = datetime(2026, 1, 2, tzinfo=UTC)
     [
         ({1: {2.5: b"x"}}, {"1": {"2.5": b"x"}}),
         ({3}, [3]),
-        (Colour.RED, "red"),
+        (Mode.RED, "red"),
         (Point(1, b"\xff"), {"x": 1, "raw": "_w=="}),
         ([Model(when=WHEN, ratio=1.5)], [{"when": "2026-01-02T00:00:00Z", "ratio": 1.5}]),
         ([WHEN, Decimal("1.10"), UUID(int=5)], ["2026-01-02T00:00:00Z", "1.10", str(UUID(int=5))]),

@@ -29,12 +29,12 @@ from pydantic_ai.messages import (
 from firefly_memory import ConversationMemory, CorruptDataError, InvalidEntryError, SQLiteStore
 from firefly_memory.messages.storage import decoded, encoded
 from firefly_memory.messages.tool_links import first_whole
-from firefly_memory.testing import Colour
+from firefly_memory.testing import Mode
 from tests.support.backends import BACKENDS, Backend, Place
 from tests.support.pydantic_ai_messages import EVERYTHING
 
 
-@pytest.mark.parametrize("backend", [each for each in BACKENDS if each.colours == tuple(Colour)], ids=str)
+@pytest.mark.parametrize("backend", [each for each in BACKENDS if each.modes == tuple(Mode)], ids=str)
 def test_messages_of_pydantic_ai_come_back_equal(backend: Backend, place: Place) -> None:
     store = backend.open(place)
     memory = ConversationMemory(store=store)

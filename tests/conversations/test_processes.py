@@ -89,17 +89,17 @@ def test_a_summarizer_whose_process_was_killed_holds_nobody_up_for_ever(backend:
         store=backend.open(place), summarize_threshold=1, summarizer=lambda turns: f"{len(turns)} turns"
     )
     with stopped() as clock:
-        from firefly_memory.concurrency.sync_bridge import finish
+        from firefly_memory.concurrency.sync_bridge import run_without_loop
 
         log = memory.store.blocking.log(CONVERSATION_LOG)
         memory.add_turn(conversation, "p", "a")
-        assert finish(log.claim(conversation, "one that died", 0, clock.now(), clock.now() + LEASE))
+        assert run_without_loop(log.claim(conversation, "one that died", 0, clock.now(), clock.now() + LEASE))
         memory.add_turn(conversation, "p", "a")
         assert memory.get_summary(conversation) is None
         clock.advance(seconds=LEASE.total_seconds())
         memory.add_turn(conversation, "p", "a")
         assert memory.get_summary(conversation) == "2 turns"
-        assert not finish(log.evict(conversation, "one that died", "late", 1, 1))
+        assert not run_without_loop(log.evict(conversation, "one that died", "late", 1, 1))
     memory.clear(conversation)
     memory.store.close_sync()
 

@@ -99,7 +99,7 @@ def test_a_refused_batch_undoes_itself_and_not_the_rest(kind: str, place: Place)
 
 
 @KINDS
-def test_every_operation_works_on_a_bound_store_in_both_colours(kind: str, place: Place) -> None:
+def test_every_operation_works_on_a_bound_store_in_both_modes(kind: str, place: Place) -> None:
     with opened(kind, place) as (store, engine), engine.begin() as connection:
         bound = store.bind(connection)
         entries = [MemoryEntry(content=number, key="k") for number in range(5)]

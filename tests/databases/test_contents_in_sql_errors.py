@@ -11,7 +11,7 @@ from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from firefly_memory import ConversationMemory, DatabaseStoreError, EntryStore, MemoryEntry, PostgreSQLStore, SQLiteStore
-from firefly_memory.testing import Colour
+from firefly_memory.testing import Mode
 from firefly_memory.testing.checks import Memory
 from tests.support.backends import Place
 from tests.support.databases import execute
@@ -44,19 +44,19 @@ async def opened(kind: str, place: Place, name: str) -> AsyncIterator[EntryStore
 
 
 WAYS = [
-    ("own asyncpg", Colour.SUSPENDING),
-    ("own psycopg", Colour.SUSPENDING),
-    ("own psycopg", Colour.BLOCKING),
-    ("engine psycopg", Colour.BLOCKING),
-    ("engine psycopg2", Colour.BLOCKING),
-    ("async_engine asyncpg", Colour.SUSPENDING),
+    ("own asyncpg", Mode.SUSPENDING),
+    ("own psycopg", Mode.SUSPENDING),
+    ("own psycopg", Mode.BLOCKING),
+    ("engine psycopg", Mode.BLOCKING),
+    ("engine psycopg2", Mode.BLOCKING),
+    ("async_engine asyncpg", Mode.SUSPENDING),
 ]
 
 
-@pytest.mark.parametrize(("kind", "colour"), [*WAYS, ("engine sqlite", Colour.BLOCKING)])
-async def test_no_error_quotes_what_was_to_be_stored(kind: str, colour: Colour, place: Place, name: str) -> None:
+@pytest.mark.parametrize(("kind", "mode"), [*WAYS, ("engine sqlite", Mode.BLOCKING)])
+async def test_no_error_quotes_what_was_to_be_stored(kind: str, mode: Mode, place: Place, name: str) -> None:
     async with opened(kind, place, name) as store:
-        await store.async_count("n") if colour is Colour.SUSPENDING else store.count("n")
+        await store.async_count("n") if mode is Mode.SUSPENDING else store.count("n")
         for table, column in (("memory_entries", "namespace"), ("memory_turns", "conversation_id")):
             if kind == "engine sqlite":
                 rule = f"WHEN NEW.{column} = '{REFUSED}' BEGIN SELECT RAISE(ABORT, 'not here'); END"
@@ -64,8 +64,8 @@ async def test_no_error_quotes_what_was_to_be_stored(kind: str, colour: Colour, 
                 execute(f"sqlite:///{place.directory}/memory.db", f"{trigger};")
             else:
                 execute(place.postgresql(), f"ALTER TABLE {name}.{table} ADD CHECK ({column} <> '{REFUSED}')")
-        entries = Memory(store, colour)
-        turns = Memory(ConversationMemory(store=store), colour)
+        entries = Memory(store, mode)
+        turns = Memory(ConversationMemory(store=store), mode)
         entry = MemoryEntry(content={SECRET: SECRET}, metadata={"m": SECRET})
         acts: list[Callable[[], Awaitable[Any]]] = [
             lambda: entries.save(REFUSED, entry),
@@ -80,12 +80,12 @@ async def test_no_error_quotes_what_was_to_be_stored(kind: str, colour: Colour, 
             assert "check" in str(caught.value) or "not here" in str(caught.value)
 
 
-@pytest.mark.parametrize(("kind", "colour"), WAYS)
+@pytest.mark.parametrize(("kind", "mode"), WAYS)
 async def test_no_error_quotes_a_value_that_an_index_or_a_trigger_cannot_read(
-    kind: str, colour: Colour, place: Place, name: str
+    kind: str, mode: Mode, place: Place, name: str
 ) -> None:
     async with opened(kind, place, name) as store:
-        await store.async_count("n") if colour is Colour.SUSPENDING else store.count("n")
+        await store.async_count("n") if mode is Mode.SUSPENDING else store.count("n")
         execute(place.postgresql(), f"CREATE INDEX ON {name}.memory_entries (((content->>'age')::int))")
         broken = "BEGIN PERFORM (NEW.user_prompt || ' {')::json; RETURN NEW; END"
         execute(
@@ -96,8 +96,8 @@ async def test_no_error_quotes_a_value_that_an_index_or_a_trigger_cannot_read(
             place.postgresql(),
             f"CREATE TRIGGER t BEFORE INSERT ON {name}.memory_turns FOR EACH ROW EXECUTE FUNCTION {name}.t()",
         )
-        entries = Memory(store, colour)
-        turns = Memory(ConversationMemory(store=store), colour)
+        entries = Memory(store, mode)
+        turns = Memory(ConversationMemory(store=store), mode)
         entry = MemoryEntry(content={"age": SECRET})
         acts: list[Callable[[], Awaitable[Any]]] = [
             lambda: entries.save("n", entry),

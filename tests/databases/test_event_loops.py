@@ -18,7 +18,7 @@ from pymongo import MongoClient
 from pymongo.network_layer import PyMongoProtocol
 
 from firefly_memory import EntryStore, MemoryEntry, MongoDBStore, PostgreSQLStore, StoreClosedError, adapt
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.databases.mongodb.pymongo_cleanup import cut_client
 from tests.support.backends import BY_NAME, OWN, Backend, Place
 
@@ -96,7 +96,7 @@ def test_eight_threads_at_once(backend: Backend, place: Place) -> None:
 
 
 @pytest.mark.parametrize("name", ["sqlite", "postgresql-asyncpg", "postgresql-psycopg", "mongodb", "file", "memory"])
-async def test_a_store_closed_in_one_colour_is_closed_in_the_other(name: str, place: Place) -> None:
+async def test_a_store_closed_in_one_mode_is_closed_in_the_other(name: str, place: Place) -> None:
     store = adapt(BY_NAME[name].open(place))
     await store.async_count("n")
     store.count("n")
@@ -272,4 +272,4 @@ def test_a_closed_store_leaves_no_connections_in_a_loop_at_rest(name: str, place
 
 async def test_a_coroutine_that_suspends_is_no_blocking_call() -> None:
     with pytest.raises(RuntimeError, match="tried to suspend"):
-        finish(asyncio.sleep(0, "never"))
+        run_without_loop(asyncio.sleep(0, "never"))

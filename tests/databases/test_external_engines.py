@@ -61,7 +61,7 @@ async def test_an_async_engine_cannot_block(tmp_path: Path) -> None:
     await engine.dispose()
 
 
-async def test_a_passed_client_serves_its_colour_and_stays_open(place: Place) -> None:
+async def test_a_passed_client_serves_its_mode_and_stays_open(place: Place) -> None:
     client: pymongo.AsyncMongoClient[Any] = pymongo.AsyncMongoClient(place.mongodb())
     async with MongoDBStore(client=client, database="passed") as store:
         await store.async_clear("n")

@@ -31,11 +31,11 @@ from firefly_memory import (
 )
 from firefly_memory.agent_history.log import AGENT_HISTORY_LOG
 from firefly_memory.agent_history.sql import operations as history_operations
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.sql import operations as conversation_operations
 from firefly_memory.databases.sql.operation import Operation, operation
 from firefly_memory.entries.sql import operations
-from firefly_memory.testing import Colour, checks
+from firefly_memory.testing import Mode, checks
 from firefly_memory.testing.checks import Check
 from tests.support.backends import BY_NAME, Place
 from tests.support.proxy import Proxy, Weather
@@ -46,10 +46,10 @@ T = TypeVar("T")
 
 NAME = "lost_replies"
 KINDS = [
-    ("asyncpg", Colour.SUSPENDING),
-    ("psycopg", Colour.SUSPENDING),
-    ("psycopg", Colour.BLOCKING),
-    ("mongodb", Colour.SUSPENDING),
+    ("asyncpg", Mode.SUSPENDING),
+    ("psycopg", Mode.SUSPENDING),
+    ("psycopg", Mode.BLOCKING),
+    ("mongodb", Mode.SUSPENDING),
 ]
 
 
@@ -58,7 +58,7 @@ class Server:
     """A server, as it is and behind a proxy."""
 
     kind: str
-    colour: Colour
+    mode: Mode
     url: str
     proxy: Proxy
 
@@ -74,22 +74,22 @@ class Server:
 
 @pytest.fixture(params=KINDS, ids="-".join)
 def server(request: pytest.FixtureRequest, place: Place) -> Iterator[Server]:
-    kind, colour = request.param
+    kind, mode = request.param
     url = place.mongodb() if kind == "mongodb" else place.postgresql()
     port = urlsplit(url).port
     assert port is not None
     with Proxy(port).running() as proxy:
-        yield Server(kind, colour, url, proxy)
+        yield Server(kind, mode, url, proxy)
 
 
 class Run:
-    """Coroutines over stores of one colour."""
+    """Coroutines over stores of one mode."""
 
-    def __init__(self, colour: Colour) -> None:
-        self._runner = asyncio.Runner() if colour is Colour.SUSPENDING else None
+    def __init__(self, mode: Mode) -> None:
+        self._runner = asyncio.Runner() if mode is Mode.SUSPENDING else None
 
     def __call__(self, work: Coroutine[Any, Any, T]) -> T:
-        return finish(work) if self._runner is None else self._runner.run(work)
+        return run_without_loop(work) if self._runner is None else self._runner.run(work)
 
     def close(self) -> None:
         if self._runner is not None:
@@ -98,22 +98,22 @@ class Run:
 
 @pytest.mark.parametrize("act", ACTS, ids=str)
 def test_whichever_answer_is_lost_the_result_is_right_or_said_to_be_unknown(act: Act, server: Server) -> None:
-    colour, run = server.colour, Run(server.colour)
+    mode, run = server.mode, Run(server.mode)
     with server.open(server.url) as direct:
 
         def prepared(store: EntryStore) -> Uses:
             name = uuid4().hex
             if act.prepare is not None:
-                finish(act.prepare(Uses(direct, Colour.BLOCKING, name)))
-            return Uses(store, colour, name)
+                run_without_loop(act.prepare(Uses(direct, Mode.BLOCKING, name)))
+            return Uses(store, mode, name)
 
         def there(uses: Uses) -> Any:
-            found = finish(act.look(Uses(direct, Colour.BLOCKING, uses.name)))
+            found = run_without_loop(act.look(Uses(direct, Mode.BLOCKING, uses.name)))
             return [str(each).replace(uses.name, "") for each in (found.items() if isinstance(found, dict) else found)]
 
         undisturbed = prepared(direct)
         before = there(undisturbed)
-        result = finish(act.do(Uses(direct, Colour.BLOCKING, undisturbed.name)))
+        result = run_without_loop(act.do(Uses(direct, Mode.BLOCKING, undisturbed.name)))
         after = there(undisturbed)
 
         for answers in range(MANY):
@@ -139,15 +139,15 @@ def test_whichever_answer_is_lost_the_result_is_right_or_said_to_be_unknown(act:
 
 @pytest.mark.parametrize("meeting", MEETINGS, ids=str)
 def test_what_others_do_before_a_loss_is_noticed_stays(meeting: Meeting, server: Server) -> None:
-    colour, run = server.colour, Run(server.colour)
+    mode, run = server.mode, Run(server.mode)
     with server.open(server.url) as direct:
 
         def answers_of(lose: int | None, then: Callable[[Uses], object]) -> tuple[int, Uses]:
             """Do it behind the proxy, which loses one answer; returns how many the server gave."""
-            mine = Uses(direct, Colour.BLOCKING, uuid4().hex)
+            mine = Uses(direct, Mode.BLOCKING, uuid4().hex)
             if meeting.prepare is not None:
-                finish(meeting.prepare(mine))
-            uses = Uses(server.open_behind_proxy(), colour, mine.name)
+                run_without_loop(meeting.prepare(mine))
+            uses = Uses(server.open_behind_proxy(), mode, mine.name)
             run(uses.store.count("warm"))
             server.proxy.lose_reply(lose, lambda: then(mine))
             with suppress(OutcomeUnknownError):
@@ -160,18 +160,16 @@ def test_what_others_do_before_a_loss_is_noticed_stays(meeting: Meeting, server:
         met: list[Any] = []
 
         def meet(mine: Uses) -> None:
-            finish(meeting.other(mine))
-            met.append(finish(meeting.kept(mine)))
+            run_without_loop(meeting.other(mine))
+            met.append(run_without_loop(meeting.kept(mine)))
 
         _, mine = answers_of(answers - 1, meet)
         assert met == [meeting.expected]
-        assert finish(meeting.kept(mine)) == meeting.expected
+        assert run_without_loop(meeting.kept(mine)) == meeting.expected
     run.close()
 
 
-@pytest.mark.parametrize(
-    "server", [each for each in KINDS if each[1] is Colour.SUSPENDING], indirect=True, ids="-".join
-)
+@pytest.mark.parametrize("server", [each for each in KINDS if each[1] is Mode.SUSPENDING], indirect=True, ids="-".join)
 @pytest.mark.parametrize("what", ["entries", "turns"])
 async def test_after_a_lost_answer_and_a_lost_server_no_error_says_that_nothing_was_written(
     what: str, server: Server
@@ -184,7 +182,7 @@ async def test_after_a_lost_answer_and_a_lost_server_no_error_says_that_nothing_
             name = uuid4().hex
             server.proxy.is_closed = False
             async with server.open_behind_proxy(timeout=5) as store:
-                uses = Uses(store, Colour.SUSPENDING, name)
+                uses = Uses(store, Mode.SUSPENDING, name)
                 await uses.store.count("warm")
                 server.proxy.lose_reply(answers, server.proxy.close)
                 if what == "entries":
@@ -208,7 +206,7 @@ async def test_after_a_lost_answer_and_a_lost_server_no_error_says_that_nothing_
         assert answers > 2
 
 
-@pytest.mark.parametrize("server", [("psycopg", Colour.BLOCKING)], indirect=True, ids="-".join)
+@pytest.mark.parametrize("server", [("psycopg", Mode.BLOCKING)], indirect=True, ids="-".join)
 def test_nobody_is_told_that_what_was_never_there_was_deleted(server: Server) -> None:
     with server.open_behind_proxy() as store:
         store.count("warm")
@@ -217,7 +215,7 @@ def test_nobody_is_told_that_what_was_never_there_was_deleted(server: Server) ->
         lost, answers = 1, 0
         while lost:
             server.proxy.lose_reply(answers)
-            assert not finish(history.delete("nobody", "revision"))
+            assert not run_without_loop(history.delete("nobody", "revision"))
             server.proxy.calm_down()
             lost, answers = server.proxy.lost, answers + 1
         assert answers > 2
@@ -232,7 +230,7 @@ def test_the_rules_on_retries_hold_whichever_answer_is_lost(check: Check, server
     while not answers or lost:
         server.proxy.lose_reply(answers)
         try:
-            check.run(server.open_behind_proxy, server.colour)
+            check.run(server.open_behind_proxy, server.mode)
         except DatabaseConnectionError as error:
             if error.operation != "initialize":
                 raise
@@ -247,16 +245,14 @@ WEATHER = Weather(lost_reply=0.03, cut=0.02, stall=0.02, seed=9)
 
 
 @pytest.mark.parametrize(
-    ("name", "colour"),
+    ("name", "mode"),
     [
-        ("postgresql-psycopg", Colour.BLOCKING),
-        ("postgresql-asyncpg", Colour.SUSPENDING),
-        ("mongodb", Colour.SUSPENDING),
+        ("postgresql-psycopg", Mode.BLOCKING),
+        ("postgresql-asyncpg", Mode.SUSPENDING),
+        ("mongodb", Mode.SUSPENDING),
     ],
 )
-def test_processes_on_connections_that_break_all_the_time_get_true_answers(
-    name: str, colour: Colour, place: Place
-) -> None:
+def test_processes_on_connections_that_break_all_the_time_get_true_answers(name: str, mode: Mode, place: Place) -> None:
     backend, scope = BY_NAME[name], uuid4().hex
     url = place.mongodb() if name == "mongodb" else place.postgresql()
     port = urlsplit(url).port
@@ -265,7 +261,7 @@ def test_processes_on_connections_that_break_all_the_time_get_true_answers(
         store.count("there")
         behind = dataclasses.replace(place, postgresql=lambda: proxy.url(url), mongodb=lambda: proxy.url(url))
         work = ("work_in_bad_weather", scope)
-        printed = together([start(backend, behind, *work, f"p{n}", EACH, colour) for n in range(WRITERS)])
+        printed = together([start(backend, behind, *work, f"p{n}", EACH, mode) for n in range(WRITERS)])
         assert proxy.lost > 10
         results = {f"p{n}": json.loads(lines) for n, lines in enumerate(printed)}
         facts, turns = WorkingMemory(store=store, scope_id=scope), ConversationMemory(store=store)

@@ -74,7 +74,7 @@ print(code, said.getvalue())
     assert extra in printed
 
 
-def test_one_driver_is_enough_for_its_colour(place: Place) -> None:
+def test_one_driver_is_enough_for_its_mode(place: Place) -> None:
     blocking = (
         f"s = firefly_memory.PostgreSQLStore({place.postgresql()!r}); s.count('n'); s.close_sync(); print('fine')"
     )

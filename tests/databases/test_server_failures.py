@@ -17,7 +17,7 @@ from firefly_memory import (
     PostgreSQLStore,
     StoreTimeoutError,
 )
-from firefly_memory.testing import Colour
+from firefly_memory.testing import Mode
 from tests.support.servers import EmbeddedMongoDB, EmbeddedPostgreSQL, Server
 from tests.support.store_caller import MakeStoreCaller
 
@@ -46,7 +46,7 @@ KINDS = [
     Kind("postgresql-psycopg", EmbeddedPostgreSQL, _postgresql("psycopg")),
     Kind("mongodb", EmbeddedMongoDB, lambda url, timeout, name: MongoDBStore(url, timeout=timeout, database=name)),
 ]
-COLOURS = pytest.mark.parametrize("colour", Colour)
+COLOURS = pytest.mark.parametrize("mode", Mode)
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=str)
@@ -66,9 +66,9 @@ def server(kind: Kind) -> Iterator[Server]:
 
 @COLOURS
 def test_a_server_that_is_down_is_said_so_and_used_once_it_is_up(
-    kind: Kind, colour: Colour, server: Server, using: MakeStoreCaller
+    kind: Kind, mode: Mode, server: Server, using: MakeStoreCaller
 ) -> None:
-    store = using(kind.open(server.url, 3, f"down_{colour}"), colour)
+    store = using(kind.open(server.url, 3, f"down_{mode}"), mode)
     server.stop()
     try:
         with pytest.raises(DatabaseConnectionError, match=r"127\.0\.0\.1") as caught:
@@ -82,9 +82,9 @@ def test_a_server_that_is_down_is_said_so_and_used_once_it_is_up(
 
 @COLOURS
 def test_a_server_lost_in_the_middle_is_reconnected_to(
-    kind: Kind, colour: Colour, server: Server, using: MakeStoreCaller
+    kind: Kind, mode: Mode, server: Server, using: MakeStoreCaller
 ) -> None:
-    store = using(kind.open(server.url, 3, f"lost_{colour}"), colour)
+    store = using(kind.open(server.url, 3, f"lost_{mode}"), mode)
     store("save", "n", MemoryEntry(content="before"))
     server.kill()
     try:
@@ -101,9 +101,9 @@ def test_a_server_lost_in_the_middle_is_reconnected_to(
 
 @COLOURS
 def test_a_server_that_hangs_is_not_waited_for_for_ever(
-    kind: Kind, colour: Colour, server: Server, using: MakeStoreCaller
+    kind: Kind, mode: Mode, server: Server, using: MakeStoreCaller
 ) -> None:
-    store = using(kind.open(server.url, 1, f"hanging_{colour}"), colour)
+    store = using(kind.open(server.url, 1, f"hanging_{mode}"), mode)
     store("count", "n")
     server.freeze()
     started = time.monotonic()

@@ -140,7 +140,7 @@ def test_what_only_libpq_understands_goes_to_psycopg() -> None:
     assert url.for_psycopg()["keepalives_idle"] == "5"
 
 
-async def test_a_url_that_only_libpq_understands_works_in_both_colours(place: Place) -> None:
+async def test_a_url_that_only_libpq_understands_works_in_both_modes(place: Place) -> None:
     separator = "&" if "?" in place.postgresql() else "?"
     url = f"{place.postgresql()}{separator}channel_binding=disable"
     async with PostgreSQLStore(url) as store:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from firefly_memory import ConfigurationError, DatabaseConnectionError, MemoryEntry, MongoDBStore, PostgreSQLStore
-from firefly_memory.testing import Colour
+from firefly_memory.testing import Mode
 from tests.support.backends import Place
 from tests.support.store_caller import MakeStoreCaller
 from tests.support.tls_servers import (
@@ -62,13 +62,13 @@ def secured(
         yield Secured(certificates, postgresql, mongodb)
 
 
-@pytest.mark.parametrize("colour", Colour)
+@pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_a_server_that_proves_its_name_is_used(
-    driver: str, colour: Colour, secured: Secured, using: MakeStoreCaller
+    driver: str, mode: Mode, secured: Secured, using: MakeStoreCaller
 ) -> None:
-    used = using(opened(secured.url(driver, authority=secured.certificates.authority)), colour)
-    used("save", "tls", MemoryEntry(entry_id=f"{driver} {colour.value}", content="sealed"))
+    used = using(opened(secured.url(driver, authority=secured.certificates.authority)), mode)
+    used("save", "tls", MemoryEntry(entry_id=f"{driver} {mode.value}", content="sealed"))
     assert used("load", "tls")[-1].content == "sealed"
 
 

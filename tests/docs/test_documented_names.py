@@ -66,7 +66,7 @@ NAMES = {
     # What `migrations/env.py` imports: a project may have a copy of that file.
     "firefly_memory.stores.sql.alembic_env": "run_in_alembic",
     "firefly_memory.summarization": "create_llm_summarizer",
-    "firefly_memory.testing": "Check Colour StoppedClock Subject checks stopped",
+    "firefly_memory.testing": "Check Colour Mode StoppedClock Subject checks stopped",
     "firefly_memory.tokens": "EstimatedTokensWarning PER_MESSAGE PER_TOOL TokenEstimator file_tokens",
 }
 

@@ -43,7 +43,7 @@ class Recorder:
 
 
 class AsyncRecorder(Recorder):
-    """The same with twins of its own, which say that they were used."""
+    """The same with asynchronous methods of its own, which say that they were used."""
 
     awaited: int = 0
 
@@ -87,7 +87,7 @@ def test_a_backend_gets_values_that_it_can_keep() -> None:
     assert "Recorder" in repr(store)
 
 
-async def test_twins_of_a_backend_are_awaited() -> None:
+async def test_asynchronous_methods_of_a_backend_are_awaited() -> None:
     backend = AsyncRecorder()
     store = adapt(backend)
     entry = MemoryEntry(key="k")

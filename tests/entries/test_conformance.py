@@ -1,22 +1,22 @@
-"""Every rule of the contract, on every backend, in both colours."""
+"""Every rule of the contract, on every backend, in both modes."""
 
 from __future__ import annotations
 
 import pytest
 
-from firefly_memory.testing import Check, Colour, checks
+from firefly_memory.testing import Check, Mode, checks
 from tests.support.backends import BACKENDS, Backend, Place
 
 
 @pytest.mark.parametrize(
-    ("backend", "check", "colour"),
+    ("backend", "check", "mode"),
     [
-        (backend, check, colour)
+        (backend, check, mode)
         for backend in BACKENDS
         for check in checks(backend.capabilities)
-        for colour in backend.colours
+        for mode in backend.modes
     ],
     ids=str,
 )
-def test_conformance(backend: Backend, check: Check, colour: Colour, place: Place) -> None:
-    check.run(lambda: backend.open(place), colour)
+def test_conformance(backend: Backend, check: Check, mode: Mode, place: Place) -> None:
+    check.run(lambda: backend.open(place), mode)

@@ -26,7 +26,7 @@ from firefly_memory import (
 )
 from firefly_memory.archive import export_jsonl, import_jsonl
 from firefly_memory.cli import main
-from firefly_memory.concurrency.sync_bridge import finish as run_without_loop
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.copying import copy_store
 from firefly_memory.databases.sql.schema import metadata as schema
 from firefly_memory.entries.fact_ids import fact_id

@@ -24,11 +24,11 @@ from firefly_memory import (
     StoreTimeoutError,
     adapt,
 )
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.over_entries import EntryConversationLog
 from firefly_memory.entries import namespace_lock
-from firefly_memory.entries.ordered_records import Shelf
+from firefly_memory.entries.ordered_records import OrderedRecords
 from tests.support.folder_store import FolderStore
 
 
@@ -58,7 +58,7 @@ class Returning(Printed):
 
 
 class InMemory(Printed):
-    """With asynchronous twins, whose ``async_save`` waits until it may."""
+    """With asynchronous forms, whose ``async_save`` waits until it may."""
 
     def __init__(self) -> None:
         self.entries: dict[str, MemoryEntry] = {}
@@ -98,13 +98,13 @@ class Awaited(InMemory):
     async def async_clear(self, namespace: str) -> None: ...
 
 
-def edit(store: EntryStore, change: Callable[[Shelf], object]) -> Any:
+def edit(store: EntryStore, change: Callable[[OrderedRecords], object]) -> Any:
     log = store.blocking.log(CONVERSATION_LOG)
     assert isinstance(log, EntryConversationLog)
-    return finish(log._entries.edit("n", change))
+    return run_without_loop(log._entries.edit("n", change))
 
 
-def async_edit(store: EntryStore, change: Callable[[Shelf], object]) -> Any:
+def async_edit(store: EntryStore, change: Callable[[OrderedRecords], object]) -> Any:
     log: Any = store.suspending.log(CONVERSATION_LOG)
     return log._entries.edit("n", change)
 
@@ -213,10 +213,10 @@ def test_an_edit_writes_what_was_changed_and_nothing_else() -> None:
     store.save_many("n", [MemoryEntry(entry_id=name, content=1) for name in "abc"])
     backend.calls.clear()
 
-    def change(shelf: Shelf) -> str:
-        now = shelf["a"].created_at
-        shelf.put(shelf["b"]._replace(content=True), now)
-        shelf.remove("c")
+    def change(ordered: OrderedRecords) -> str:
+        now = ordered["a"].created_at
+        ordered.put(ordered["b"]._replace(content=True), now)
+        ordered.remove("c")
         return "done"
 
     assert edit(store, len) == 3
@@ -224,13 +224,13 @@ def test_an_edit_writes_what_was_changed_and_nothing_else() -> None:
     assert edit(store, change) == "done"
     assert backend.calls == ["save True", "delete"]
     with pytest.raises(KeyError):
-        edit(store, lambda shelf: (shelf.remove("a"), shelf.remove("not there")))
+        edit(store, lambda ordered: (ordered.remove("a"), ordered.remove("not there")))
     assert sorted(backend.entries) == ["a", "b"]
 
 
-def increase(shelf: Shelf) -> None:
-    before = shelf["it"]
-    shelf.put(before._replace(content=before.content + 1), before.created_at)
+def increase(ordered: OrderedRecords) -> None:
+    before = ordered["it"]
+    ordered.put(before._replace(content=before.content + 1), before.created_at)
 
 
 def test_edits_of_threads_lose_nothing_although_each_has_a_store_of_its_own(tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ async def test_a_blocking_edit_does_not_wait_for_a_task_of_the_loop_that_it_bloc
     task = asyncio.create_task(async_edit(store, increase))
     await asyncio.to_thread(backend.writing.wait, 10)
     backend.may_write.set()
-    edit(store, lambda shelf: shelf.put(shelf["it"]._replace(entry_id="mine"), shelf["it"].created_at))
+    edit(store, lambda ordered: ordered.put(ordered["it"]._replace(entry_id="mine"), ordered["it"].created_at))
     await task
     assert sorted(backend.entries) == ["it", "mine"]
 
@@ -286,7 +286,7 @@ async def test_a_cancelled_edit_lets_the_next_one_in() -> None:
 
 
 def test_nobody_waits_for_ever_for_a_backend_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(namespace_lock, "PATIENCE", 0.2)
+    monkeypatch.setattr(namespace_lock, "LOCK_TIMEOUT", 0.2)
     backend = Awaited()
     store = adapt(backend)
 

@@ -15,11 +15,11 @@ import pytest
 
 from firefly_memory import ConfigurationError, FileStore, MemoryEntry, StoreTimeoutError
 from firefly_memory.codec import DOCUMENT
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.over_entries import EntryConversationLog
 from firefly_memory.databases.files.file_system import exclusive_lock
-from firefly_memory.entries.ordered_records import Shelf
+from firefly_memory.entries.ordered_records import OrderedRecords
 from firefly_memory.entries.record import Record, to_record
 from firefly_memory.entries.threaded_view import threaded
 from firefly_memory.testing.rules.isolation import LOOKALIKES
@@ -40,11 +40,11 @@ def contents(store: FileStore, namespace: str = "n") -> list[Any]:
     return [entry.content for entry in store.load(namespace)]
 
 
-def edit(store: FileStore, change: Callable[[Shelf], object]) -> object:
+def edit(store: FileStore, change: Callable[[OrderedRecords], object]) -> object:
     """What the conversations of a file store do with it."""
     log = store.blocking.log(CONVERSATION_LOG)
     assert isinstance(log, EntryConversationLog)
-    return finish(log._entries.edit("n", change))
+    return run_without_loop(log._entries.edit("n", change))
 
 
 def record(content: object) -> Record:
@@ -72,10 +72,10 @@ def test_a_fork_waits_for_whoever_is_writing(store: FileStore, tmp_path: Path) -
     writing, forking = threading.Event(), threading.Event()
     os.register_at_fork(before=forking.set)
 
-    def change(shelf: Shelf) -> None:
+    def change(ordered: OrderedRecords) -> None:
         writing.set()
         assert forking.wait(10)
-        shelf.put(record("written"), record("written").created_at)
+        ordered.put(record("written"), record("written").created_at)
 
     def child() -> None:
         assert not open_files(tmp_path)
@@ -189,10 +189,10 @@ async def test_a_call_that_is_cancelled_again_and_again_is_still_waited_for(stor
     """A thread that is writing already cannot be stopped: nobody goes on before it has ended."""
     writing, end = threading.Event(), threading.Event()
 
-    def change(shelf: Shelf) -> None:
+    def change(ordered: OrderedRecords) -> None:
         writing.set()
         assert end.wait(10)
-        shelf.put(record("given up"), record("given up").created_at)
+        ordered.put(record("given up"), record("given up").created_at)
 
     log: Any = store.blocking.log(CONVERSATION_LOG)
     entries: Any = threaded(log._entries)
@@ -221,8 +221,8 @@ def test_an_edit_that_changes_nothing_writes_nothing(store: FileStore) -> None:
 
 
 def test_an_edit_that_fails_writes_nothing(store: FileStore) -> None:
-    def change(shelf: Shelf) -> None:
-        shelf.put(record("half"), record("half").created_at)
+    def change(ordered: OrderedRecords) -> None:
+        ordered.put(record("half"), record("half").created_at)
         raise LookupError("in the middle")
 
     store.save("n", MemoryEntry(entry_id="it", content="old"))
@@ -238,8 +238,8 @@ def test_an_edit_from_one_to_true_is_a_change(store: FileStore) -> None:
     store.save("n", MemoryEntry(entry_id="it", content=1))
     now = store.load("n")[0].created_at
 
-    def change(shelf: Shelf) -> None:
-        shelf.put(shelf["it"]._replace(content=True), now)
+    def change(ordered: OrderedRecords) -> None:
+        ordered.put(ordered["it"]._replace(content=True), now)
 
     edit(store, change)
     assert contents(store)[0] is True
@@ -247,16 +247,16 @@ def test_an_edit_from_one_to_true_is_a_change(store: FileStore) -> None:
 
 def test_an_edit_that_empties_a_namespace_removes_its_file(store: FileStore) -> None:
     store.save("n", MemoryEntry(entry_id="it"))
-    edit(store, lambda shelf: shelf.remove("it"))
+    edit(store, lambda ordered: ordered.remove("it"))
     assert not list(store.path.glob("*.json"))
 
 
 def test_edits_of_many_threads_lose_nothing(store: FileStore) -> None:
     store.save("n", MemoryEntry(entry_id="it", content=0))
 
-    def increase(shelf: Shelf) -> None:
-        before = shelf["it"]
-        shelf.put(before._replace(content=before.content + 1), before.created_at)
+    def increase(ordered: OrderedRecords) -> None:
+        before = ordered["it"]
+        ordered.put(before._replace(content=before.content + 1), before.created_at)
 
     def work() -> None:
         for _ in range(20):

@@ -18,7 +18,7 @@ from firefly_memory.agent_history.log import AGENT_HISTORY_LOG
 from firefly_memory.archive import async_import_jsonl, export_jsonl, import_jsonl
 from firefly_memory.errors import FireflyMemoryError
 from firefly_memory.facets import log_if_there
-from firefly_memory.testing import Colour
+from firefly_memory.testing import Mode
 from tests.fuzzing.behind import behind
 from tests.fuzzing.bending import bent, bent_bytes
 from tests.fuzzing.filling import fill
@@ -87,10 +87,10 @@ def _example(data: st.DataObject, there: Opened) -> None:
         has_agent_history = log_if_there(store.blocking, AGENT_HISTORY_LOG) is not None
         before = _seen(store)
     text = data.draw(bent_archives(agent_history=has_agent_history))
-    colour = data.draw(st.sampled_from(list(Colour)))
+    mode = data.draw(st.sampled_from(list(Mode)))
     with bounded():
         try:
-            if colour is Colour.BLOCKING:
+            if mode is Mode.BLOCKING:
                 with there() as store:
                     import_jsonl(store, _lines(text))
             else:

@@ -8,7 +8,7 @@ from typing import Any
 
 from firefly_memory import ConversationMemory, EntryStore, MemoryEntry, WorkingMemory
 from firefly_memory.agent_history.log import AGENT_HISTORY_LOG, HistoryEntry, HistoryRecord
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.facets import log_if_there
 from firefly_memory.testing import stopped
 from firefly_memory.testing.checks import Words
@@ -57,4 +57,4 @@ def _fill(store: EntryStore) -> None:
             for number in range(3)
         ]
         record = HistoryRecord("d", "r1", "m2", "scope", None, None, ["m2"], "{}", None, MOMENT, 1)
-        assert finish(history.write(record, entries, None))
+        assert run_without_loop(history.write(record, entries, None))

@@ -1,4 +1,4 @@
-"""Everything that may be done with a store, in one colour."""
+"""Everything that may be done with a store, in one mode."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from firefly_memory.agent_history.log import AGENT_HISTORY_LOG
 from firefly_memory.archive import async_export_jsonl, export_jsonl
 from firefly_memory.facets import log_if_there
 from firefly_memory.protocols import ABSENT
-from firefly_memory.testing import Colour
+from firefly_memory.testing import Mode
 from firefly_memory.testing.checks import Memory
 from tests.fuzzing.filling import memory_of
 
 Operations = dict[str, Callable[[], Awaitable[Any]]]
 
 
-def reading(store: EntryStore, colour: Colour) -> Operations:
-    view = store.blocking if colour is Colour.BLOCKING else store.suspending
-    memory, facts = Memory(memory_of(store), colour), Memory(WorkingMemory(scope_id="s", store=store), colour)
+def reading(store: EntryStore, mode: Mode) -> Operations:
+    view = store.blocking if mode is Mode.BLOCKING else store.suspending
+    memory, facts = Memory(memory_of(store), mode), Memory(WorkingMemory(scope_id="s", store=store), mode)
 
     async def pages() -> None:
         after = None
@@ -40,7 +40,7 @@ def reading(store: EntryStore, colour: Colour) -> Operations:
                 return
 
     async def export() -> None:
-        if colour is Colour.BLOCKING:
+        if mode is Mode.BLOCKING:
             export_jsonl(store, io.StringIO())
         else:
             await async_export_jsonl(store, io.StringIO())
@@ -73,10 +73,10 @@ def reading(store: EntryStore, colour: Colour) -> Operations:
     return operations
 
 
-def writing(store: EntryStore, colour: Colour) -> Operations:
+def writing(store: EntryStore, mode: Mode) -> Operations:
     """Those that look at what is there. Each is done whole or not at all."""
-    view = store.blocking if colour is Colour.BLOCKING else store.suspending
-    memory, facts = Memory(memory_of(store), colour), Memory(WorkingMemory(scope_id="s", store=store), colour)
+    view = store.blocking if mode is Mode.BLOCKING else store.suspending
+    memory, facts = Memory(memory_of(store), mode), Memory(WorkingMemory(scope_id="s", store=store), mode)
     new = MemoryEntry(entry_id="e0", key="k0", content="new")
     return {
         "save": partial(view.save, "notes", new),

@@ -11,8 +11,8 @@ from uuid import uuid4
 
 from hypothesis import strategies as st
 
-from firefly_memory.concurrency.sync_bridge import finish
-from firefly_memory.testing import Colour
+from firefly_memory.concurrency.sync_bridge import run_without_loop
+from firefly_memory.testing import Mode
 from tests.fuzzing.behind import Behind, behind
 from tests.fuzzing.filling import fill
 from tests.fuzzing.limits import bounded, typed
@@ -41,14 +41,14 @@ def _body(place: Behind) -> Body:
     def body(data: st.DataObject) -> None:
         place.restore()
         place.bend(data.draw)
-        colour = data.draw(st.sampled_from(list(Colour)))
+        mode = data.draw(st.sampled_from(list(Mode)))
         with bounded():
-            if colour is Colour.BLOCKING:
-                finish(_use(place, colour, data))
+            if mode is Mode.BLOCKING:
+                run_without_loop(_use(place, mode, data))
             else:
-                asyncio.run(_use(place, colour, data))
+                asyncio.run(_use(place, mode, data))
             before = place.state()
-            finish(_described("doctor", partial(_examined, place)))
+            run_without_loop(_described("doctor", partial(_examined, place)))
             assert place.state() == before, "doctor has changed something"
 
     return body
@@ -58,21 +58,21 @@ async def _examined(place: Behind) -> None:
     place.examined()
 
 
-async def _use(place: Behind, colour: Colour, data: st.DataObject) -> None:
+async def _use(place: Behind, mode: Mode, data: st.DataObject) -> None:
     store = place.store()
-    view = store.blocking if colour is Colour.BLOCKING else store.suspending
+    view = store.blocking if mode is Mode.BLOCKING else store.suspending
     try:
         before = place.state()
-        for name, read in reading(store, colour).items():
+        for name, read in reading(store, mode).items():
             await _described(name, read)
         assert place.state() == before, "reading has changed something"
-        writes = writing(store, colour)
+        writes = writing(store, mode)
         for name in data.draw(st.permutations(sorted(writes)))[:3]:
             before = place.state()
             refused = await _described(name, writes[name])
             if refused is not None:
                 assert place.state() == before, f"{name} was refused, and has changed something: {refused!r}"
-        for name, read in reading(store, colour).items():
+        for name, read in reading(store, mode).items():
             await _described(name, read)
         await typed(view.cleanup_expired)
     finally:

@@ -12,7 +12,7 @@ from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
 from firefly_memory.databases.sql.schema.commands import State
 from firefly_memory.schema import HEAD
-from firefly_memory.testing import Check, Colour, checks
+from firefly_memory.testing import Check, Mode, checks
 from tests.support.databases import empty_postgresql, execute
 from tests.support.revisions import migrations
 
@@ -51,7 +51,7 @@ def expanded(
 
 @pytest.mark.parametrize("check", list(checks()), ids=str)
 def test_this_version_keeps_the_contract_on_an_expanded_schema(check: Check, expanded: str) -> None:
-    check.run(lambda: connect(expanded, migrate=False), Colour.BLOCKING)
+    check.run(lambda: connect(expanded, migrate=False), Mode.BLOCKING)
 
 
 @pytest.mark.parametrize("migrate", [False, True])

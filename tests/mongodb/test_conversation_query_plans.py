@@ -8,7 +8,7 @@ from typing import Any
 import pymongo
 
 from firefly_memory import MongoDBStore
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.mongodb import documents as conversation_documents
 from tests.support.backends import Place
@@ -23,10 +23,10 @@ def test_every_query_reads_by_index_and_no_more_than_it_gives(place: Place) -> N
     with MongoDBStore(place.mongodb(), database="planned") as store:
         log: Any = store.blocking.log(CONVERSATION_LOG)
         for name in ("short", "long"):
-            finish(log.append(name, a_turn(key="first"), None))
-            finish(log.window(name, 200))  # so that the planner knows it short
+            run_without_loop(log.append(name, a_turn(key="first"), None))
+            run_without_loop(log.window(name, 200))  # so that the planner knows it short
         for batch in range(10):
-            finish(log.append_all("long", [a_turn(key=f"{batch}-{n}") for n in range(500)], None))
+            run_without_loop(log.append_all("long", [a_turn(key=f"{batch}-{n}") for n in range(500)], None))
     by_number, by_tokens = "conversation_id_1_life_1_turn_id_1", "conversation_id_1_life_1_tokens_before_1"
     by_key = "conversation_id_1_life_1_idempotency_key_1"
     asked = {

@@ -19,7 +19,7 @@ from firefly_memory import (
     MongoDBStore,
     StoreClosedError,
 )
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.log import CONVERSATION_LOG, Appended
 from tests.support.backends import Place
 from tests.support.mongodb_append_worker import DATABASE, start
@@ -51,14 +51,14 @@ def test_a_conversation_deleted_at_the_moment_of_an_append_has_the_turn_afterwar
         mine, others = store.blocking.log(CONVERSATION_LOG), other.blocking.log(CONVERSATION_LOG)
 
         def delete() -> None:
-            finish(others.delete(name))
+            run_without_loop(others.delete(name))
             if made_again:
-                finish(others.append(name, a_turn("other"), None))
+                run_without_loop(others.append(name, a_turn("other"), None))
 
         for prompt in ("first", "second"):
-            assert finish(mine.append(name, a_turn(prompt), None)) is not None
+            assert run_without_loop(mine.append(name, a_turn(prompt), None)) is not None
         between.arm(1, delete)
-        appended = finish(mine.append(name, a_turn("late"), None))
+        appended = run_without_loop(mine.append(name, a_turn("late"), None))
         assert appended is not None
         assert appended.turns == 1 + made_again
         turns = {"conversation_id": name, "turn_id": {"$exists": True}}
@@ -73,12 +73,12 @@ def test_of_turns_that_are_appended_together_none_stays_in_a_conversation_that_w
     ):
         mine: Any = store.blocking.log(CONVERSATION_LOG)
         name, used = new_id(), a_turn("used")
-        assert finish(mine.append(new_id(), used, None)) is not None
-        assert finish(mine.append(name, a_turn(), None)) is not None
-        finish(other.blocking.log(CONVERSATION_LOG).delete(name))
+        assert run_without_loop(mine.append(new_id(), used, None)) is not None
+        assert run_without_loop(mine.append(name, a_turn(), None)) is not None
+        run_without_loop(other.blocking.log(CONVERSATION_LOG).delete(name))
         with pytest.raises(ConflictError, match="another conversation"):
-            finish(mine.append_all(name, [a_turn("first"), used], None))
-        assert [turn.user_prompt for turn in finish(mine.turns(name, -1, None))] == ["first"]
+            run_without_loop(mine.append_all(name, [a_turn("first"), used], None))
+        assert [turn.user_prompt for turn in run_without_loop(mine.turns(name, -1, None))] == ["first"]
         with pymongo.MongoClient[Any](place.mongodb()) as client:
             turns = {"conversation_id": name, "turn_id": {"$exists": True}}
             assert client[DATABASE].memory_conversations.count_documents(turns) == 1, "none in the earlier life"
@@ -88,10 +88,10 @@ def test_a_new_conversation_that_somebody_else_makes_first_has_both_turns(place:
     name, between = new_id(), AtCommand()
     with rivals(place, between) as (_, store, other):
         mine, others = store.blocking.log(CONVERSATION_LOG), other.blocking.log(CONVERSATION_LOG)
-        assert finish(mine.window(name, 10)) is None
-        between.arm(1, lambda: finish(others.append(name, a_turn("other"), None)))
-        assert finish(mine.append(name, a_turn("mine"), None)) == Appended(2, 20, 0)
-        assert [turn.user_prompt for turn in finish(mine.turns(name, -1, None))] == ["other", "mine"]
+        assert run_without_loop(mine.window(name, 10)) is None
+        between.arm(1, lambda: run_without_loop(others.append(name, a_turn("other"), None)))
+        assert run_without_loop(mine.append(name, a_turn("mine"), None)) == Appended(2, 20, 0)
+        assert [turn.user_prompt for turn in run_without_loop(mine.turns(name, -1, None))] == ["other", "mine"]
 
 
 def test_a_claim_is_for_the_conversation_that_was_looked_at(place: Place) -> None:
@@ -128,18 +128,18 @@ def test_what_is_evicted_is_no_news_about_another_conversation(place: Place) -> 
     ):
         log: Any = store.blocking.log(CONVERSATION_LOG)
         for _ in range(5):
-            finish(log.append(name, a_turn("old"), None))
-        assert finish(log.claim(name, "claim", 0, NOW, NOW + minute))
+            run_without_loop(log.append(name, a_turn("old"), None))
+        assert run_without_loop(log.claim(name, "claim", 0, NOW, NOW + minute))
 
         def made_again() -> None:
-            finish(log.delete(name))
+            run_without_loop(log.delete(name))
             for number in range(6):
-                finish(log.append(name, a_turn(f"new {number}"), None))
+                run_without_loop(log.append(name, a_turn(f"new {number}"), None))
 
         after.arm(1, made_again, answered=True)
-        assert finish(log.evict(name, "claim", "summary", 4, 40))
-        assert finish(log.append(name, a_turn("new 6"), None)) == Appended(7, 70, 0)
-        assert len(finish(log.window(name, 1_000))[1]) == 7
+        assert run_without_loop(log.evict(name, "claim", "summary", 4, 40))
+        assert run_without_loop(log.append(name, a_turn("new 6"), None)) == Appended(7, 70, 0)
+        assert len(run_without_loop(log.window(name, 1_000))[1]) == 7
 
 
 async def test_an_append_cancelled_at_any_await_is_there_or_not_and_can_be_tried_again(place: Place) -> None:
@@ -208,7 +208,7 @@ def test_eight_processes_of_threads_and_tasks_append_to_one_conversation(place: 
     name = new_id()
     together([start(place, name, "together") for _ in range(PROCESSES)])
     with MongoDBStore(place.mongodb(), database=DATABASE) as store:
-        turns = list(finish(store.blocking.log(CONVERSATION_LOG).turns(name, -1, None)))
+        turns = list(run_without_loop(store.blocking.log(CONVERSATION_LOG).turns(name, -1, None)))
     assert is_gap_free(turns)
     assert len({turn.append_id for turn in turns}) == len(turns) == PROCESSES * (10 + 32)
 
@@ -221,8 +221,8 @@ def test_a_writer_killed_in_the_middle_holds_up_nobody(place: Place) -> None:
         for _ in range(3):
             process = start(place, name, "until killed")
             acknowledged = killed_after(20, process)
-            assert finish(log.append(name, a_turn(), None)) is not None
-            turns = list(finish(log.turns(name, -1, None)))
+            assert run_without_loop(log.append(name, a_turn(), None)) is not None
+            turns = list(run_without_loop(log.turns(name, -1, None)))
             assert is_gap_free(turns)
             assert set(acknowledged) <= {turn.append_id for turn in turns}
 
@@ -255,4 +255,4 @@ def test_a_closed_store_says_so(place: Place) -> None:
     store = MongoDBStore(place.mongodb(), database=DATABASE)
     store.close_sync()
     with pytest.raises(StoreClosedError, match="append_turn"):
-        finish(store.blocking.log(CONVERSATION_LOG).append("c", a_turn(), None))
+        run_without_loop(store.blocking.log(CONVERSATION_LOG).append("c", a_turn(), None))

@@ -11,7 +11,7 @@ import pymongo
 import pytest
 
 from firefly_memory import MongoDBStore
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.in_memory import KeptConversation
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from tests.support.backends import Place
@@ -39,7 +39,7 @@ def test_the_window_is_that_of_now_whatever_was_seen_before(seed: int, logs: lis
         if act.startswith("append"):
             for _ in range(chance.choice([20, 60]) if act == "append many" else 1):
                 draft = a_turn(tokens=chance.choice([1, 5, 30]))
-                there, expected = finish(log.append(name, draft, None)), kept.append(draft, None)
+                there, expected = run_without_loop(log.append(name, draft, None)), kept.append(draft, None)
                 assert expected is not None
                 assert (there.turns, there.tokens) == (expected.turns, expected.tokens)
                 assert there.evicted_tokens <= expected.evicted_tokens
@@ -48,23 +48,23 @@ def test_the_window_is_that_of_now_whatever_was_seen_before(seed: int, logs: lis
             summary = "so far", turns, sum(turn.tokens for turn in kept.turns[:turns])
             claim = "claim", kept.head.evicted_turns, NOW, NOW + timedelta(minutes=1)
             assert kept.claim_summary(*claim)
-            assert finish(log.claim(name, *claim))
+            assert run_without_loop(log.claim(name, *claim))
             assert kept.evict("claim", *summary)
-            assert finish(log.evict(name, "claim", *summary))
+            assert run_without_loop(log.evict(name, "claim", *summary))
         elif act == "delete" and chance.random() < 0.3:
-            finish(log.delete(name))
+            run_without_loop(log.delete(name))
             kept = KeptConversation(name, NOW)
         for each in logs:
             budget = chance.choice([0, 1, 10, 40, 300, 2**70])
-            assert finish(each.window(name, budget)) == (kept.window(budget) if kept.turns else None)
+            assert run_without_loop(each.window(name, budget)) == (kept.window(budget) if kept.turns else None)
 
 
 def test_what_a_deletion_that_broke_off_has_left_is_in_no_window(logs: list[Any], place: Place) -> None:
     (mine, other), name = logs, new_id()
     for number in range(3):
-        finish(mine.append(name, a_turn(f"{number}"), None))
+        run_without_loop(mine.append(name, a_turn(f"{number}"), None))
     with pymongo.MongoClient[Any](place.mongodb()) as client:
         client[DATABASE].memory_conversations.delete_one({"_id": name})
-    finish(other.append(name, a_turn("anew"), None))
-    assert [turn.user_prompt for turn in finish(mine.window(name, 1_000))[1]] == ["anew"]
-    assert finish(mine.append(name, a_turn("again"), None)).turns == 2
+    run_without_loop(other.append(name, a_turn("anew"), None))
+    assert [turn.user_prompt for turn in run_without_loop(mine.window(name, 1_000))[1]] == ["anew"]
+    assert run_without_loop(mine.append(name, a_turn("again"), None)).turns == 2

@@ -22,21 +22,21 @@ from firefly_memory import (
     MongoDBStore,
     SchemaMismatchError,
 )
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.log import CONVERSATION_LOG, Appended, Head
 from firefly_memory.conversations.mongodb import documents
-from firefly_memory.testing import Colour
+from firefly_memory.testing import Mode
 from tests.support.backends import Place
 from tests.support.servers import EmbeddedMongoDB
 from tests.support.store_caller import MakeStoreCaller
 from tests.support.turns import NOW, a_turn, new_id
 
-COLOURS = pytest.mark.parametrize("colour", Colour)
+COLOURS = pytest.mark.parametrize("mode", Mode)
 DATABASE = "conversing"
 
 Client = pymongo.MongoClient[dict[str, Any]]
 Log = Callable[..., Any]
-"""``log("append", conversation_id, draft, None)`` in either colour."""
+"""``log("append", conversation_id, draft, None)`` in either mode."""
 
 
 def turns_of(name: str) -> dict[str, Any]:
@@ -51,14 +51,14 @@ def client(place: Place) -> Iterator[Client]:
 
 @pytest.fixture
 def opened(place: Place, using: MakeStoreCaller) -> Callable[..., Log]:
-    def opened(colour: Colour, url: str | None = None, **options: Any) -> Log:
+    def opened(mode: Mode, url: str | None = None, **options: Any) -> Log:
         url = None if "client" in options else url or place.mongodb()
         store = MongoDBStore(url, database=options.pop("database", DATABASE), **options)
-        used = using(store, colour)
+        used = using(store, mode)
 
         def log(operation: str, *arguments: Any) -> Any:
-            if colour is Colour.BLOCKING:
-                return finish(getattr(store.blocking.log(CONVERSATION_LOG), operation)(*arguments))
+            if mode is Mode.BLOCKING:
+                return run_without_loop(getattr(store.blocking.log(CONVERSATION_LOG), operation)(*arguments))
             return used.runner.run(getattr(store.suspending.log(CONVERSATION_LOG), operation)(*arguments))
 
         return log
@@ -66,7 +66,7 @@ def opened(place: Place, using: MakeStoreCaller) -> Callable[..., Log]:
     return opened
 
 
-@pytest.fixture(params=Colour, ids=str)
+@pytest.fixture(params=Mode, ids=str)
 def log(request: pytest.FixtureRequest, opened: Callable[..., Log]) -> Log:
     return opened(request.param)
 
@@ -176,9 +176,9 @@ def test_a_claim_is_for_one_until_its_time_is_up(log: Log) -> None:
 
 
 @COLOURS
-def test_conversations_are_listed_newest_first(colour: Colour, opened: Callable[..., Log], client: Client) -> None:
+def test_conversations_are_listed_newest_first(mode: Mode, opened: Callable[..., Log], client: Client) -> None:
     client.drop_database("listed")
-    log = opened(colour, database="listed")
+    log = opened(mode, database="listed")
     instants = [NOW + timedelta(microseconds=microseconds) for microseconds in (0, 1, 1, 2)]
     for name, instant in zip("dbca", instants, strict=True):
         log("create", name, instant)
@@ -269,9 +269,9 @@ def test_an_append_whose_answer_was_lost_is_recognised(log: Log) -> None:
 
 @COLOURS
 def test_a_conversation_deleted_by_somebody_else_begins_again(
-    colour: Colour, opened: Callable[..., Log], client: Client
+    mode: Mode, opened: Callable[..., Log], client: Client
 ) -> None:
-    mine, other = opened(colour), opened(colour)
+    mine, other = opened(mode), opened(mode)
     name = new_id()
     for key in "abc":
         mine("append", name, a_turn(key=key), None)
@@ -314,8 +314,8 @@ def standalone() -> Iterator[EmbeddedMongoDB]:
 
 
 @COLOURS
-def test_a_standalone_server_will_do(colour: Colour, standalone: EmbeddedMongoDB, opened: Callable[..., Log]) -> None:
-    log, name = opened(colour, standalone.url), new_id()
+def test_a_standalone_server_will_do(mode: Mode, standalone: EmbeddedMongoDB, opened: Callable[..., Log]) -> None:
+    log, name = opened(mode, standalone.url), new_id()
     assert [log("append", name, a_turn(), number).turns for number in range(3)] == [1, 2, 3]
     assert log("append", name, a_turn(), 0) is None
     assert len(log("window", name, 20)[1]) == 2
@@ -343,18 +343,18 @@ async def test_passed_clients_serve_as_well(make: Callable[..., Any], place: Pla
 
 
 @COLOURS
-def test_missing_indexes_are_reported_or_made(colour: Colour, opened: Callable[..., Log], client: Client) -> None:
+def test_missing_indexes_are_reported_or_made(mode: Mode, opened: Callable[..., Log], client: Client) -> None:
     client.drop_database("unindexed")
-    cautious = opened(colour, database="unindexed", migrate=False)
+    cautious = opened(mode, database="unindexed", migrate=False)
     with pytest.raises(SchemaMismatchError) as caught:
         cautious("head", "c")
     for name in ("memory_conversations.place_1", "memory_conversations.conversation_id_1_life_1_turn_id_1"):
         assert name in str(caught.value)
-    opened(colour, database="unindexed")("head", "c")
+    opened(mode, database="unindexed")("head", "c")
     assert cautious("head", "c") is None
     client.unindexed.memory_conversations.drop_index("conversation_id_1_life_1_turn_id_1")
     with pytest.raises(DatabaseStoreError, match="turn_id_1"):
-        opened(colour, database="unindexed", migrate=False)("head", "c")
+        opened(mode, database="unindexed", migrate=False)("head", "c")
 
 
 def test_entries_are_not_put_among_the_turns() -> None:

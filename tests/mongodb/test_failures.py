@@ -28,13 +28,13 @@ from firefly_memory import (
     SchemaMismatchError,
     StoreTimeoutError,
 )
-from firefly_memory.testing import Check, Colour, checks, stopped
+from firefly_memory.testing import Check, Mode, checks, stopped
 from tests.support.backends import Place
 from tests.support.durations import quickest
 from tests.support.servers import EmbeddedMongoDB, free_port
 from tests.support.store_caller import MakeStoreCaller, StoreCaller
 
-COLOURS = pytest.mark.parametrize("colour", Colour)
+COLOURS = pytest.mark.parametrize("mode", Mode)
 Client = pymongo.MongoClient[dict[str, Any]]
 
 
@@ -65,13 +65,13 @@ def client(server: EmbeddedMongoDB) -> Iterator[Client]:
 
 @COLOURS
 def test_a_primary_that_steps_down_is_waited_for(
-    colour: Colour,
+    mode: Mode,
     server: EmbeddedMongoDB,
     client: Client,
     using: MakeStoreCaller,
 ) -> None:
     set_url = server.url.replace("directConnection=true", "replicaSet=rs0")
-    store = using(MongoDBStore(set_url, timeout=30, database="stepping"), colour)
+    store = using(MongoDBStore(set_url, timeout=30, database="stepping"), mode)
     store("clear", "n")
     client.admin.command({"replSetStepDown": 1, "force": True})
     store("save", "n", MemoryEntry(content="after the election"))
@@ -80,12 +80,12 @@ def test_a_primary_that_steps_down_is_waited_for(
 
 @COLOURS
 def test_a_primary_that_stays_away_is_an_error_of_reasonable_length(
-    colour: Colour,
+    mode: Mode,
     server: EmbeddedMongoDB,
     client: Client,
     using: MakeStoreCaller,
 ) -> None:
-    store = using(MongoDBStore(server.url, timeout=1, database="stepping"), colour)
+    store = using(MongoDBStore(server.url, timeout=1, database="stepping"), mode)
     store("clear", "n")
     client.admin.command({"replSetStepDown": 4, "force": True})
     with pytest.raises(DatabaseStoreError) as caught:
@@ -97,14 +97,14 @@ def test_a_primary_that_stays_away_is_an_error_of_reasonable_length(
 
 @COLOURS
 def test_a_wrong_password_is_said_so_and_never_shown(
-    colour: Colour,
+    mode: Mode,
     server: EmbeddedMongoDB,
     using: MakeStoreCaller,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
     made = MongoDBStore(server.url.replace("mongodb://", "mongodb://somebody:wr0ng-horse@"), timeout=5)
-    store = using(made, colour)
+    store = using(made, mode)
     with pytest.raises(DatabaseConnectionError, match="refused the login") as caught:
         store("load", "n")
     assert not caught.value.retryable
@@ -137,8 +137,8 @@ def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, Any], wor
 
 
 @COLOURS
-def test_hosts_that_do_not_exist(colour: Colour) -> None:
-    store = StoreCaller(MongoDBStore(f"mongodb://127.0.0.1:{free_port()}/", timeout=0.5), colour)
+def test_hosts_that_do_not_exist(mode: Mode) -> None:
+    store = StoreCaller(MongoDBStore(f"mongodb://127.0.0.1:{free_port()}/", timeout=0.5), mode)
     with pytest.raises((DatabaseConnectionError, StoreTimeoutError)):
         store("load", "n")
     store.close()
@@ -153,8 +153,8 @@ def test_a_standalone_server_keeps_what_it_promises(standalone: EmbeddedMongoDB)
     assert promised == frozenset(Capability) - {Capability.ATOMIC_BATCHES}
     for check in checks(promised):
         if check.rule in ("R2", "R3", "R4", "R5", "R6", "R7") and not _uses_batches(check):
-            for colour in Colour:
-                check.run(lambda: MongoDBStore(standalone.url), colour)
+            for mode in Mode:
+                check.run(lambda: MongoDBStore(standalone.url), mode)
 
 
 def _uses_batches(check: Check) -> bool:
@@ -163,11 +163,11 @@ def _uses_batches(check: Check) -> bool:
 
 @COLOURS
 def test_a_batch_on_a_standalone_server_is_refused_instead_of_half_saved(
-    colour: Colour,
+    mode: Mode,
     standalone: EmbeddedMongoDB,
     using: MakeStoreCaller,
 ) -> None:
-    store = using(MongoDBStore(standalone.url, database="alone"), colour)
+    store = using(MongoDBStore(standalone.url, database="alone"), mode)
     store("clear", "n")
     with pytest.raises(NotSupportedError, match="start mongod with --replSet"):
         store("save_many", "n", [MemoryEntry(), MemoryEntry()])
@@ -239,13 +239,13 @@ def _plain(value: Any) -> Any:
 
 @COLOURS
 def test_missing_indexes_are_made_or_reported(
-    colour: Colour,
+    mode: Mode,
     server: EmbeddedMongoDB,
     client: Client,
     using: MakeStoreCaller,
 ) -> None:
     client.drop_database("missing")
-    store = using(MongoDBStore(server.url, database="missing", migrate=False), colour)
+    store = using(MongoDBStore(server.url, database="missing", migrate=False), mode)
     with pytest.raises(SchemaMismatchError, match=r"needs the indexes .*entry_id_1.*initialize\(migrate=True\)"):
         store("load", "n")
     assert client.missing.entries.index_information() == {}
@@ -265,11 +265,11 @@ def test_an_index_in_the_way_is_reported(server: EmbeddedMongoDB, client: Client
 
 @COLOURS
 def test_a_value_beyond_sixteen_megabytes_is_refused_before_anything_is_written(
-    colour: Colour,
+    mode: Mode,
     server: EmbeddedMongoDB,
     using: MakeStoreCaller,
 ) -> None:
-    store = using(MongoDBStore(server.url, database="large"), colour)
+    store = using(MongoDBStore(server.url, database="large"), mode)
     store("clear", "n")
     store("save", "n", MemoryEntry(entry_id="it", content="old"))
     large = "x" * (17 * 1024 * 1024)
@@ -299,12 +299,12 @@ async def test_a_value_too_large_fails_alone(server: EmbeddedMongoDB) -> None:
 )  # fmt: skip
 def test_a_damaged_document_is_named(
     damage: dict[str, Any],
-    colour: Colour,
+    mode: Mode,
     server: EmbeddedMongoDB,
     client: Client,
     using: MakeStoreCaller,
 ) -> None:
-    store = using(MongoDBStore(server.url, database="damaged"), colour)
+    store = using(MongoDBStore(server.url, database="damaged"), mode)
     store("clear", "n")
     store("save", "n", MemoryEntry(entry_id="it", key="k"))
     client.damaged.entries.update_one({"entry_id": "it"}, {"$set": damage})
@@ -330,11 +330,11 @@ def test_a_date_changed_by_hand_is_what_counts(server: EmbeddedMongoDB, client: 
 
 @COLOURS
 def test_saves_that_meet_expired_entries_of_their_ids_make_their_way(
-    colour: Colour,
+    mode: Mode,
     server: EmbeddedMongoDB,
     using: MakeStoreCaller,
 ) -> None:
-    store = using(MongoDBStore(server.url, database="way"), colour)
+    store = using(MongoDBStore(server.url, database="way"), mode)
     with stopped() as clock:
         for number in range(6):
             store("save", "old", MemoryEntry(entry_id=f"id-{number}", expires_at=clock.now() + timedelta(minutes=1)))

@@ -14,13 +14,13 @@ import psycopg
 import pytest
 
 from firefly_memory import MemoryEntry, PostgreSQLStore, StoreTimeoutError
-from firefly_memory.testing import Colour
+from firefly_memory.testing import Mode
 from tests.support.backends import Place
 from tests.support.durations import in_the_end
 from tests.support.store_caller import MakeStoreCaller, StoreCaller
 
 DRIVERS = pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
-COLOURS = pytest.mark.parametrize("colour", Colour)
+COLOURS = pytest.mark.parametrize("mode", Mode)
 
 Admin = psycopg.Connection[Any]
 
@@ -57,7 +57,7 @@ def test_a_save_that_was_given_up_is_not_written_later(
     ended_by: str,
     operation: str,
     driver: str,
-    colour: Colour,
+    mode: Mode,
     place: Place,
     name: str,
     admin: Admin,
@@ -65,7 +65,7 @@ def test_a_save_that_was_given_up_is_not_written_later(
 ) -> None:
     """The driver calls it off where the server's own time-out does not hold, as behind a pooler."""
     options = "-c statement_timeout=0" if ended_by == "the driver" else ""
-    store = using(PostgreSQLStore(url(place, driver, options), schema_name=name, timeout=0.3, pool_size=2), colour)
+    store = using(PostgreSQLStore(url(place, driver, options), schema_name=name, timeout=0.3, pool_size=2), mode)
     in_the_end(lambda: store("save", "n", MemoryEntry(entry_id="it", content="first")))
     with locked(place, f"SELECT 1 FROM {name}.memory_entries WHERE entry_id = 'it' FOR UPDATE") as holder:
         for _ in range(3):
@@ -101,11 +101,11 @@ async def test_a_save_that_was_cancelled_is_not_written_later(
 @COLOURS
 @pytest.mark.parametrize("options", ["", "-c statement_timeout=0"])
 def test_starts_that_take_too_long_cost_no_connection(
-    options: str, driver: str, colour: Colour, place: Place, name: str, using: MakeStoreCaller
+    options: str, driver: str, mode: Mode, place: Place, name: str, using: MakeStoreCaller
 ) -> None:
     with PostgreSQLStore(place.postgresql(), schema_name=name):
         pass
-    store = using(PostgreSQLStore(url(place, driver, options), schema_name=name, timeout=0.3, pool_size=2), colour)
+    store = using(PostgreSQLStore(url(place, driver, options), schema_name=name, timeout=0.3, pool_size=2), mode)
     with locked(place, f"LOCK TABLE {name}.firefly_memory_version IN ACCESS EXCLUSIVE MODE"):
         for _ in range(4):
             with pytest.raises(StoreTimeoutError, match=r"took longer|did not answer") as caught:
@@ -171,13 +171,13 @@ def pooler(server_url: str) -> Iterator[int]:
 @DRIVERS
 @COLOURS
 def test_a_pooler_that_refuses_settings_is_used_without(
-    driver: str, colour: Colour, place: Place, name: str, admin: Admin
+    driver: str, mode: Mode, place: Place, name: str, admin: Admin
 ) -> None:
     server = place.postgresql()
     found = psycopg.conninfo.conninfo_to_dict(server)
     with pooler(server) as port:
         through = url(place, driver).replace(f"{found['host']}:{found['port']}", f"127.0.0.1:{port}")
-        store = StoreCaller(PostgreSQLStore(through, schema_name=name, timeout=0.5, pool_size=2), colour)
+        store = StoreCaller(PostgreSQLStore(through, schema_name=name, timeout=0.5, pool_size=2), mode)
         in_the_end(lambda: store("save", "n", MemoryEntry(entry_id="it")))
         with locked(place, f"SELECT 1 FROM {name}.memory_entries WHERE entry_id = 'it' FOR UPDATE"):
             with pytest.raises(StoreTimeoutError):
@@ -190,11 +190,11 @@ def test_a_pooler_that_refuses_settings_is_used_without(
 @DRIVERS
 @COLOURS
 def test_settings_in_the_url_go_to_the_server_beside_ours(
-    driver: str, colour: Colour, place: Place, name: str, using: MakeStoreCaller
+    driver: str, mode: Mode, place: Place, name: str, using: MakeStoreCaller
 ) -> None:
     with PostgreSQLStore(place.postgresql(), schema_name=name):
         pass
-    store = using(PostgreSQLStore(url(place, driver, "-c default_transaction_read_only=on"), schema_name=name), colour)
+    store = using(PostgreSQLStore(url(place, driver, "-c default_transaction_read_only=on"), schema_name=name), mode)
     with pytest.raises(Exception, match="read-only"):
         store("save", "n", MemoryEntry())
 
@@ -206,10 +206,10 @@ def test_settings_in_the_url_go_to_the_server_beside_ours(
 @COLOURS
 @pytest.mark.parametrize("operation", ["save", "delete_many"])
 def test_a_connection_that_is_lost_in_the_middle_of_a_call(
-    operation: str, driver: str, colour: Colour, place: Place, name: str, admin: Admin, using: MakeStoreCaller
+    operation: str, driver: str, mode: Mode, place: Place, name: str, admin: Admin, using: MakeStoreCaller
 ) -> None:
     """The server said that it ended the connection, so it has undone the statement, which is done again."""
-    store = using(PostgreSQLStore(url(place, driver), schema_name=name, pool_size=1), colour)
+    store = using(PostgreSQLStore(url(place, driver), schema_name=name, pool_size=1), mode)
     store("save", "n", MemoryEntry(entry_id="it", content="first"))
     results: list[Any] = []
     arguments = {"save": ("n", MemoryEntry(entry_id="it", content="second")), "delete_many": ("n", ["it"])}
@@ -236,10 +236,10 @@ def test_a_connection_that_is_lost_in_the_middle_of_a_call(
 @DRIVERS
 @COLOURS
 def test_a_deletion_counts_right_on_a_connection_that_died_at_rest(
-    driver: str, colour: Colour, place: Place, name: str, admin: Admin, using: MakeStoreCaller
+    driver: str, mode: Mode, place: Place, name: str, admin: Admin, using: MakeStoreCaller
 ) -> None:
     application = f"{url(place, driver)}{'&' if '?' in place.postgresql() else '?'}application_name={name}"
-    store = using(PostgreSQLStore(application, schema_name=name, pool_size=1), colour)
+    store = using(PostgreSQLStore(application, schema_name=name, pool_size=1), mode)
     store("save_many", "n", [MemoryEntry(entry_id=f"{number}") for number in range(5)])
     admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s", (name,))
     assert store("delete_many", "n", [str(number) for number in range(5)]) == 5

@@ -14,7 +14,7 @@ from firefly_memory import ConfigurationError, MemoryEntry, MemoryManager, Postg
 from firefly_memory.databases.sql.postgresql.identifiers import quoted
 from firefly_memory.databases.sql.schema.commands import grants
 from firefly_memory.databases.sql.schema.migrate import checked_schema_name
-from firefly_memory.testing import Check, Colour, checks
+from firefly_memory.testing import Check, Mode, checks
 from tests.support.backends import Place
 from tests.support.databases import empty_postgresql, execute
 
@@ -42,10 +42,10 @@ def service(servers_of_the_session: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("check", list(checks()), ids=str)
-@pytest.mark.parametrize(("driver", "colour"), [("psycopg", Colour.BLOCKING), ("asyncpg", Colour.SUSPENDING)], ids=str)
-def test_conformance(check: Check, driver: str, colour: Colour, service: str) -> None:
+@pytest.mark.parametrize(("driver", "mode"), [("psycopg", Mode.BLOCKING), ("asyncpg", Mode.SUSPENDING)], ids=str)
+def test_conformance(check: Check, driver: str, mode: Mode, service: str) -> None:
     url = service.replace("postgresql://", f"postgresql+{driver}://")
-    check.run(lambda: PostgreSQLStore(url, migrate=False), colour)
+    check.run(lambda: PostgreSQLStore(url, migrate=False), mode)
 
 
 @pytest.mark.parametrize("role", ["current_user", "session_user", "current_role", "user", "all", "PUBLIC", "100%"])

@@ -26,7 +26,7 @@ from firefly_memory import (
 )
 from firefly_memory.settings import MemorySettings
 from firefly_memory.target import configured_store
-from firefly_memory.testing import Check, Colour, checks
+from firefly_memory.testing import Check, Mode, checks
 from tests.support.backends import Place
 from tests.support.durations import in_the_end
 from tests.support.pgbouncer import PgBouncer
@@ -36,30 +36,30 @@ MODES = ("transaction", "session")
 DRIVERS = ("asyncpg", "psycopg")
 
 on_each_driver = pytest.mark.parametrize("driver", DRIVERS)
-in_each_colour = pytest.mark.parametrize("colour", Colour)
+in_each_mode = pytest.mark.parametrize("mode", Mode)
 
 Admin = psycopg.Connection[Any]
 
 
 @pytest.fixture(scope="session")
 def through(servers_of_the_session: dict[str, Callable[[], str]]) -> Iterator[Callable[[str, str], str]]:
-    """The URL of a server behind a PgBouncer of a mode, for a driver."""
+    """The URL of a server behind a PgBouncer of a pooling, for a driver."""
     with ExitStack() as running:
 
         @cache
-        def started(mode: str) -> PgBouncer:
+        def started(pooling: str) -> PgBouncer:
             server = servers_of_the_session["postgresql"]()
-            # In session mode nobody shares while he is connected, and some checks open a lot of connections.
+            # In session pooling nobody shares while he is connected, and some checks open a lot of connections.
             pooler = (
-                PgBouncer(server, mode, pool_size=3)
-                if mode == "transaction"
-                else PgBouncer(server, mode, pool_size=50, ignore_startup_parameters="options")
+                PgBouncer(server, pooling, pool_size=3)
+                if pooling == "transaction"
+                else PgBouncer(server, pooling, pool_size=50, ignore_startup_parameters="options")
             )
             running.callback(pooler.remove)
             pooler.start()
             return pooler
 
-        yield lambda mode, driver: with_driver(started(mode).url, driver)
+        yield lambda pooling, driver: with_driver(started(pooling).url, driver)
 
 
 def with_driver(url: str, driver: str) -> str:
@@ -67,8 +67,8 @@ def with_driver(url: str, driver: str) -> str:
 
 
 @contextmanager
-def a_pooler_of_our_own(place: Place, mode: str = "transaction", **options: Any) -> Iterator[PgBouncer]:
-    pooler = PgBouncer(place.postgresql(), mode, **options)
+def a_pooler_of_our_own(place: Place, pooling: str = "transaction", **options: Any) -> Iterator[PgBouncer]:
+    pooler = PgBouncer(place.postgresql(), pooling, **options)
     try:
         pooler.start()
         yield pooler
@@ -76,12 +76,12 @@ def a_pooler_of_our_own(place: Place, mode: str = "transaction", **options: Any)
         pooler.remove()
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("pooling", MODES)
 @on_each_driver
-@in_each_colour
+@in_each_mode
 @pytest.mark.parametrize("check", checks(), ids=str)
-def test_conformance(check: Check, colour: Colour, driver: str, mode: str, through: Callable[[str, str], str]) -> None:
-    check.run(lambda: PostgreSQLStore(through(mode, driver), pooler=mode), colour)
+def test_conformance(check: Check, mode: Mode, driver: str, pooling: str, through: Callable[[str, str], str]) -> None:
+    check.run(lambda: PostgreSQLStore(through(pooling, driver), pooler=pooling), mode)
 
 
 @on_each_driver
@@ -120,7 +120,7 @@ STARTS = [
 
 
 def started(url: str, name: str, number: int) -> subprocess.Popen[str]:
-    """A process that migrates: in either colour, with either driver, or from the command line."""
+    """A process that migrates: in either mode, with either driver, or from the command line."""
     arguments = [with_driver(url, DRIVERS[number % 2]), name]
     command = [*STARTS[number // 2 % 2], *arguments]
     if number % 4 == 3:
@@ -159,13 +159,13 @@ def test_who_is_killed_while_migrating_leaves_the_others_free(
 
 
 @on_each_driver
-@in_each_colour
-@pytest.mark.parametrize("mode", MODES)
+@in_each_mode
+@pytest.mark.parametrize("pooling", MODES)
 def test_a_restart_of_the_pooler_goes_unnoticed(
-    mode: str, colour: Colour, driver: str, place: Place, name: str, using: MakeStoreCaller
+    pooling: str, mode: Mode, driver: str, place: Place, name: str, using: MakeStoreCaller
 ) -> None:
-    with a_pooler_of_our_own(place, mode) as pooler:
-        store = using(PostgreSQLStore(with_driver(pooler.url, driver), schema_name=name, pooler=mode), colour)
+    with a_pooler_of_our_own(place, pooling) as pooler:
+        store = using(PostgreSQLStore(with_driver(pooler.url, driver), schema_name=name, pooler=pooling), mode)
         store("save", "n", MemoryEntry(content="before"))
         pooler.kill()
         pooler.start()
@@ -180,14 +180,14 @@ def test_a_restart_of_the_pooler_goes_unnoticed(
 
 
 @on_each_driver
-@in_each_colour
+@in_each_mode
 def test_without_the_option_the_error_names_it(
-    colour: Colour, driver: str, place: Place, name: str, using: MakeStoreCaller
+    mode: Mode, driver: str, place: Place, name: str, using: MakeStoreCaller
 ) -> None:
     """And nobody's statement is run in place of somebody else's."""
     with a_pooler_of_our_own(place, pool_size=2) as pooler:
         url = with_driver(pooler.url, driver)
-        store = using(PostgreSQLStore(url, schema_name=name, pool_size=1), colour)
+        store = using(PostgreSQLStore(url, schema_name=name, pool_size=1), mode)
         for _ in range(10):
             store("save", "n", MemoryEntry(entry_id="it", content="first"))
         with psycopg.connect(pooler.url) as beside:
@@ -212,13 +212,13 @@ def at_work(admin: Admin, name: str) -> list[Any]:
 
 
 @on_each_driver
-@in_each_colour
-@pytest.mark.parametrize(("mode", "operation"), [("transaction", "save_many"), ("session", "save")])
+@in_each_mode
+@pytest.mark.parametrize(("pooling", "operation"), [("transaction", "save_many"), ("session", "save")])
 def test_a_save_that_was_given_up_is_not_written_later(
     *,
-    mode: str,
+    pooling: str,
     operation: str,
-    colour: Colour,
+    mode: Mode,
     driver: str,
     place: Place,
     name: str,
@@ -227,8 +227,8 @@ def test_a_save_that_was_given_up_is_not_written_later(
     using: MakeStoreCaller,
 ) -> None:
     """The server does not know of the time-out. It is asked, through the pooler, to end the statement."""
-    url = through(mode, driver)
-    store = using(PostgreSQLStore(url, schema_name=name, pooler=mode, timeout=0.3, pool_size=2), colour)
+    url = through(pooling, driver)
+    store = using(PostgreSQLStore(url, schema_name=name, pooler=pooling, timeout=0.3, pool_size=2), mode)
     in_the_end(lambda: store("save", "n", MemoryEntry(entry_id="it", content="first")))
     late = MemoryEntry(entry_id="it", content="late")
     with locked(place, name):
@@ -308,16 +308,16 @@ def alter(admin: Admin, name: str) -> None:
     admin.execute(f"ALTER TABLE {name}.memory_conversations ALTER turns TYPE INTEGER".encode())
 
 
-def url_of(mode: str | None, driver: str, place: Place, through: Callable[[str, str], str]) -> str:
-    return place.with_driver(driver) if mode is None else through(mode, driver)
+def url_of(pooling: str | None, driver: str, place: Place, through: Callable[[str, str], str]) -> str:
+    return place.with_driver(driver) if pooling is None else through(pooling, driver)
 
 
 @on_each_driver
-@in_each_colour
-@pytest.mark.parametrize("mode", [None, *MODES])
+@in_each_mode
+@pytest.mark.parametrize("pooling", [None, *MODES])
 def test_a_running_store_goes_on_when_the_tables_are_altered(
-    mode: str | None,
-    colour: Colour,
+    pooling: str | None,
+    mode: Mode,
     driver: str,
     place: Place,
     name: str,
@@ -326,7 +326,7 @@ def test_a_running_store_goes_on_when_the_tables_are_altered(
     through: Callable[[str, str], str],
 ) -> None:
     store = using(
-        PostgreSQLStore(url_of(mode, driver, place, through), schema_name=name, pooler=mode, pool_size=1), colour
+        PostgreSQLStore(url_of(pooling, driver, place, through), schema_name=name, pooler=pooling, pool_size=1), mode
     )
     entries = [MemoryEntry(key="k", content=number) for number in range(3)]
     for _ in range(8):
@@ -341,12 +341,12 @@ def test_a_running_store_goes_on_when_the_tables_are_altered(
 
 
 @on_each_driver
-@pytest.mark.parametrize("mode", [None, *MODES])
+@pytest.mark.parametrize("pooling", [None, *MODES])
 async def test_all_connections_of_a_pool_go_on_when_the_tables_are_altered(
-    mode: str | None, driver: str, place: Place, name: str, admin: Admin, through: Callable[[str, str], str]
+    pooling: str | None, driver: str, place: Place, name: str, admin: Admin, through: Callable[[str, str], str]
 ) -> None:
-    url = url_of(mode, driver, place, through)
-    async with PostgreSQLStore(url, schema_name=name, pooler=mode, pool_size=4) as store:
+    url = url_of(pooling, driver, place, through)
+    async with PostgreSQLStore(url, schema_name=name, pooler=pooling, pool_size=4) as store:
 
         async def work() -> None:
             memory = ConversationMemory(store=store)

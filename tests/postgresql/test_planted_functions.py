@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from firefly_memory import EntryStore, MemoryEntry, PostgreSQLStore
 from firefly_memory.cli import main
-from firefly_memory.testing import Colour
+from firefly_memory.testing import Mode
 from tests.support.command_line import run
 from tests.support.databases import execute
 from tests.support.host_project import PROJECT, done
@@ -26,7 +26,7 @@ from tests.support.pgbouncer import PgBouncer
 from tests.support.planted_functions import calls, planted_database
 from tests.support.uncertain_acts import ACTS, Uses
 
-SUSPENDING, BLOCKING = Colour.SUSPENDING, Colour.BLOCKING
+SUSPENDING, BLOCKING = Mode.SUSPENDING, Mode.BLOCKING
 
 
 @pytest.fixture(scope="module")
@@ -103,14 +103,14 @@ async def on_async_engine(url: str, driver: str, name: str) -> AsyncIterator[Pos
         await engine.dispose()
 
 
-async def every_act(store: EntryStore, colour: Colour) -> None:
+async def every_act(store: EntryStore, mode: Mode) -> None:
     for number, act in enumerate(ACTS):
-        uses = Uses(store, colour, f"{act} {number}")
+        uses = Uses(store, mode, f"{act} {number}")
         if act.prepare is not None:
             await act.prepare(uses)
         await act.do(uses)
         await act.look(uses)
-    if colour is SUSPENDING:
+    if mode is SUSPENDING:
         await reading(store)
 
 
@@ -125,7 +125,7 @@ async def reading(store: EntryStore) -> None:
 
 
 @pytest.mark.parametrize(
-    ("opened", "driver", "colour"),
+    ("opened", "driver", "mode"),
     [
         (own, "asyncpg", SUSPENDING),
         (own, "psycopg", SUSPENDING),
@@ -136,19 +136,19 @@ async def reading(store: EntryStore) -> None:
         (on_async_engine, "psycopg", SUSPENDING),
     ],
 )
-async def test_no_operation_runs_it(opened: Any, driver: str, colour: Colour, url: str, name: str) -> None:
+async def test_no_operation_runs_it(opened: Any, driver: str, mode: Mode, url: str, name: str) -> None:
     async with opened(url, driver, name) as store:
-        await every_act(store, colour)
+        await every_act(store, mode)
 
 
 @pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
-@pytest.mark.parametrize("colour", Colour)
+@pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("pooler", ["pooled", "silently_pooled"])
 async def test_no_operation_runs_it_behind_a_pooler(
-    driver: str, colour: Colour, pooler: str, name: str, request: pytest.FixtureRequest
+    driver: str, mode: Mode, pooler: str, name: str, request: pytest.FixtureRequest
 ) -> None:
     async with own(request.getfixturevalue(pooler), driver, name, "transaction") as store:
-        await every_act(store, colour)
+        await every_act(store, mode)
 
 
 def test_no_operation_runs_it_on_a_bound_connection(url: str, name: str) -> None:

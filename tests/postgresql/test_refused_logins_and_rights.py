@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from firefly_memory import DatabaseConnectionError, DatabaseStoreError, PostgreSQLStore
-from firefly_memory.testing import Colour, checks
+from firefly_memory.testing import Mode, checks
 from tests.support.own_postgresql import COLOURS, DRIVERS, PASSWORD, everything_shown, prepare, url
 from tests.support.servers import EmbeddedPostgreSQL
 from tests.support.store_caller import MakeStoreCaller
@@ -18,12 +18,12 @@ from tests.support.store_caller import MakeStoreCaller
 @DRIVERS
 @COLOURS
 def test_a_wrong_password_is_said_so_and_never_shown(
-    driver: str, colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller, caplog: pytest.LogCaptureFixture
+    driver: str, mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     wrong = url(server, driver).replace(PASSWORD, "wr0ng-horse")
     made = PostgreSQLStore(wrong)
-    store = using(made, colour)
+    store = using(made, mode)
     with pytest.raises(DatabaseConnectionError, match="refused the login") as caught:
         store("load", "n")
     assert not caught.value.retryable
@@ -34,31 +34,31 @@ def test_a_wrong_password_is_said_so_and_never_shown(
 
 
 @COLOURS
-def test_a_database_that_does_not_exist(colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller) -> None:
-    store = using(PostgreSQLStore(server.url.removesuffix("postgres") + "nothing"), colour)
+def test_a_database_that_does_not_exist(mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller) -> None:
+    store = using(PostgreSQLStore(server.url.removesuffix("postgres") + "nothing"), mode)
     with pytest.raises(DatabaseConnectionError, match="the database does not exist"):
         store("load", "n")
 
 
 @COLOURS
 def test_a_role_without_rights_is_told_what_it_lacks(
-    colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
+    mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
 ) -> None:
     run_sql("DROP ROLE IF EXISTS stranger")
     run_sql(f"CREATE ROLE stranger LOGIN PASSWORD '{PASSWORD}'")
     prepare(server, "guarded")
     stranger = server.url.replace("//postgres:", "//stranger:")
-    store = using(PostgreSQLStore(stranger, schema_name="guarded"), colour)
+    store = using(PostgreSQLStore(stranger, schema_name="guarded"), mode)
     with pytest.raises(DatabaseStoreError, match=r"lacks a privilege \(permission denied for schema guarded\)"):
         store("load", "n")
-    missing = using(PostgreSQLStore(stranger, schema_name="not_there"), colour)
+    missing = using(PostgreSQLStore(stranger, schema_name="not_there"), mode)
     with pytest.raises(DatabaseStoreError, match="lacks a privilege"):
         missing("load", "n")
 
 
 @COLOURS
 def test_a_role_without_ddl_rights_works_on_a_current_schema(
-    colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
+    mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
 ) -> None:
     run_sql("DROP OWNED BY worker") if run_sql("SELECT 1 FROM pg_roles WHERE rolname = 'worker'") else None
     run_sql("DROP ROLE IF EXISTS worker")
@@ -70,4 +70,4 @@ def test_a_role_without_ddl_rights_works_on_a_current_schema(
     for check in checks():
         if check.rule in ("R3", "R6", "R8"):
             worker = server.url.replace("//postgres:", "//worker:")
-            check.run(lambda: PostgreSQLStore(worker, schema_name="granted"), colour)  # noqa: B023
+            check.run(lambda: PostgreSQLStore(worker, schema_name="granted"), mode)  # noqa: B023

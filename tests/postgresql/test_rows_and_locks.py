@@ -18,7 +18,7 @@ from firefly_memory import (
     PostgreSQLStore,
     StoreTimeoutError,
 )
-from firefly_memory.testing import Colour
+from firefly_memory.testing import Mode
 from tests.support.own_postgresql import COLOURS
 from tests.support.servers import EmbeddedPostgreSQL
 from tests.support.store_caller import MakeStoreCaller
@@ -26,10 +26,10 @@ from tests.support.store_caller import MakeStoreCaller
 
 @COLOURS
 def test_a_locked_row_is_not_waited_for_for_ever_and_holds_up_nobody_else(
-    colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller
+    mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller
 ) -> None:
     made = PostgreSQLStore(server.url, schema_name="locked", timeout=1)
-    store = using(made, colour)
+    store = using(made, mode)
     store("clear", "n")
     store("save", "n", MemoryEntry(entry_id="locked"))
     with psycopg.connect(server.url) as other:
@@ -37,7 +37,7 @@ def test_a_locked_row_is_not_waited_for_for_ever_and_holds_up_nobody_else(
         with pytest.raises(StoreTimeoutError) as caught:
             store("save", "n", MemoryEntry(entry_id="locked", content="late"))
         assert caught.value.retryable
-        if colour is Colour.SUSPENDING:
+        if mode is Mode.SUSPENDING:
             results = store.runner.run(_saves_beside_a_locked_one(made))
             assert [type(result) for result in results] == [StoreTimeoutError, *[type(None)] * 30]
         other.rollback()
@@ -94,9 +94,9 @@ async def test_a_pool_of_one_serves_everybody(server: EmbeddedPostgreSQL) -> Non
      "created_at = '12000-01-01'"],
 )  # fmt: skip
 def test_a_damaged_row_is_named(
-    damage: str, colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
+    damage: str, mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
 ) -> None:
-    store = using(PostgreSQLStore(server.url, schema_name="damaged"), colour)
+    store = using(PostgreSQLStore(server.url, schema_name="damaged"), mode)
     store("clear", "n")
     store("save", "n", MemoryEntry(entry_id="it"))
     run_sql(f"UPDATE damaged.memory_entries SET {damage} WHERE entry_id = 'it'")
@@ -107,9 +107,9 @@ def test_a_damaged_row_is_named(
 
 @COLOURS
 def test_an_infinite_expiry_written_by_hand_is_none(
-    colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
+    mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
 ) -> None:
-    store = using(PostgreSQLStore(server.url, schema_name="infinite"), colour)
+    store = using(PostgreSQLStore(server.url, schema_name="infinite"), mode)
     store("clear", "n")
     store("save", "n", MemoryEntry(expires_at=datetime(2999, 1, 1, tzinfo=UTC)))
     run_sql("UPDATE infinite.memory_entries SET expires_at = 'infinity'")

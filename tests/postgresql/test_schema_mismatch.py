@@ -16,11 +16,11 @@ from firefly_memory import DatabaseStoreError, MemoryEntry, PostgreSQLStore, Sch
 from firefly_memory.databases.sql.errors import Place as DatabasePlace
 from firefly_memory.databases.sql.postgresql.database import PostgreSQLDatabase
 from firefly_memory.schema import HEAD
-from firefly_memory.testing import Colour
+from firefly_memory.testing import Mode
 from tests.support.backends import Place
 from tests.support.store_caller import MakeStoreCaller
 
-COLOURS = pytest.mark.parametrize("colour", Colour)
+COLOURS = pytest.mark.parametrize("mode", Mode)
 
 
 @pytest.fixture
@@ -54,9 +54,9 @@ def prepare(url: str, schema_name: str) -> None:
 
 @COLOURS
 def test_a_missing_schema_is_made_or_reported(
-    colour: Colour, url: str, name: str, using: MakeStoreCaller, admin: Callable[[str], list[Any]]
+    mode: Mode, url: str, name: str, using: MakeStoreCaller, admin: Callable[[str], list[Any]]
 ) -> None:
-    store = using(PostgreSQLStore(url, schema_name=name, migrate=False), colour)
+    store = using(PostgreSQLStore(url, schema_name=name, migrate=False), mode)
     with pytest.raises(SchemaMismatchError, match=r"run: firefly-memory db upgrade --schema \w+") as caught:
         store("load", "n")
     assert (caught.value.found, caught.value.expected) == (None, HEAD)
@@ -67,30 +67,30 @@ def test_a_missing_schema_is_made_or_reported(
 
 @COLOURS
 def test_a_schema_that_is_behind_or_ahead_is_reported(
-    colour: Colour, url: str, name: str, using: MakeStoreCaller, admin: Callable[[str], list[Any]]
+    mode: Mode, url: str, name: str, using: MakeStoreCaller, admin: Callable[[str], list[Any]]
 ) -> None:
     prepare(url, name)
     admin(f"UPDATE {name}.firefly_memory_version SET version_num = '9999'")
     for migrate in (True, False):
-        store = using(PostgreSQLStore(url, schema_name=name, migrate=migrate), colour)
+        store = using(PostgreSQLStore(url, schema_name=name, migrate=migrate), mode)
         with pytest.raises(SchemaMismatchError, match="pip install --upgrade firefly-memory") as caught:
             store("load", "n")
         assert caught.value.found == "9999"
     admin(f"DELETE FROM {name}.firefly_memory_version")
     admin(f"DROP TABLE {name}.memory_entries")
-    store = using(PostgreSQLStore(url, schema_name=name, migrate=False), colour)
+    store = using(PostgreSQLStore(url, schema_name=name, migrate=False), mode)
     with pytest.raises(SchemaMismatchError, match="is missing"):
         store("load", "n")
     admin(f"DROP SCHEMA {name} CASCADE")
-    store = using(PostgreSQLStore(url, schema_name=name), colour)
+    store = using(PostgreSQLStore(url, schema_name=name), mode)
     store("save", "n", MemoryEntry())
 
 
 @COLOURS
 def test_a_table_dropped_under_a_running_store_is_reported(
-    colour: Colour, url: str, name: str, using: MakeStoreCaller, admin: Callable[[str], list[Any]]
+    mode: Mode, url: str, name: str, using: MakeStoreCaller, admin: Callable[[str], list[Any]]
 ) -> None:
-    store = using(PostgreSQLStore(url, schema_name=name), colour)
+    store = using(PostgreSQLStore(url, schema_name=name), mode)
     store("save", "n", MemoryEntry())
     admin(f"DROP SCHEMA {name} CASCADE")
     with pytest.raises(SchemaMismatchError, match=r"firefly-memory db upgrade"):
@@ -100,12 +100,12 @@ def test_a_table_dropped_under_a_running_store_is_reported(
 @COLOURS
 @pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
 def test_a_database_whose_encoding_cannot_hold_every_text_is_refused_at_the_start(
-    driver: str, colour: Colour, place: Place, name: str, using: MakeStoreCaller, admin: Callable[[str], list[Any]]
+    driver: str, mode: Mode, place: Place, name: str, using: MakeStoreCaller, admin: Callable[[str], list[Any]]
 ) -> None:
     admin(f"CREATE DATABASE {name} ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
     try:
         latin = re.sub(r"/[^/?]*(?=$|\?)", f"/{name}", place.with_driver(driver))
-        store = using(PostgreSQLStore(latin), colour)
+        store = using(PostgreSQLStore(latin), mode)
         with pytest.raises(DatabaseStoreError, match="LATIN1 cannot hold every text"):
             store("save", "n", MemoryEntry())
         with psycopg.connect(latin.replace(f"+{driver}", ""), autocommit=True) as connection:

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from firefly_memory import DatabaseStoreError, FireflyMemoryError, MemoryEntry, PostgreSQLStore
-from firefly_memory.testing import Colour, checks
+from firefly_memory.testing import Mode, checks
 from tests.support.backends import Place
 from tests.support.own_postgresql import COLOURS, url
 from tests.support.servers import EmbeddedPostgreSQL
@@ -26,8 +26,8 @@ def test_servers_and_clients_in_other_time_zones(place: Place, monkeypatch: pyte
             for driver in ("asyncpg", "psycopg"):
                 for check in checks():
                     if check.rule in ("R1", "R4", "R6"):
-                        for colour in Colour:
-                            check.run(lambda: PostgreSQLStore(url(own, driver)), colour)  # noqa: B023
+                        for mode in Mode:
+                            check.run(lambda: PostgreSQLStore(url(own, driver)), mode)  # noqa: B023
         finally:
             own.remove()
     monkeypatch.undo()
@@ -36,14 +36,14 @@ def test_servers_and_clients_in_other_time_zones(place: Place, monkeypatch: pyte
 
 @COLOURS
 def test_what_the_environment_says_of_texts_and_numbers_changes_no_value(
-    colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller, monkeypatch: pytest.MonkeyPatch
+    mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
     monkeypatch.setenv("PGOPTIONS", "-c extra_float_digits=0")
     entry = MemoryEntry(content="漢字", importance=0.12345678901234566)
     for driver in ("asyncpg", "psycopg"):
         for options in ("client_encoding=LATIN1", "options=-c%20extra_float_digits%3D0"):
-            store = using(PostgreSQLStore(f"{url(server, driver)}?{options}", schema_name="values"), colour)
+            store = using(PostgreSQLStore(f"{url(server, driver)}?{options}", schema_name="values"), mode)
             store("clear", "n")
             store("save", "n", entry)
             assert store("load", "n") == [entry]

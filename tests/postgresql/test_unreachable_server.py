@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from firefly_memory import DatabaseConnectionError, MemoryEntry, PostgreSQLStore
-from firefly_memory.testing import Colour
+from firefly_memory.testing import Mode
 from tests.support.backends import Place
 from tests.support.own_postgresql import COLOURS, DRIVERS, PASSWORD, everything_shown, url
 from tests.support.servers import EmbeddedPostgreSQL, free_port
@@ -22,10 +22,10 @@ from tests.support.store_caller import MakeStoreCaller
 @DRIVERS
 @COLOURS
 def test_connections_that_died_at_rest_are_replaced_without_a_word(
-    driver: str, colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
+    driver: str, mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
 ) -> None:
     database = PostgreSQLStore(url(server, driver), schema_name="rested", pool_size=3)
-    store = using(database, colour)
+    store = using(database, mode)
     store("clear", "n")
     for number in range(3):
         run_sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'firefly-memory'")
@@ -35,9 +35,9 @@ def test_connections_that_died_at_rest_are_replaced_without_a_word(
 
 
 @COLOURS
-def test_hosts_that_do_not_exist(colour: Colour, using: MakeStoreCaller) -> None:
+def test_hosts_that_do_not_exist(mode: Mode, using: MakeStoreCaller) -> None:
     for host in (f"127.0.0.1:{free_port()}", "no-such-host.invalid", "%2Fno%2Fsuch%2Fsocket"):
-        store = using(PostgreSQLStore(f"postgresql://user:{PASSWORD}@{host}/name", timeout=5), colour)
+        store = using(PostgreSQLStore(f"postgresql://user:{PASSWORD}@{host}/name", timeout=5), mode)
         with pytest.raises(DatabaseConnectionError) as caught:
             store("load", "n")
         assert PASSWORD not in everything_shown(caught.value)
@@ -45,17 +45,17 @@ def test_hosts_that_do_not_exist(colour: Colour, using: MakeStoreCaller) -> None
 
 @COLOURS
 def test_the_first_of_several_hosts_that_answers_is_used(
-    colour: Colour, server: EmbeddedPostgreSQL, using: MakeStoreCaller
+    mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller
 ) -> None:
     several = server.url.replace("@", f"@127.0.0.1:{free_port()},")
-    store = using(PostgreSQLStore(several, schema_name="several", timeout=10), colour)
+    store = using(PostgreSQLStore(several, schema_name="several", timeout=10), mode)
     store("clear", "n")
     store("save", "n", MemoryEntry())
     assert store("count", "n") == 1
 
 
 @COLOURS
-def test_unix_sockets(colour: Colour, place: Place, using: MakeStoreCaller) -> None:
+def test_unix_sockets(mode: Mode, place: Place, using: MakeStoreCaller) -> None:
     own = EmbeddedPostgreSQL()
     try:
         own.start()
@@ -63,7 +63,7 @@ def test_unix_sockets(colour: Colour, place: Place, using: MakeStoreCaller) -> N
             f"postgresql://postgres@/postgres?host=/tmp&port={own.port}",
             f"postgresql://postgres@%2Ftmp:{own.port}/postgres?sslmode=disable",
         ):
-            store = using(PostgreSQLStore(address), colour)
+            store = using(PostgreSQLStore(address), mode)
             store("save", "n", MemoryEntry())
             assert store("count", "n") >= 1
     finally:
@@ -72,14 +72,14 @@ def test_unix_sockets(colour: Colour, place: Place, using: MakeStoreCaller) -> N
 
 @COLOURS
 def test_many_that_start_at_once_on_a_server_with_few_free_slots_take_turns(
-    colour: Colour, small_server: EmbeddedPostgreSQL
+    mode: Mode, small_server: EmbeddedPostgreSQL
 ) -> None:
     """Each has a store of its own, migrates, opens two connections if there is room, and leaves."""
-    name = f"few_{colour}"
+    name = f"few_{mode}"
 
     def work(number: int) -> None:
         store = PostgreSQLStore(small_server.url, schema_name=name, timeout=60)
-        if colour is Colour.BLOCKING:
+        if mode is Mode.BLOCKING:
             with store:
                 store.save("n", MemoryEntry(content=number))
         else:
@@ -108,9 +108,9 @@ async def test_on_a_full_server_callers_share_the_connections_that_are_there(sma
 
 @COLOURS
 def test_a_server_that_stays_full_is_said_so_within_the_time_out(
-    colour: Colour, small_server: EmbeddedPostgreSQL, using: MakeStoreCaller
+    mode: Mode, small_server: EmbeddedPostgreSQL, using: MakeStoreCaller
 ) -> None:
-    store = using(PostgreSQLStore(small_server.url, schema_name="full", timeout=1), colour)
+    store = using(PostgreSQLStore(small_server.url, schema_name="full", timeout=1), mode)
     with ExitStack() as others:
         for _ in range(12):
             others.enter_context(psycopg.connect(small_server.url))

@@ -22,8 +22,8 @@ from firefly_memory import (
     SQLiteStore,
     adapt,
 )
-from firefly_memory.concurrency.sync_bridge import finish
-from firefly_memory.testing import Colour, checks
+from firefly_memory.concurrency.sync_bridge import run_without_loop
+from firefly_memory.testing import Mode, checks
 from tests.registry.conftest import Open
 from tests.support.backends import Place
 from tests.support.folder_store import FolderStore
@@ -35,19 +35,19 @@ NOTES = key()
 
 
 def put(store: EntryStore, note: Note) -> None:
-    finish(store.blocking.log(NOTES).put(note))
+    run_without_loop(store.blocking.log(NOTES).put(note))
 
 
 def get(store: EntryStore, note_id: str) -> Note | None:
-    return finish(store.blocking.log(NOTES).get(note_id, NOW))
+    return run_without_loop(store.blocking.log(NOTES).get(note_id, NOW))
 
 
-@pytest.mark.parametrize("colour", Colour)
-def test_the_conformance_kit_checks_its_rules_on_every_store(open_store: Open, colour: Colour) -> None:
+@pytest.mark.parametrize("mode", Mode)
+def test_the_conformance_kit_checks_its_rules_on_every_store(open_store: Open, mode: Mode) -> None:
     of_notes = [check for check in checks() if check.facet == NOTES]
     assert [check.rule for check in of_notes] == ["T1", "T2", "T3"]
     for check in of_notes:
-        check.run(open_store, colour)
+        check.run(open_store, mode)
 
 
 def test_its_rules_are_the_kits_only_while_it_is_registered() -> None:
@@ -95,7 +95,7 @@ def test_threads_and_several_event_loops_share_one_store(kind: str, place: Place
     with store, ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda number: asyncio.run(in_a_loop(number)), range(4)))
         list(threads.map(lambda number: put(store, Note(f"thread {number}", "here")), range(4)))
-        assert len(finish(store.blocking.log(NOTES).search("here", NOW))) == 8
+        assert len(run_without_loop(store.blocking.log(NOTES).search("here", NOW))) == 8
 
 
 @pytest.mark.usefixtures("toy")

@@ -20,7 +20,7 @@ from firefly_memory.agents import Memory
 from firefly_memory.tokens import tiktoken_loader
 from tests.support.cancellation import interrupted
 from tests.support.scripted_model import Scripted
-from tests.support.tiktoken_vocabularies import PATIENT
+from tests.support.tiktoken_vocabularies import LONG_ENOUGH
 
 
 async def run(url: str, conversation_id: str, killed_at: int) -> None:
@@ -41,7 +41,7 @@ async def run(url: str, conversation_id: str, killed_at: int) -> None:
 
 def main() -> None:
     url, conversation_id = sys.argv[1:]
-    tiktoken_loader.LOAD_TIMEOUT = PATIENT
+    tiktoken_loader.LOAD_TIMEOUT = LONG_ENOUGH
     for warm in ("memory:", "sqlite://"):  # what is imported here is there in every child
         asyncio.run(run(warm, conversation_id, killed_at=0))
     importlib.import_module("pymongo" if url.startswith("mongodb") else "asyncpg")

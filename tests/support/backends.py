@@ -22,7 +22,7 @@ from firefly_memory import (
     adapt,
 )
 from firefly_memory.concurrency.per_event_loop import PerLoop
-from firefly_memory.testing import Colour
+from firefly_memory.testing import Mode
 from tests.support.folder_store import FolderStore
 
 
@@ -44,7 +44,7 @@ class Backend:
     name: str
     open: Callable[[Place], MemoryStore]
     capabilities: frozenset[Capability] = frozenset(Capability)
-    colours: tuple[Colour, ...] = tuple(Colour)
+    modes: tuple[Mode, ...] = tuple(Mode)
 
     def __str__(self) -> str:
         return self.name
@@ -90,7 +90,7 @@ BACKENDS = [
     Backend(
         "sqlite-aiosqlite",
         lambda place: SQLiteStore(engine=_async_engine(f"sqlite+aiosqlite:///{place.directory}/own.db", place)),
-        colours=(Colour.SUSPENDING,),
+        modes=(Mode.SUSPENDING,),
     ),
     Backend(
         "postgresql-engine",
@@ -103,7 +103,7 @@ BACKENDS = [
     Backend(
         "postgresql-async-engine",
         lambda place: PostgreSQLStore(engine=_async_engine(place.with_driver("asyncpg"), place), schema_name="own"),
-        colours=(Colour.SUSPENDING,),
+        modes=(Mode.SUSPENDING,),
     ),
     Backend(
         "five-methods",
@@ -112,7 +112,7 @@ BACKENDS = [
     ),
 ]
 
-OWN = [backend for backend in BACKENDS if "engine" not in backend.name and backend.colours == tuple(Colour)]
+OWN = [backend for backend in BACKENDS if "engine" not in backend.name and backend.modes == tuple(Mode)]
 """Those whose connections are the store's own, opened by URL or path."""
 
 BY_NAME = {backend.name: backend for backend in BACKENDS}

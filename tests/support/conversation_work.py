@@ -17,8 +17,8 @@ from firefly_memory import (
     StoreTimeoutError,
     WorkingMemory,
 )
-from firefly_memory.concurrency.sync_bridge import finish
-from firefly_memory.testing import Colour
+from firefly_memory.concurrency.sync_bridge import run_without_loop
+from firefly_memory.testing import Mode
 from firefly_memory.testing.checks import Memory
 
 
@@ -59,10 +59,10 @@ def append_and_summarize(store: EntryStore, conversation: str, name: str, count:
     print(json.dumps(calls))
 
 
-def work_in_bad_weather(store: EntryStore, scope: str, name: str, count: str, colour: str) -> None:
+def work_in_bad_weather(store: EntryStore, scope: str, name: str, count: str, mode: str) -> None:
     """Increments, takes locks and appends turns over a connection that breaks; prints what each call came to."""
-    facts = Memory(WorkingMemory(store=store, scope_id=scope), Colour(colour))
-    talks = Memory(ConversationMemory(store=store), Colour(colour))
+    facts = Memory(WorkingMemory(store=store, scope_id=scope), Mode(mode))
+    talks = Memory(ConversationMemory(store=store), Mode(mode))
     results: dict[str, list[object]] = {"increments": [], "locks": [], "turns": [], "keyed": []}
 
     async def note(kind: str, call: Awaitable[Any]) -> None:
@@ -81,10 +81,10 @@ def work_in_bad_weather(store: EntryStore, scope: str, name: str, count: str, co
             await note("locks", facts.compare_and_set(f"lock {number}", ABSENT, prompt))
             await note("turns", talks.add_turn(scope, prompt, ""))
             await note("keyed", talks.add_turn(f"{scope} keyed", prompt, "", idempotency_key=prompt))
-        if colour == Colour.SUSPENDING:
+        if mode == Mode.SUSPENDING:
             await store.close()
 
-    finish(work()) if colour == Colour.BLOCKING else asyncio.run(work())
+    run_without_loop(work()) if mode == Mode.BLOCKING else asyncio.run(work())
     print(json.dumps(results))
 
 

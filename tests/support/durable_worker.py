@@ -52,7 +52,7 @@ async def main(url: str, how: str) -> None:
         output: str = await (await DBOS.retrieve_workflow_async("w")).get_result()
     else:
         with SetWorkflowID("w"):
-            output = await ask("which colour?")
+            output = await ask("which mode?")
     print(json.dumps([output, asked]))
     DBOS.destroy()
     await manager.conversation.store.close()

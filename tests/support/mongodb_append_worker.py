@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from firefly_memory import MongoDBStore
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from tests.support.backends import Place
 from tests.support.store_worker import ROOT
@@ -25,7 +25,7 @@ def start(place: Place, name: str, work: str) -> subprocess.Popen[str]:
 def main(url: str, name: str, work: str) -> None:
     store = MongoDBStore(url, database=DATABASE)
     blocking, suspending = store.blocking.log(CONVERSATION_LOG), store.suspending.log(CONVERSATION_LOG)
-    finish(blocking.head(name))
+    run_without_loop(blocking.head(name))
     print("ready", flush=True)
     sys.stdin.readline()
 
@@ -35,11 +35,11 @@ def main(url: str, name: str, work: str) -> None:
 
     if work == "together":
         for _ in range(10):
-            finish(blocking.append(name, a_turn(), None))
+            run_without_loop(blocking.append(name, a_turn(), None))
         asyncio.run(from_tasks())
     while work == "until killed":
         draft = a_turn()
-        finish(blocking.append(name, draft, None))
+        run_without_loop(blocking.append(name, draft, None))
         print(draft.append_id, flush=True)
     store.close_sync()
 

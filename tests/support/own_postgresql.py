@@ -7,12 +7,12 @@ import traceback
 import pytest
 
 from firefly_memory import PostgreSQLStore
-from firefly_memory.testing import Colour
+from firefly_memory.testing import Mode
 from tests.support.servers import EmbeddedPostgreSQL
 
 PASSWORD = "correct-horse"
 DRIVERS = pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
-COLOURS = pytest.mark.parametrize("colour", Colour)
+COLOURS = pytest.mark.parametrize("mode", Mode)
 
 
 def url(server: EmbeddedPostgreSQL, driver: str) -> str:

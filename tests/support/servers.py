@@ -5,7 +5,7 @@
    (``FIREFLY_TEST_POSTGRES_IMAGE`` / ``FIREFLY_TEST_MONGODB_IMAGE``).
 3. Embedded servers from PyPI wheels, on a temporary directory.
 
-``FIREFLY_TEST_SERVERS`` may insist on ``containers`` or ``embedded``. What cannot be had fails the run.
+``FIREFLY_TEST_SERVERS`` may insist on ``containers`` or ``embedded``. A server that is missing fails the run.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SOURCE = os.environ.get("FIREFLY_TEST_SERVERS", "any")
 POSTGRES_IMAGE = os.environ.get("FIREFLY_TEST_POSTGRES_IMAGE", "postgres:17")
 MONGODB_IMAGE = os.environ.get("FIREFLY_TEST_MONGODB_IMAGE", "mongo:7")
 
-_PATIENCE = 60.0
+_TIMEOUT = 60.0
 _MONGOD_LIBRARIES = Path(__file__).parents[2] / ".cache" / "mongod-libraries"  # see scripts/mongod-libraries
 
 
@@ -76,7 +76,7 @@ class Server(ABC):
         self.wait_until_it_answers()
 
     def wait_until_it_answers(self) -> None:
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _TIMEOUT
         while True:
             try:
                 self.ask()
@@ -119,7 +119,7 @@ class Server(ABC):
         for process in self._family() if how is signal.SIGKILL else [self._process]:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(how)
-        self._process.wait(_PATIENCE)
+        self._process.wait(_TIMEOUT)
         self._process = None
 
     def _family(self) -> list[psutil.Process]:
@@ -318,7 +318,7 @@ def _docker_has(image: str) -> bool:
         try:
             engine.images.pull(image)
         except (DockerException, OSError) as error:
-            print(f"Docker answers, but {image} cannot be had ({error})", file=sys.stderr)
+            print(f"Docker answers, but {image} is not available ({error})", file=sys.stderr)
             return False
     finally:
         engine.close()
@@ -345,7 +345,7 @@ def _mongodb_container() -> Iterator[str]:
         url = (
             f"mongodb://{container.get_container_host_ip()}:{container.get_exposed_port(27017)}/?directConnection=true"
         )
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + _TIMEOUT
         client: pymongo.MongoClient[Any]
         with pymongo.MongoClient(url, serverSelectionTimeoutMS=2_000) as client:
             while True:

@@ -13,7 +13,7 @@ from firefly_memory import EntryStore, MemoryEntry, adapt
 from firefly_memory.tokens import tiktoken_loader
 from tests.support import conversation_work
 from tests.support.backends import BY_NAME, Backend, Place
-from tests.support.tiktoken_vocabularies import PATIENT
+from tests.support.tiktoken_vocabularies import LONG_ENOUGH
 
 ROOT = Path(__file__).parents[2]
 
@@ -100,7 +100,7 @@ def load(store: EntryStore, namespace: str) -> None:
 
 
 def main() -> None:
-    tiktoken_loader.LOAD_TIMEOUT = PATIENT
+    tiktoken_loader.LOAD_TIMEOUT = LONG_ENOUGH
     name, wheres, work, *arguments = sys.argv[1:]
     where = json.loads(wheres)
     with ExitStack() as later:

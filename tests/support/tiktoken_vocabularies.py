@@ -12,7 +12,7 @@ from pathlib import Path
 
 VOCABULARIES = ("o200k_base", "cl100k_base")
 
-PATIENT = 60.0
+LONG_ENOUGH = 60.0
 """Seconds that a process of tests waits for one: a busy machine may take its time."""
 
 

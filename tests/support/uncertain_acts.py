@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from firefly_memory import ABSENT, ConversationMemory, EntryStore, MemoryEntry, WorkingMemory, clock
 from firefly_memory.protocols import SAME_METADATA
-from firefly_memory.testing import Colour
+from firefly_memory.testing import Mode
 from firefly_memory.testing.checks import Memory
 
 T = TypeVar("T")
@@ -23,18 +23,18 @@ class Uses:
 
     cleanup_expired: Callable[[], Coroutine[Any, Any, int]]
 
-    def __init__(self, store: EntryStore, colour: Colour, name: str) -> None:
+    def __init__(self, store: EntryStore, mode: Mode, name: str) -> None:
         self.name = name
         self.cleanup_expired = store.cleanup_expired
         self.close = store.close
-        if colour is Colour.BLOCKING:
+        if mode is Mode.BLOCKING:
             self.cleanup_expired = _awaited(store.cleanup_expired_sync)
             self.close = _awaited(store.close_sync)
-        self.store = Memory(store, colour)
-        self.facts = Memory(WorkingMemory(store=store, scope_id=name), colour)
-        self.turns = Memory(ConversationMemory(store=store), colour)
+        self.store = Memory(store, mode)
+        self.facts = Memory(WorkingMemory(store=store, scope_id=name), mode)
+        self.turns = Memory(ConversationMemory(store=store), mode)
         self.summaries = Memory(
-            ConversationMemory(store=store, summarize_threshold=1, summarizer=lambda _: "short"), colour
+            ConversationMemory(store=store, summarize_threshold=1, summarizer=lambda _: "short"), mode
         )
 
 

@@ -50,7 +50,7 @@ async def test_a_copy_has_every_message_once_and_held_as_before(kinds: tuple[str
             assert copied.equal
             assert (copied.before, copied.source.counts, copied.target.counts) == (before, everything, everything)
             await assert_equal(source, target)
-        assert copy_store(source.store, target.store).source.checksum == copied.target.checksum  # the other colour
+        assert copy_store(source.store, target.store).source.checksum == copied.target.checksum  # the other mode
         await assert_deletions_leave_nothing(target)
 
 

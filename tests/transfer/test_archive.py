@@ -64,7 +64,7 @@ def test_what_is_exported_from_a_backend_comes_back_in_another(backend: Backend,
         store.close_sync()
 
 
-async def test_the_same_in_the_other_colour(tmp_path: Path) -> None:
+async def test_the_same_in_the_other_mode(tmp_path: Path) -> None:
     async with SQLiteStore(tmp_path / "a.db") as store, FileStore(tmp_path / "files") as other:
         await asyncio.to_thread(filled, store)
         file = io.StringIO()

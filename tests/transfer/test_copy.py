@@ -156,7 +156,7 @@ def test_a_copy_has_every_value_of_any_other_store(
         assert_all_there(source, target)
 
 
-async def test_the_same_in_the_other_colour(tmp_path: Path) -> None:
+async def test_the_same_in_the_other_mode(tmp_path: Path) -> None:
     async with SQLiteStore(tmp_path / "a.db") as source, FileStore(tmp_path / "files") as target:
         with_everything(source)
         copied = await async_copy_store(source, target)

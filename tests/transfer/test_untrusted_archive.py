@@ -97,7 +97,7 @@ def test_its_facts_are_marked_as_written_by_a_model() -> None:
         assert MemoryManager(store=store, working_scope_id="s").get_fact("is_admin") == 1
 
 
-async def test_the_other_colour_has_the_same_options() -> None:
+async def test_the_other_mode_has_the_same_options() -> None:
     async with InMemoryStore() as store:
         lines = of_turns({"raw_messages": OTHER_MESSAGES, "token_estimate": 0})
         assert await async_import_jsonl(store, lines, dry_run=True) == Counts(conversations=1, turns=1)

@@ -194,13 +194,13 @@ PAIRS = [
 ]  # fmt: skip
 
 
-def test_every_operation_has_both_colours() -> None:
+def test_every_operation_has_both_modes() -> None:
     operations = {name for name, member in vars(StoreView).items() if inspect.iscoroutinefunction(member)}
     assert {blocking.removesuffix("_sync") for blocking, _ in PAIRS} == operations
 
 
 @pytest.mark.parametrize(("blocking", "suspending"), PAIRS)
-def test_both_colours_have_the_same_signature_and_docstring(blocking: str, suspending: str) -> None:
+def test_both_modes_have_the_same_signature_and_docstring(blocking: str, suspending: str) -> None:
     sync, other = getattr(EntryStore, blocking), getattr(EntryStore, suspending)
     contract = getattr(StoreView, blocking.removesuffix("_sync"))
     assert not inspect.iscoroutinefunction(sync)

@@ -1,4 +1,4 @@
-"""Classes whose operations exist in both colours: ``name`` and ``async_name``."""
+"""Classes whose operations exist in both modes: ``name`` and ``async_name``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ C = TypeVar("C", bound=type)
 
 
 class Openable(ABC):
-    """``with`` and ``async with`` for what is initialized and closed in both colours."""
+    """``with`` and ``async with`` for what is initialized and closed in both modes."""
 
     @abstractmethod
     def initialize_sync(self) -> None: ...
@@ -52,7 +52,7 @@ class Openable(ABC):
 
 
 def documented(cls: C) -> C:
-    """Give each ``async_…`` method the docstring of its blocking twin: the contract is worded once."""
+    """Give each ``async_…`` method the docstring of its blocking counterpart: the contract is worded once."""
     members = vars(cls)
     for name, member in members.items():
         blocking = members.get(name.removeprefix("async_"))

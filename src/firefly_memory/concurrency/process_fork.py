@@ -66,10 +66,10 @@ class ForkBarrier:
         """Go in, or return ``False`` if that was not possible before ``deadline``, by ``time.monotonic()``."""
         with self._lock:
             while self._shut or self._inside >= self._room:
-                patience = None if deadline is None else deadline - time.monotonic()
-                if patience is not None and patience <= 0:
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
                     return False
-                self._may_enter.wait(patience)
+                self._may_enter.wait(left)
             self._inside += 1
             return True
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def finish(coroutine: Coroutine[Any, Any, T]) -> T:
+def run_without_loop(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run ``coroutine`` to its end here and now: no event loop, no thread.
 
     Only for coroutines made of a store's ``blocking`` view, whose methods never suspend.

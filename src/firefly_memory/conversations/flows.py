@@ -1,4 +1,4 @@
-"""What :class:`~firefly_memory.conversations.memory.ConversationMemory` does, once for both colours."""
+"""What :class:`~firefly_memory.conversations.memory.ConversationMemory` does, once for both modes."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from firefly_memory import clock
 from firefly_memory.codec import Form
 from firefly_memory.entries.entry import MemoryScope
-from firefly_memory.entries.ordered_records import Shelf
+from firefly_memory.entries.ordered_records import OrderedRecords
 from firefly_memory.entries.record import Position, Record
 from firefly_memory.identifiers import CONVERSATIONS
 
@@ -30,7 +30,7 @@ class Entries(Protocol):
         self, namespace: str, limit: int | None, after: Position | None, now: datetime
     ) -> Sequence[Record]: ...
 
-    async def edit(self, namespace: str, change: Callable[[Shelf], T]) -> T:
+    async def edit(self, namespace: str, change: Callable[[OrderedRecords], T]) -> T:
         """Let ``change`` read and write the records of a namespace while nobody else does; all of it or nothing."""
 
     async def clear(self, namespace: str) -> None: ...
@@ -61,19 +61,19 @@ class ListOfEntries:
         self._entries = entries
 
     async def add(self, conversation_id: str, created_at: datetime) -> bool:
-        def add(shelf: Shelf) -> bool:
-            if shelf.newest(conversation_id, created_at) is not None:
+        def add(ordered: OrderedRecords) -> bool:
+            if ordered.newest(conversation_id, created_at) is not None:
                 return False
             form, entry_id = self._entries.form, _listed_as(conversation_id)
             record = record_of(form, entry_id, NAMESPACE_OF_LIST, conversation_id, None, created_at)
-            shelf.put(record, created_at)
+            ordered.put(record, created_at)
             return True
 
         return await self._entries.edit(NAMESPACE_OF_LIST, add)
 
     async def remove(self, conversation_ids: Collection[str]) -> None:
         doomed = [_listed_as(each) for each in conversation_ids]
-        await self._entries.edit(NAMESPACE_OF_LIST, lambda shelf: shelf.delete(doomed, clock.now()))
+        await self._entries.edit(NAMESPACE_OF_LIST, lambda ordered: ordered.delete(doomed, clock.now()))
 
     async def all(self) -> Mapping[str, datetime]:
         return listed(await self._entries.scan(NAMESPACE_OF_LIST, None, None, clock.now()))

@@ -26,7 +26,7 @@ from firefly_memory.concurrency.cancellation import stop_if_given_up
 from firefly_memory.concurrency.process_fork import ForkSafeLock
 from firefly_memory.conversations.listing import NAMESPACE_OF_LIST, listed
 from firefly_memory.databases.files.file_system import followed, write_durably
-from firefly_memory.entries.ordered_records import Shelf
+from firefly_memory.entries.ordered_records import OrderedRecords
 from firefly_memory.errors import CorruptDataError, InvalidEntryError, SchemaMismatchError
 from firefly_memory.identifiers import original_name, stored_name
 
@@ -52,9 +52,9 @@ class Directory(Protocol):
 
     def path(self, namespace: str) -> Path: ...
 
-    def read(self, namespace: str) -> Shelf: ...
+    def read(self, namespace: str) -> OrderedRecords: ...
 
-    def write(self, namespace: str, shelf: Shelf) -> None: ...
+    def write(self, namespace: str, ordered: OrderedRecords) -> None: ...
 
 
 class ConversationListFile:
@@ -124,7 +124,7 @@ class ConversationListFile:
         if earlier:
             self._read_on()
             self._replace({**earlier, **self._listed}, like=self._directory.path(NAMESPACE_OF_LIST))
-            self._directory.write(NAMESPACE_OF_LIST, Shelf())
+            self._directory.write(NAMESPACE_OF_LIST, OrderedRecords())
 
     def _read_on(self) -> None:
         try:

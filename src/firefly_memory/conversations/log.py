@@ -118,7 +118,7 @@ Draft = tuple[str, StoredTurn]
 
 
 class ConversationLog(Protocol):
-    """One colour of one place. Ids and texts are in their stored form, ``now`` is in UTC.
+    """One mode of one place. Ids and texts are in their stored form, ``now`` is in UTC.
 
     Whatever writes is all or nothing, and what it wrote is durable when it returns, as far as the place is.
     """

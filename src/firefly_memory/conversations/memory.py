@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, runtime_checkable
 
 from firefly_memory.concurrency.async_pairs import documented
-from firefly_memory.concurrency.sync_bridge import finish, in_a_loop
+from firefly_memory.concurrency.sync_bridge import in_a_loop, run_without_loop
 from firefly_memory.conversations.flows import Condition, ConversationFlows, NewTurn, Rules
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.policy import Summarizing, ThresholdPolicy
@@ -97,7 +97,7 @@ class ConversationMemory:
 
     def new_conversation(self, conversation_id: str | None = None) -> str:
         """Make an empty conversation and return its id, a new one unless it is given."""
-        return finish(self._blocking.new_conversation(conversation_id))
+        return run_without_loop(self._blocking.new_conversation(conversation_id))
 
     async def async_new_conversation(self, conversation_id: str | None = None) -> str:
         return await self._suspending.new_conversation(conversation_id)
@@ -126,7 +126,7 @@ class ConversationMemory:
         """
         new = NewTurn(user_prompt, assistant_response, raw_messages, metadata)
         condition = Condition(turn_id, idempotency_key, expected_turns)
-        return finish(self._blocking.add_turn(conversation_id, new, condition, summarize=summarize))
+        return run_without_loop(self._blocking.add_turn(conversation_id, new, condition, summarize=summarize))
 
     async def async_add_turn(
         self,
@@ -150,7 +150,7 @@ class ConversationMemory:
 
         Appending does this by itself, unless it is told not to. What goes wrong is logged, and nothing is lost.
         """
-        finish(self._blocking.summarize(conversation_id))
+        run_without_loop(self._blocking.summarize(conversation_id))
 
     async def async_summarize(self, conversation_id: str) -> None:
         await self._suspending.summarize(conversation_id)
@@ -161,21 +161,21 @@ class ConversationMemory:
         Turns are whole, a tool's call and its result stay together, and the estimates of all that is returned do not
         exceed ``max_tokens``. An unknown conversation is empty. ``get_window`` also tells what was left out.
         """
-        return finish(self._blocking.get_window(conversation_id, max_tokens)).messages
+        return run_without_loop(self._blocking.get_window(conversation_id, max_tokens)).messages
 
     async def async_get_message_history(self, conversation_id: str, max_tokens: int | None = None) -> list[Any]:
         return (await self._suspending.get_window(conversation_id, max_tokens)).messages
 
     def get_window(self, conversation_id: str, max_tokens: int | None = None) -> Window:
         """The messages of ``get_message_history``, with a receipt."""
-        return finish(self._blocking.get_window(conversation_id, max_tokens))
+        return run_without_loop(self._blocking.get_window(conversation_id, max_tokens))
 
     async def async_get_window(self, conversation_id: str, max_tokens: int | None = None) -> Window:
         return await self._suspending.get_window(conversation_id, max_tokens)
 
     def get_summary(self, conversation_id: str) -> str | None:
         """The summary of the oldest turns, or ``None`` as long as there is none."""
-        return finish(self._blocking.get_summary(conversation_id))
+        return run_without_loop(self._blocking.get_summary(conversation_id))
 
     async def async_get_summary(self, conversation_id: str) -> str | None:
         return await self._suspending.get_summary(conversation_id)
@@ -184,7 +184,7 @@ class ConversationMemory:
         self, conversation_id: str, limit: int | None = None, after: int | None = None
     ) -> list[ConversationTurn]:
         """All turns, summarized ones included, oldest first, or up to ``limit`` of those after turn ``after``."""
-        return finish(self._blocking.get_turns(conversation_id, limit, after))
+        return run_without_loop(self._blocking.get_turns(conversation_id, limit, after))
 
     async def async_get_turns(
         self, conversation_id: str, limit: int | None = None, after: int | None = None
@@ -193,7 +193,7 @@ class ConversationMemory:
 
     def get_total_tokens(self, conversation_id: str) -> int:
         """The token estimates of all turns together, summarized ones included."""
-        return finish(self._blocking.get_total_tokens(conversation_id))
+        return run_without_loop(self._blocking.get_total_tokens(conversation_id))
 
     async def async_get_total_tokens(self, conversation_id: str) -> int:
         return await self._suspending.get_total_tokens(conversation_id)
@@ -201,14 +201,14 @@ class ConversationMemory:
     @property
     def conversation_ids(self) -> list[str]:
         """The ids of all conversations of the store, oldest first; many are better read page by page."""
-        return finish(self._blocking.conversation_ids())
+        return run_without_loop(self._blocking.conversation_ids())
 
     async def async_conversation_ids(self) -> list[str]:
         return await self._suspending.conversation_ids()
 
     def list_conversations(self, limit: int = 100, after: str | None = None) -> ConversationPage:
         """Up to ``limit`` conversations, newest first, from the start or from ``after``, an earlier page's ``next``."""
-        return finish(self._blocking.list_conversations(limit, after))
+        return run_without_loop(self._blocking.list_conversations(limit, after))
 
     async def async_list_conversations(self, limit: int = 100, after: str | None = None) -> ConversationPage:
         return await self._suspending.list_conversations(limit, after)
@@ -221,7 +221,7 @@ class ConversationMemory:
         The copy has the summary as well, unless that stands for turns that are not copied. The two know nothing of each
         other afterwards. ``UnknownConversationError`` if there is none to copy, ``ConflictError`` if the id is taken.
         """
-        return finish(self._blocking.fork(conversation_id, new_conversation_id, turns))
+        return run_without_loop(self._blocking.fork(conversation_id, new_conversation_id, turns))
 
     async def async_fork_conversation(
         self, conversation_id: str, new_conversation_id: str | None = None, *, turns: int | None = None
@@ -234,7 +234,7 @@ class ConversationMemory:
         The turns have their texts, estimates and metadata, and with ``raw_messages=True`` their messages as well.
         ``UnknownConversationError`` if there is none of that id.
         """
-        return finish(exported(self._blocking, conversation_id, raw_messages=raw_messages))
+        return run_without_loop(exported(self._blocking, conversation_id, raw_messages=raw_messages))
 
     async def async_export_conversation(self, conversation_id: str, *, raw_messages: bool = False) -> dict[str, Any]:
         return await exported(self._suspending, conversation_id, raw_messages=raw_messages)
@@ -245,14 +245,14 @@ class ConversationMemory:
         Importing the same again changes nothing; ``ConflictError`` if the id has other turns already. Data that is not
         an export is refused with ``InvalidEntryError``, which says where, before anything is stored.
         """
-        return finish(import_into(self._blocking, data, conversation_id))
+        return run_without_loop(import_into(self._blocking, data, conversation_id))
 
     async def async_import_conversation(self, data: dict[str, Any], conversation_id: str | None = None) -> str:
         return await import_into(self._suspending, data, conversation_id)
 
     def clear(self, conversation_id: str) -> None:
         """Delete a conversation with all its turns and facts."""
-        finish(self._blocking.clear(conversation_id))
+        run_without_loop(self._blocking.clear(conversation_id))
 
     async def async_clear(self, conversation_id: str) -> None:
         await self._suspending.clear(conversation_id)
@@ -264,7 +264,7 @@ class ConversationMemory:
         of your own clears one conversation after the other, and MongoDB does so in steps without transactions, or from
         10,000 conversations on: where that breaks off, each one is whole or gone, and another call goes on.
         """
-        finish(self._blocking.clear_all())
+        run_without_loop(self._blocking.clear_all())
 
     async def async_clear_all(self) -> None:
         await self._suspending.clear_all()

@@ -18,7 +18,7 @@ from firefly_memory.conversations.in_memory import KeptConversation, newest_firs
 from firefly_memory.conversations.listing import ConversationList, Entries, ListOfEntries, digest, record_of
 from firefly_memory.conversations.listing_file import ConversationListFile, Directory
 from firefly_memory.conversations.log import Appended, Head, StoredTurn, checked_head, checked_turn
-from firefly_memory.entries.ordered_records import Shelf
+from firefly_memory.entries.ordered_records import OrderedRecords
 from firefly_memory.entries.record import ReadInstant, Record, as_it_is
 from firefly_memory.entries.scopes import stored_facts_of
 from firefly_memory.errors import CorruptDataError
@@ -45,13 +45,13 @@ class EntryConversationLog:
         return await self._list.add(conversation_id, now)
 
     async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
-        def append(shelf: Shelf) -> Appended | None:
-            if not len(shelf) and not listed:
+        def append(ordered: OrderedRecords) -> Appended | None:
+            if not len(ordered) and not listed:
                 raise _UnlistedError
-            conversation = self._conversation(conversation_id, shelf, draft.created_at)
+            conversation = self._conversation(conversation_id, ordered, draft.created_at)
             appended = conversation.append(draft, expected)
             if appended is not None:
-                shelf.put(self._turn(conversation_id, conversation.turns[-1]), draft.created_at)
+                ordered.put(self._turn(conversation_id, conversation.turns[-1]), draft.created_at)
             return appended
 
         listed = False
@@ -94,13 +94,13 @@ class EntryConversationLog:
         await self._change(conversation_id, lambda kept: kept.release(claim))
 
     async def fork(self, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
-        def write(shelf: Shelf) -> bool:
-            if len(shelf):
+        def write(ordered: OrderedRecords) -> bool:
+            if len(ordered):
                 return False
             for turn in fork.turns:
-                shelf.put(self._turn(fork_id, turn), turn.created_at)
+                ordered.put(self._turn(fork_id, turn), turn.created_at)
             if fork.turns:
-                shelf.put(self._summary(fork), now)  # it also has the instant at which the fork was made
+                ordered.put(self._summary(fork), now)  # it also has the instant at which the fork was made
             return True
 
         conversation = await self._read(conversation_id)
@@ -171,11 +171,11 @@ class EntryConversationLog:
         return None if created_at is None else KeptConversation(conversation_id, created_at)
 
     async def _change(self, conversation_id: str, change: Callable[[KeptConversation], bool]) -> bool:
-        def edit(shelf: Shelf) -> bool:
-            conversation = self._conversation(conversation_id, shelf, clock.now())
+        def edit(ordered: OrderedRecords) -> bool:
+            conversation = self._conversation(conversation_id, ordered, clock.now())
             changed = change(conversation)
             if changed:
-                shelf.put(self._summary(conversation), clock.now())
+                ordered.put(self._summary(conversation), clock.now())
             return changed
 
         return await self._entries.edit(_namespace(conversation_id), edit)

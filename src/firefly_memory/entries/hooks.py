@@ -13,7 +13,7 @@ from firefly_memory.protocols import Capability
 
 
 class Backend(Protocol):
-    """One colour of one place. Names are in their stored form, records encoded by ``form``, ``now`` is in UTC.
+    """One mode of one place. Names are in their stored form, records encoded by ``form``, ``now`` is in UTC.
 
     "Live" is an entry without ``expires_at``, or with one after ``now``; the others count as not there (rule R6).
     """

@@ -13,7 +13,7 @@ from firefly_memory.concurrency.cancellation import stop_if_given_up
 from firefly_memory.concurrency.process_fork import ForkAware
 from firefly_memory.errors import StoreTimeoutError
 
-PATIENCE = 30.0
+LOCK_TIMEOUT = 30.0
 """Seconds that somebody waits: the backend of whoever is at work may hang."""
 
 _LOCKS = 64  # which namespaces share by hash
@@ -23,7 +23,7 @@ _LOOK_UP = 0.05  # seconds until a thread looks whether it is still waited for
 
 def _check(deadline: float) -> None:
     if time.monotonic() >= deadline:
-        reason = f"others of this process were at work on the namespace for {PATIENCE:g} seconds"
+        reason = f"others of this process were at work on the namespace for {LOCK_TIMEOUT:g} seconds"
         raise StoreTimeoutError("edit", reason, retryable=True)
 
 
@@ -63,7 +63,7 @@ _locks = _Locks()
 async def alone_at_once(namespace: str) -> AsyncIterator[None]:
     """Wait without suspending."""
     lock = _locks.of(namespace)
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + LOCK_TIMEOUT
     while not lock.acquire(_LOOK_UP):
         stop_if_given_up()
         _check(deadline)
@@ -81,7 +81,7 @@ async def alone_at_once(namespace: str) -> AsyncIterator[None]:
 async def alone_in_turn(namespace: str) -> AsyncIterator[None]:
     """Wait in an event loop."""
     lock = _locks.of(namespace)
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + LOCK_TIMEOUT
     while not lock.acquire(0):  # it may be released in another loop, or in a thread
         _check(deadline)
         await asyncio.sleep(_PAUSE)

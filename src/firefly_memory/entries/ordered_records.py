@@ -28,7 +28,7 @@ def is_as_expected(record: Record | None, new: Record, expected: Any, now: datet
     return expected is not ABSENT and to_json(record.content) == to_json(expected)
 
 
-class Shelf:
+class OrderedRecords:
     """Records by id, by key and by position. Not safe for threads: its owner holds the lock.
 
     ``ValueError`` if two of ``records`` have one id.

@@ -1,4 +1,4 @@
-"""The operations of a store, written once over any backend of either colour."""
+"""The operations of a store, written once over any backend of either mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The asynchronous colour of a store that can only block: each call runs in a worker thread."""
+"""The asynchronous mode of a store that can only block: each call runs in a worker thread."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from inspect import iscoroutinefunction
 from typing import Any, ParamSpec, TypeVar, cast
 
 from firefly_memory.concurrency.cancellation import in_worker_thread
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.facets import LogOf
 from firefly_memory.protocols import StoreView
 
@@ -40,6 +40,6 @@ class _ThreadedView(_Threaded):
 
 async def _in_thread(method: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
     def call() -> T:  # makes the coroutine where it runs, so that a cancelled call leaves none behind
-        return finish(method(*args, **kwargs))
+        return run_without_loop(method(*args, **kwargs))
 
     return await in_worker_thread(call)

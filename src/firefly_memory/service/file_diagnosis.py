@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.listing_file import NAME as LIST_FILE
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.databases.diagnostics import Finding, ok, problem, warning
@@ -53,7 +53,7 @@ def _files(directory: Path) -> Iterator[Finding]:
         if not os.access(path, os.W_OK):
             yield problem("file", f"{path} is not writable", "give this user the right to write it")
     try:
-        finish(store.blocking.log(CONVERSATION_LOG).page(1, None))
+        run_without_loop(store.blocking.log(CONVERSATION_LOG).page(1, None))
     except (OSError, FireflyMemoryError) as exc:
         sound = False
         do = "mend it, or put a copy of it in its place: without it no conversation is listed"
@@ -73,5 +73,5 @@ def _live_in(store: FileStore, namespace: str) -> int:
         return 0  # the list of an earlier version, which is read with the one of today
     if not namespace.startswith(CONVERSATIONS):
         return len(store.load(original_name(namespace)))
-    head = finish(store.blocking.log(CONVERSATION_LOG).head(namespace.removeprefix(CONVERSATIONS)))
+    head = run_without_loop(store.blocking.log(CONVERSATION_LOG).head(namespace.removeprefix(CONVERSATIONS)))
     return 0 if head is None else head.turns

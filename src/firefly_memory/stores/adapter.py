@@ -13,7 +13,7 @@ from firefly_memory.codec import PORTABLE, damaged
 from firefly_memory.concurrency.cancellation import stop_if_given_up
 from firefly_memory.entries.entry import MemoryEntry, restored_entry
 from firefly_memory.entries.namespace_lock import alone_at_once, alone_in_turn
-from firefly_memory.entries.ordered_records import Shelf, is_live
+from firefly_memory.entries.ordered_records import OrderedRecords, is_live
 from firefly_memory.entries.record import Position, Record, as_it_is
 from firefly_memory.entries.store_operations import RecordView
 from firefly_memory.entries.threaded_view import threaded
@@ -38,7 +38,7 @@ _FIVE = ("save", "load", "load_by_key", "delete", "clear")
 
 
 def adapt(store: MemoryStore, capabilities: Collection[Capability] = ()) -> EntryStore:
-    """``store`` with every operation in both colours.
+    """``store`` with every operation in both modes.
 
     Ours are returned as they are. A backend with the five methods of ``MemoryStore`` gets the rest: values are made
     safe for it, expired entries are hidden, order and pages are made from what it loads. What it cannot know it
@@ -159,20 +159,20 @@ class _CustomBackend:
             await self._store.async_save(record.namespace, _entry(record))
 
     async def save_if(self, record: Record, expected: Any, now: datetime) -> bool:
-        return await self.edit(record.namespace, lambda shelf: shelf.put_if(record, expected, now))
+        return await self.edit(record.namespace, lambda ordered: ordered.put_if(record, expected, now))
 
     async def save_many(self, records: list[Record], now: datetime) -> None:
         for record in records:
             await self.save(record, now)
 
-    async def edit(self, namespace: str, change: Callable[[Shelf], T]) -> T:
+    async def edit(self, namespace: str, change: Callable[[OrderedRecords], T]) -> T:
         """Let ``change`` work on the records of a namespace while nobody else of this process edits them."""
         self._check_open("edit")
         async with self._alone(namespace):
-            shelf = await self._shelf("edit", namespace)
-            before = {record.entry_id: record for record in shelf}
-            result = change(shelf)
-            for record in shelf:
+            ordered = await self._records_of("edit", namespace)
+            before = {record.entry_id: record for record in ordered}
+            result = change(ordered)
+            for record in ordered:
                 if before.pop(record.entry_id, None) is not record:
                     await self._store.async_save(namespace, _entry(record))
             for entry_id in before:
@@ -181,7 +181,7 @@ class _CustomBackend:
 
     async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
         self._check_open("load")
-        return (await self._shelf("load", namespace)).scan(limit, after, now)
+        return (await self._records_of("load", namespace)).scan(limit, after, now)
 
     async def scan_several(self, namespaces: list[str], now: datetime) -> list[Record]:
         return [record for namespace in namespaces for record in await self.scan(namespace, None, None, now)]
@@ -198,7 +198,7 @@ class _CustomBackend:
 
     async def delete_many(self, namespace: str, entry_ids: list[str], now: datetime) -> int:
         self._check_open("delete_many")
-        found = (await self._shelf("delete_many", namespace)).delete(entry_ids, now)
+        found = (await self._records_of("delete_many", namespace)).delete(entry_ids, now)
         for record in found:
             await self._store.async_delete(namespace, record.entry_id)
         return len(found)
@@ -212,7 +212,7 @@ class _CustomBackend:
 
     async def count(self, namespace: str, now: datetime) -> int:
         self._check_open("count")
-        return (await self._shelf("count", namespace)).count(now)
+        return (await self._records_of("count", namespace)).count(now)
 
     async def namespaces(self, prefix: str, limit: int, after: str, now: datetime) -> list[str]:
         self._refuse("namespaces")
@@ -220,14 +220,14 @@ class _CustomBackend:
     async def purge(self, limit: int, now: datetime) -> Purged:
         self._refuse("cleanup_expired")
 
-    async def _shelf(self, operation: str, namespace: str) -> Shelf:
+    async def _records_of(self, operation: str, namespace: str) -> OrderedRecords:
         loaded = await self._store.async_load(namespace)
         if not isinstance(loaded, Iterable):
             what = None if loaded is None else type(loaded).__name__
             raise DatabaseStoreError(operation, f"the backend's load() returned {what}, not a list of entries")
         entries = list(loaded)  # outside the block: the backend's errors are its own
         try:
-            return Shelf(_record(operation, namespace, entry) for entry in entries)
+            return OrderedRecords(_record(operation, namespace, entry) for entry in entries)
         except (AttributeError, TypeError, ValueError) as exc:
             raise damaged(operation, f"namespace {namespace!r}", exc) from exc
 

@@ -1,4 +1,4 @@
-"""What every store has in common: each operation in both colours, over its two views."""
+"""What every store has in common: each operation in both modes, over its two views."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from warnings import warn
 
 from firefly_memory.concurrency.async_pairs import Openable
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.entries.entry import MemoryEntry
 from firefly_memory.protocols import Capability, Page, Readable, StoreView
 
@@ -16,9 +16,9 @@ from firefly_memory.protocols import Capability, Page, Readable, StoreView
 def _documented(store: type[EntryStore]) -> type[EntryStore]:
     """Give each method of a pair the docstring of the view's method: the contract is worded once."""
     for name, method in vars(StoreView).items():
-        for twin in (name, f"async_{name}", f"{name}_sync"):
-            if twin in vars(store) and not name.startswith("_"):
-                vars(store)[twin].__doc__ = method.__doc__
+        for counterpart in (name, f"async_{name}", f"{name}_sync"):
+            if counterpart in vars(store) and not name.startswith("_"):
+                vars(store)[counterpart].__doc__ = method.__doc__
     return store
 
 
@@ -53,91 +53,91 @@ class EntryStore(Openable):
         return self.blocking.capabilities
 
     def save(self, namespace: str, entry: MemoryEntry) -> None:
-        finish(self.blocking.save(namespace, entry))
+        run_without_loop(self.blocking.save(namespace, entry))
 
     async def async_save(self, namespace: str, entry: MemoryEntry) -> None:
         await self.suspending.save(namespace, entry)
 
     def save_if(self, namespace: str, entry: MemoryEntry, expected: Any) -> bool:
-        return finish(self.blocking.save_if(namespace, entry, expected))
+        return run_without_loop(self.blocking.save_if(namespace, entry, expected))
 
     async def async_save_if(self, namespace: str, entry: MemoryEntry, expected: Any) -> bool:
         return await self.suspending.save_if(namespace, entry, expected)
 
     def save_many(self, namespace: str, entries: Iterable[MemoryEntry]) -> None:
-        finish(self.blocking.save_many(namespace, entries))
+        run_without_loop(self.blocking.save_many(namespace, entries))
 
     async def async_save_many(self, namespace: str, entries: Iterable[MemoryEntry]) -> None:
         await self.suspending.save_many(namespace, entries)
 
     def load(self, namespace: str) -> list[MemoryEntry]:
-        return finish(self.blocking.load(namespace))
+        return run_without_loop(self.blocking.load(namespace))
 
     async def async_load(self, namespace: str) -> list[MemoryEntry]:
         return await self.suspending.load(namespace)
 
     def load_readable(self, namespaces: Sequence[str]) -> dict[str, Readable]:
-        return finish(self.blocking.load_readable(namespaces))
+        return run_without_loop(self.blocking.load_readable(namespaces))
 
     async def async_load_readable(self, namespaces: Sequence[str]) -> dict[str, Readable]:
         return await self.suspending.load_readable(namespaces)
 
     def load_page(self, namespace: str, limit: int = 100, after: str | None = None) -> Page:
-        return finish(self.blocking.load_page(namespace, limit, after))
+        return run_without_loop(self.blocking.load_page(namespace, limit, after))
 
     async def async_load_page(self, namespace: str, limit: int = 100, after: str | None = None) -> Page:
         return await self.suspending.load_page(namespace, limit, after)
 
     def load_by_key(self, namespace: str, key: str) -> MemoryEntry | None:
-        return finish(self.blocking.load_by_key(namespace, key))
+        return run_without_loop(self.blocking.load_by_key(namespace, key))
 
     async def async_load_by_key(self, namespace: str, key: str) -> MemoryEntry | None:
         return await self.suspending.load_by_key(namespace, key)
 
     def delete(self, namespace: str, entry_id: str) -> None:
-        finish(self.blocking.delete(namespace, entry_id))
+        run_without_loop(self.blocking.delete(namespace, entry_id))
 
     async def async_delete(self, namespace: str, entry_id: str) -> None:
         await self.suspending.delete(namespace, entry_id)
 
     def delete_many(self, namespace: str, entry_ids: Iterable[str]) -> int:
-        return finish(self.blocking.delete_many(namespace, entry_ids))
+        return run_without_loop(self.blocking.delete_many(namespace, entry_ids))
 
     async def async_delete_many(self, namespace: str, entry_ids: Iterable[str]) -> int:
         return await self.suspending.delete_many(namespace, entry_ids)
 
     def clear(self, namespace: str) -> None:
-        finish(self.blocking.clear(namespace))
+        run_without_loop(self.blocking.clear(namespace))
 
     async def async_clear(self, namespace: str) -> None:
         await self.suspending.clear(namespace)
 
     def count(self, namespace: str) -> int:
-        return finish(self.blocking.count(namespace))
+        return run_without_loop(self.blocking.count(namespace))
 
     async def async_count(self, namespace: str) -> int:
         return await self.suspending.count(namespace)
 
     def namespaces(self, prefix: str = "", limit: int = 100, after: str | None = None) -> list[str]:
-        return finish(self.blocking.namespaces(prefix, limit, after))
+        return run_without_loop(self.blocking.namespaces(prefix, limit, after))
 
     async def async_namespaces(self, prefix: str = "", limit: int = 100, after: str | None = None) -> list[str]:
         return await self.suspending.namespaces(prefix, limit, after)
 
     def cleanup_expired_sync(self) -> int:
-        return finish(self.blocking.cleanup_expired())
+        return run_without_loop(self.blocking.cleanup_expired())
 
     async def cleanup_expired(self) -> int:
         return await self.suspending.cleanup_expired()
 
     def initialize_sync(self, *, migrate: bool | None = None) -> None:
-        finish(self.blocking.initialize(migrate=migrate))
+        run_without_loop(self.blocking.initialize(migrate=migrate))
 
     async def initialize(self, *, migrate: bool | None = None) -> None:
         await self.suspending.initialize(migrate=migrate)
 
     def close_sync(self) -> None:
-        finish(self.blocking.close())
+        run_without_loop(self.blocking.close())
 
     async def close(self) -> None:
         await self.suspending.close()

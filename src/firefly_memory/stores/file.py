@@ -31,7 +31,7 @@ from firefly_memory.databases.files.file_system import (
     write_durably,
 )
 from firefly_memory.entries.fact_ids import id_of_today, id_out_of_the_way, mark_of
-from firefly_memory.entries.ordered_records import Shelf
+from firefly_memory.entries.ordered_records import OrderedRecords
 from firefly_memory.entries.record import Position, Record, as_it_is
 from firefly_memory.entries.scopes import FACTS_OF_CONVERSATIONS
 from firefly_memory.entries.store_operations import RecordView
@@ -153,22 +153,22 @@ class _Files:
                 found.append(self.namespace_of(path))
         return sorted(found)
 
-    def read(self, namespace: str) -> Shelf:
+    def read(self, namespace: str) -> OrderedRecords:
         path = self.path(namespace)
         try:
             _, items = self._document(path)
         except FileNotFoundError:
-            return Shelf()
+            return OrderedRecords()
         with _reading(path):
-            return Shelf(_with_ids_of_today([_record(namespace, item) for item in items]))
+            return OrderedRecords(_with_ids_of_today([_record(namespace, item) for item in items]))
 
-    def write(self, namespace: str, shelf: Shelf) -> None:
+    def write(self, namespace: str, ordered: OrderedRecords) -> None:
         stop_if_given_up()
         path = self.path(namespace)
-        if len(shelf) == 0:
+        if len(ordered) == 0:
             remove_durably(path)
             return
-        document = {"format": FORMAT, "namespace": namespace, "entries": [_listed(record) for record in shelf]}
+        document = {"format": FORMAT, "namespace": namespace, "entries": [_listed(record) for record in ordered]}
         write_durably(path, to_json(document, indent=2) + b"\n", self.modes.file)
 
     @contextmanager
@@ -178,13 +178,13 @@ class _Files:
         with exclusive_lock(self.directory / LOCKS / f"{bucket:02}.lock", self.timeout, self.modes):
             yield
 
-    def edit(self, namespace: str, change: Callable[[Shelf], T]) -> T:
+    def edit(self, namespace: str, change: Callable[[OrderedRecords], T]) -> T:
         """Let ``change`` work on the records of a namespace while nobody else does; all that it did, or nothing."""
         with self.alone(namespace):
-            shelf = self.read(namespace)
-            result = change(shelf)
-            if shelf.changed:
-                self.write(namespace, shelf)
+            ordered = self.read(namespace)
+            result = change(ordered)
+            if ordered.changed:
+                self.write(namespace, ordered)
             return result
 
     def _document(self, path: Path) -> tuple[str, list[Any]]:
@@ -232,20 +232,20 @@ class _FileBackend:
         self._save("save", [record], now)
 
     async def save_if(self, record: Record, expected: Any, now: datetime) -> bool:
-        return await self.edit(record.namespace, lambda shelf: shelf.put_if(record, expected, now))
+        return await self.edit(record.namespace, lambda ordered: ordered.put_if(record, expected, now))
 
     async def save_many(self, records: list[Record], now: datetime) -> None:
         self._save("save_many", records, now)
 
     def _save(self, operation: str, records: list[Record], now: datetime) -> None:
-        def put(shelf: Shelf) -> None:
+        def put(ordered: OrderedRecords) -> None:
             for record in records:
-                shelf.put(record, now)
+                ordered.put(record, now)
 
         with self._files.working(operation):
             self._files.edit(records[0].namespace, put)
 
-    async def edit(self, namespace: str, change: Callable[[Shelf], T]) -> T:
+    async def edit(self, namespace: str, change: Callable[[OrderedRecords], T]) -> T:
         with self._files.working("edit"):
             return self._files.edit(namespace, change)
 
@@ -270,12 +270,12 @@ class _FileBackend:
         with self._files.working(operation):
             if not self._files.path(namespace).exists():
                 return 0
-            return len(self._files.edit(namespace, lambda shelf: shelf.delete(entry_ids, now)))
+            return len(self._files.edit(namespace, lambda ordered: ordered.delete(entry_ids, now)))
 
     async def clear(self, namespace: str) -> None:
         with self._files.working("clear"):
             if self._files.path(namespace).exists():
-                self._files.edit(namespace, Shelf.clear)
+                self._files.edit(namespace, OrderedRecords.clear)
 
     async def namespaces_of_facts(self) -> list[str]:
         with self._files.working("clear_all"):
@@ -311,7 +311,7 @@ class _FileBackend:
     def _purge(self, namespace: str, limit: int, now: datetime) -> int:
         if not self._files.read(namespace).expired(1, now):
             return 0
-        return self._files.edit(namespace, lambda shelf: shelf.purge(limit, now))
+        return self._files.edit(namespace, lambda ordered: ordered.purge(limit, now))
 
 
 def _listed(record: Record) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from firefly_memory.codec import TEXT, Form
 from firefly_memory.concurrency.process_fork import ForkSafeLock
-from firefly_memory.entries.ordered_records import Shelf, is_as_expected, is_live
+from firefly_memory.entries.ordered_records import OrderedRecords, is_as_expected, is_live
 from firefly_memory.entries.record import Position, Record, as_it_is
 from firefly_memory.entries.store_operations import RecordView
 from firefly_memory.errors import EntryOwnershipError, StoreClosedError
@@ -48,8 +48,8 @@ class _MemoryBackend:
     capabilities = frozenset({Capability.UNIQUE_IDS, Capability.ATOMIC_BATCHES, Capability.LISTING})
 
     def __init__(self, max_turns_kept: int | None) -> None:
-        self._shelves: dict[str, Shelf] = {}
-        self._names: list[str] = []  # the keys of _shelves, sorted
+        self._ordered: dict[str, OrderedRecords] = {}
+        self._names: list[str] = []  # the keys of _ordered, sorted
         self._namespace_of: dict[str, str] = {}
         self._closed = False
         self._lock = ForkSafeLock()
@@ -68,7 +68,7 @@ class _MemoryBackend:
     async def close(self) -> None:
         with self._lock:
             self._closed = True
-            self._shelves.clear()
+            self._ordered.clear()
             self._names.clear()
             self._namespace_of.clear()
         for log in self.log.made():
@@ -88,7 +88,7 @@ class _MemoryBackend:
         with self._lock:
             self._check_open("save_if")
             owner = self._namespace_of.get(record.entry_id)
-            there = None if owner is None else self._shelves[owner][record.entry_id]
+            there = None if owner is None else self._ordered[owner][record.entry_id]
             is_elsewhere = expected is not ABSENT and owner != record.namespace
             if is_elsewhere or not is_as_expected(there, record, expected, now):
                 return False
@@ -98,18 +98,18 @@ class _MemoryBackend:
 
     def _put(self, records: list[Record], now: datetime) -> None:
         for record in records:
-            shelf = self._shelves.get(record.namespace)
-            if shelf is None:
-                shelf = self._shelves[record.namespace] = Shelf()
+            ordered = self._ordered.get(record.namespace)
+            if ordered is None:
+                ordered = self._ordered[record.namespace] = OrderedRecords()
                 insort(self._names, record.namespace)
             self._namespace_of[record.entry_id] = record.namespace
-            shelf.put(record, now)
+            ordered.put(record, now)
 
     async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
         with self._lock:
             self._check_open("load")
-            shelf = self._shelves.get(namespace)
-            return [] if shelf is None else shelf.scan(limit, after, now)
+            ordered = self._ordered.get(namespace)
+            return [] if ordered is None else ordered.scan(limit, after, now)
 
     async def scan_several(self, namespaces: list[str], now: datetime) -> list[Record]:
         return [record for namespace in namespaces for record in await self.scan(namespace, None, None, now)]
@@ -117,8 +117,8 @@ class _MemoryBackend:
     async def newest(self, namespace: str, key: str, now: datetime) -> Record | None:
         with self._lock:
             self._check_open("load_by_key")
-            shelf = self._shelves.get(namespace)
-            return None if shelf is None else shelf.newest(key, now)
+            ordered = self._ordered.get(namespace)
+            return None if ordered is None else ordered.newest(key, now)
 
     async def delete(self, namespace: str, entry_id: str, now: datetime) -> None:
         await self.delete_many(namespace, [entry_id], now)
@@ -126,15 +126,15 @@ class _MemoryBackend:
     async def delete_many(self, namespace: str, entry_ids: list[str], now: datetime) -> int:
         with self._lock:
             self._check_open("delete")
-            shelf = self._shelves.get(namespace)
-            deleted = [] if shelf is None else shelf.delete(entry_ids, now)
+            ordered = self._ordered.get(namespace)
+            deleted = [] if ordered is None else ordered.delete(entry_ids, now)
             self._forget(deleted)
             return len(deleted)
 
     async def clear(self, namespace: str) -> None:
         with self._lock:
             self._check_open("clear")
-            self._clear([namespace] if namespace in self._shelves else [])
+            self._clear([namespace] if namespace in self._ordered else [])
 
     async def clear_all_of(self, prefix: str) -> None:
         """Clear all namespaces that begin with ``prefix``."""
@@ -144,15 +144,15 @@ class _MemoryBackend:
 
     def _clear(self, namespaces: list[str]) -> None:
         for namespace in namespaces:
-            for record in self._shelves[namespace]:
+            for record in self._ordered[namespace]:
                 del self._namespace_of[record.entry_id]
-            self._drop_shelf(namespace)
+            self._drop_namespace(namespace)
 
     async def count(self, namespace: str, now: datetime) -> int:
         with self._lock:
             self._check_open("count")
-            shelf = self._shelves.get(namespace)
-            return 0 if shelf is None else shelf.count(now)
+            ordered = self._ordered.get(namespace)
+            return 0 if ordered is None else ordered.count(now)
 
     async def namespaces(self, prefix: str, limit: int, after: str, now: datetime) -> list[str]:
         found: list[str] = []
@@ -162,7 +162,7 @@ class _MemoryBackend:
             for name in self._names[start:]:
                 if len(found) == limit or not name.startswith(prefix):
                     break
-                if self._shelves[name].has_live(now):
+                if self._ordered[name].has_live(now):
                     found.append(name)
         return found
 
@@ -170,10 +170,10 @@ class _MemoryBackend:
         with self._lock:
             self._check_open("cleanup_expired")
             deleted: list[Record] = []
-            for shelf in self._shelves.values():
-                deleted += shelf.expired(limit - len(deleted), now)
+            for ordered in self._ordered.values():
+                deleted += ordered.expired(limit - len(deleted), now)
             for record in deleted:
-                self._shelves[record.namespace].remove(record.entry_id)
+                self._ordered[record.namespace].remove(record.entry_id)
             self._forget(deleted)
             return Purged(len(deleted), more=len(deleted) == limit)
 
@@ -185,17 +185,17 @@ class _MemoryBackend:
         owner = self._namespace_of.get(record.entry_id)
         if owner is None or owner == record.namespace:
             return
-        if is_live(self._shelves[owner][record.entry_id], now):
+        if is_live(self._ordered[owner][record.entry_id], now):
             raise EntryOwnershipError(original_name(record.entry_id), original_name(record.namespace))
-        self._forget([self._shelves[owner].remove(record.entry_id)])
+        self._forget([self._ordered[owner].remove(record.entry_id)])
 
     def _forget(self, records: Iterable[Record]) -> None:
-        """Drop what is left of removed records outside their shelf."""
+        """Drop what is left of removed records outside their ordered."""
         for record in records:
             del self._namespace_of[record.entry_id]
-            if record.namespace in self._shelves and not len(self._shelves[record.namespace]):
-                self._drop_shelf(record.namespace)
+            if record.namespace in self._ordered and not len(self._ordered[record.namespace]):
+                self._drop_namespace(record.namespace)
 
-    def _drop_shelf(self, namespace: str) -> None:
-        del self._shelves[namespace]
+    def _drop_namespace(self, namespace: str) -> None:
+        del self._ordered[namespace]
         del self._names[bisect_left(self._names, namespace)]

@@ -3,12 +3,12 @@
 The whole test module of a backend::
 
     import pytest
-    from firefly_memory.testing import Colour, checks
+    from firefly_memory.testing import Mode, checks
 
-    @pytest.mark.parametrize("colour", Colour)
+    @pytest.mark.parametrize("mode", Mode)
     @pytest.mark.parametrize("check", checks(capabilities=()), ids=str)
-    def test_conformance(check, colour, tmp_path):
-        check.run(lambda: MyStore(tmp_path), colour)
+    def test_conformance(check, mode, tmp_path):
+        check.run(lambda: MyStore(tmp_path), mode)
 
 ``checks`` takes the promises the backend makes (:class:`firefly_memory.Capability`); a class with only the five
 methods makes none. Each check is named after the rule of :mod:`firefly_memory.protocols` that it tests.
@@ -23,7 +23,10 @@ with suppress(ImportError):
 
     pytest.register_assert_rewrite("firefly_memory.testing.rules")
 
-from firefly_memory.testing.checks import Check, Colour, Subject, checks
+from firefly_memory.testing.checks import Check, Mode, Subject, checks
 from firefly_memory.testing.clock import StoppedClock, stopped
 
-__all__ = ["Check", "Colour", "StoppedClock", "Subject", "checks", "stopped"]
+Colour = Mode
+"""The earlier name."""
+
+__all__ = ["Check", "Colour", "Mode", "StoppedClock", "Subject", "checks", "stopped"]

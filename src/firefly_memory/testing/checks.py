@@ -1,4 +1,4 @@
-"""What a conformance check is, and how one is run on a store of either colour."""
+"""What a conformance check is, and how one is run on a store of either mode."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.memory import ConversationMemory
 from firefly_memory.entries.entry import MemoryEntry
@@ -26,24 +26,24 @@ from firefly_memory.tokens.estimator import TokenEstimator
 E = TypeVar("E", bound=Exception)
 
 
-class Colour(StrEnum):
-    """Which of the two twins of each operation a check calls."""
+class Mode(StrEnum):
+    """Which form of each operation a check calls."""
 
     BLOCKING = "blocking"
     SUSPENDING = "suspending"
 
 
 class Memory:
-    """Something with both colours, in one of them: every method is to be awaited."""
+    """Something with both modes, in one of them: every method is to be awaited."""
 
-    def __init__(self, inner: Any, colour: Colour) -> None:
+    def __init__(self, inner: Any, mode: Mode) -> None:
         self.inner = inner
-        self._colour = colour
+        self._mode = mode
 
     def __getattr__(self, name: str) -> Any:
         if not hasattr(type(self.inner), f"async_{name}"):
             return getattr(self.inner, name)
-        if self._colour is Colour.SUSPENDING:
+        if self._mode is Mode.SUSPENDING:
             return getattr(self.inner, f"async_{name}")
 
         async def call(*arguments: Any, **options: Any) -> Any:
@@ -69,7 +69,7 @@ class Subject:
     """The store under test, and what a check needs besides it."""
 
     store: EntryStore
-    colour: Colour
+    mode: Mode
     _open: Callable[[], EntryStore]
     _run: str = field(default_factory=lambda: uuid4().hex[:12])
     _others: list[EntryStore] = field(default_factory=list)
@@ -98,10 +98,10 @@ class Subject:
         return self._view_of(other)
 
     def memory(self, kind: Callable[..., Any], **options: Any) -> Memory:
-        """A memory on the store, with the methods of this run's colour, all to be awaited."""
+        """A memory on the store, with the methods of this run's mode, all to be awaited."""
         if kind is ConversationMemory:
             options.setdefault("estimator", Words())
-        return Memory(kind(store=self.store, **options), self.colour)
+        return Memory(kind(store=self.store, **options), self.mode)
 
     def working(self, name: str = "scope") -> Memory:
         """The working memory of a scope of this run's own."""
@@ -121,8 +121,8 @@ class Subject:
         return conversation_id
 
     async def ids_of_conversations(self, memory: Memory) -> list[str]:
-        """All of the store's; the one operation that is a property in one colour."""
-        if self.colour is Colour.BLOCKING:
+        """All of the store's; the one operation that is a property in one mode."""
+        if self.mode is Mode.BLOCKING:
             ids: list[str] = memory.inner.conversation_ids
             return ids
         return await memory.conversation_ids()  # type: ignore[no-any-return]
@@ -166,7 +166,7 @@ class Subject:
             await self._view_of(store).close()
 
     def _view_of(self, store: EntryStore) -> StoreView:
-        return store.blocking if self.colour is Colour.BLOCKING else store.suspending
+        return store.blocking if self.mode is Mode.BLOCKING else store.suspending
 
 
 Body = Callable[[Subject], Coroutine[Any, Any, None]]
@@ -185,22 +185,22 @@ class Check:
     def __str__(self) -> str:
         return f"{self.rule}-{self.body.__name__}"
 
-    def run(self, open_store: Callable[[], MemoryStore], colour: Colour | str = Colour.BLOCKING) -> None:
+    def run(self, open_store: Callable[[], MemoryStore], mode: Mode | str = Mode.BLOCKING) -> None:
         """Run on a store that ``open_store`` opens: each call a new one on the same data."""
 
         def open_adapted() -> EntryStore:
             return adapt(open_store())
 
         async def body() -> None:
-            subject = Subject(open_adapted(), Colour(colour), open_adapted)
+            subject = Subject(open_adapted(), Mode(mode), open_adapted)
             try:
                 if self.facet is None or log_if_there(subject.view, self.facet) is not None:
                     await self.body(subject)
             finally:
                 await subject._finish()  # noqa: SLF001 - the runner is the other half of the subject
 
-        if colour == Colour.BLOCKING:
-            finish(body())
+        if mode == Mode.BLOCKING:
+            run_without_loop(body())
         else:
             asyncio.run(body())
 

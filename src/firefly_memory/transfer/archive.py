@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import IO, Any
 
 from firefly_memory import clock
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.errors import InvalidEntryError
 from firefly_memory.moving import Walk
 from firefly_memory.protocols import MemoryStore, StoreView
@@ -97,7 +97,7 @@ def import_jsonl(
     than ``max_line`` characters is refused before it is in memory, where ``file`` is one.
     """
     options = ImportOptions(left_out(facets), untrusted, only, dry_run, max_line)
-    return finish(imported(adapt(store), lambda store: store.blocking, file, options, progress))
+    return run_without_loop(imported(adapt(store), lambda store: store.blocking, file, options, progress))
 
 
 async def async_import_jsonl(
@@ -125,7 +125,7 @@ def _at_once(lines: AsyncIterator[str]) -> Iterator[str]:
     async def following() -> str | None:
         return await anext(lines, None)
 
-    while (line := finish(following())) is not None:
+    while (line := run_without_loop(following())) is not None:
         yield line
 
 

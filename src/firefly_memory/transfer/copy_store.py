@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from firefly_memory import clock
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.errors import ConflictError, NotSupportedError
 from firefly_memory.moving import Item, Kind, Walk, Writing
 from firefly_memory.protocols import Capability, MemoryStore, StoreView
@@ -108,7 +108,9 @@ def copy_store(
     older copy in ``target`` is replaced if ``source`` has all its messages; a different conversation of the same id is
     a ``ConflictError``. Other facets that can be left out have an argument of their name as well.
     """
-    return finish(_copy(_Sides(adapt(source).blocking, adapt(target).blocking, left_out(facets)), merge, progress))
+    return run_without_loop(
+        _copy(_Sides(adapt(source).blocking, adapt(target).blocking, left_out(facets)), merge, progress)
+    )
 
 
 async def async_copy_store(

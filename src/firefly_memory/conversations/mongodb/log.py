@@ -39,7 +39,7 @@ _IDS = ("_id", "idempotency_key")  # of a turn, whatever its number
 
 
 class MongoConversationLog:
-    """A :class:`~firefly_memory.conversations.log.ConversationLog` on clients of one colour."""
+    """A :class:`~firefly_memory.conversations.log.ConversationLog` on clients of one mode."""
 
     form: Form = BSON
     read_instant = staticmethod(as_it_is)

@@ -1,4 +1,4 @@
-"""What is done with conversations in SQL, each operation one plain function over a session of either colour."""
+"""What is done with conversations in SQL, each operation one plain function over a session of either mode."""
 
 from __future__ import annotations
 

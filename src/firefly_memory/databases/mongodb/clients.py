@@ -1,4 +1,4 @@
-"""Clients of both colours: our own, made where they are needed, or one that the caller passed in."""
+"""Clients of both modes: our own, made where they are needed, or one that the caller passed in."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ class OwnClients(MongoDatabase, ForkAware):
 
 
 class PassedClient(MongoDatabase):
-    """A client of the caller's, never closed by us: PyMongo's of either colour, or Motor's."""
+    """A client of the caller's, never closed by us: PyMongo's of either mode, or Motor's."""
 
     def __init__(self, client: Any, database: str, collection: str, *, timeout: float, migrate: bool) -> None:
         super().__init__("the passed client's server", database, collection, timeout=timeout, migrate=migrate)

@@ -10,7 +10,7 @@ from typing import Any
 from pymongo.errors import OperationFailure
 
 from firefly_memory import clock
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.databases.diagnostics import MISSING, Difference, Finding, clock_skew, ok, problem, warning
 from firefly_memory.databases.mongodb.clients import VERSION, Connection, MongoDatabase, OwnClients
 from firefly_memory.databases.mongodb.collections import collections_of
@@ -41,7 +41,7 @@ def diagnose(url: str, database: str, collection: str, *, timeout: float, **_: A
             yield rights
             yield from _indexes(connection)
     finally:
-        finish(server.close_blocking())
+        run_without_loop(server.close_blocking())
 
 
 def _version(connection: Connection) -> Finding:
@@ -102,7 +102,7 @@ def _covers(resource: dict[str, Any], collection: Any) -> bool:
 
 
 def _indexes(connection: Connection) -> Iterator[Finding]:
-    drift = finish(differences(connection))
+    drift = run_without_loop(differences(connection))
     if drift and all(each.found == MISSING for each in drift):
         found = f"missing: {', '.join(each.what.removeprefix('index ') for each in drift)}"
         yield problem("indexes", found, f"run: {_DOCUMENTS}")
@@ -115,4 +115,4 @@ def _indexes(connection: Connection) -> Iterator[Finding]:
 def index_differences(server: MongoDatabase) -> list[Difference]:
     """Every index that is missing or other than this version needs it; nothing is changed."""
     with translated("check", server.place):
-        return finish(differences(server.blocking()))
+        return run_without_loop(differences(server.blocking()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.databases.mongodb.clients import DEFAULTS, OwnClients
 from firefly_memory.databases.mongodb.collections import collections_of
 from firefly_memory.databases.mongodb.errors import translated
@@ -18,4 +18,4 @@ def estimated_documents(url: str, options: dict[str, Any]) -> dict[str, int]:
             found = collections_of(server.blocking())
             return {each.name: int(each.estimated_document_count()) for each, _ in found}
     finally:
-        finish(server.close_blocking())
+        run_without_loop(server.close_blocking())

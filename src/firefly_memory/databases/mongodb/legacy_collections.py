@@ -13,7 +13,7 @@ from bson.errors import BSONError
 from bson.raw_bson import RawBSONDocument
 from pymongo import ASCENDING
 
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.databases.mongodb.clients import OwnClients
 from firefly_memory.databases.mongodb.errors import translated
 
@@ -92,4 +92,4 @@ def foreign_collections(url: str, *, timeout: float) -> Iterator[ForeignCollecti
     try:
         yield ForeignCollections(clients.blocking().client, clients.place)
     finally:
-        finish(clients.close_blocking())
+        run_without_loop(clients.close_blocking())

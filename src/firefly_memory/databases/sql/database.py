@@ -1,4 +1,4 @@
-"""Databases that were opened by URL or path: they own their engines, one pool for each colour that is used.
+"""Databases that were opened by URL or path: they own their engines, one pool for each mode that is used.
 
 Engines are made on first use. One of an asynchronous driver belongs to the event loop it was made in, so each loop
 has its own; after ``fork()`` a child makes new ones and leaves its parent's alone.

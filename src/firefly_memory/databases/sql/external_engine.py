@@ -47,7 +47,7 @@ _ASYNC_ENGINE = (
 
 
 class _Lock(Protocol):
-    """Of one colour."""
+    """Of one mode."""
 
     def acquire(self, *, timeout: float) -> bool: ...
 

@@ -18,7 +18,7 @@ Values = Mapping[str, Any]
 
 
 class Session(ABC):
-    """One connection, for the length of one operation. The colour of the connection makes no difference here."""
+    """One connection, for the length of one operation. The mode of the connection makes no difference here."""
 
     def __init__(self, statements: Statements) -> None:
         self.statements = statements.of

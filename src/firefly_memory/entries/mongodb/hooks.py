@@ -36,7 +36,7 @@ _ATTEMPTS = 4  # for a save that meets an expired entry of the same id, or anoth
 
 
 class MongoBackend:
-    """A :class:`~firefly_memory.entries.hooks.Backend` on clients of one colour.
+    """A :class:`~firefly_memory.entries.hooks.Backend` on clients of one mode.
 
     ``connection.settle`` awaits what an asynchronous client returns and passes on what a blocking one returned.
     """

@@ -1,4 +1,4 @@
-"""What a store does in SQL, each operation one plain function over a session of either colour."""
+"""What a store does in SQL, each operation one plain function over a session of either mode."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from firefly_memory.entries.entry import MemoryEntry
 from firefly_memory.errors import InvalidEntryError
 from firefly_memory.protocols import Capability
-from firefly_memory.testing.checks import Colour, Subject, check
+from firefly_memory.testing.checks import Mode, Subject, check
 
 
 @check("R8")
@@ -86,7 +86,7 @@ async def clear_leaves_nothing_and_the_namespace_usable(subject: Subject) -> Non
 
 @check("R8")
 async def a_cancelled_save_leaves_the_old_state_or_the_new(subject: Subject) -> None:
-    if subject.colour is Colour.BLOCKING:
+    if subject.mode is Mode.BLOCKING:
         return  # nothing to cancel there
     namespace = subject.namespace()
     states = []
@@ -110,7 +110,7 @@ async def a_cancelled_save_leaves_the_old_state_or_the_new(subject: Subject) -> 
 
 @check("R8")
 async def a_save_that_was_given_up_does_not_undo_a_later_one(subject: Subject) -> None:
-    if subject.colour is Colour.BLOCKING:
+    if subject.mode is Mode.BLOCKING:
         return  # nothing to cancel there
     namespace = subject.namespace()
     loop = asyncio.get_running_loop()

@@ -7,17 +7,17 @@ from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.entries.entry import MemoryEntry
-from firefly_memory.testing.checks import Colour, Subject, check
+from firefly_memory.testing.checks import Mode, Subject, check
 
 
 async def at_once(subject: Subject, calls: Iterable[Callable[[], Coroutine[Any, Any, Any]]]) -> list[Any]:
-    """Make all calls at once: from threads in the blocking colour, as tasks in the other."""
-    if subject.colour is Colour.SUSPENDING:
+    """Make all calls at once: from threads in the blocking mode, as tasks in the other."""
+    if subject.mode is Mode.SUSPENDING:
         return await asyncio.gather(*[call() for call in calls])
     with ThreadPoolExecutor(8) as threads:
-        return list(threads.map(lambda call: finish(call()), calls))
+        return list(threads.map(lambda call: run_without_loop(call()), calls))
 
 
 @check("R10")

@@ -1,4 +1,4 @@
-"""psycopg connections that do not wait for ever, of either colour.
+"""psycopg connections that do not wait for ever, of either mode.
 
 psycopg waits until the server answers. A caller who goes away meanwhile must leave nothing behind: a statement that
 went on would write later, over what was saved since, and each retry would add another one.
@@ -13,7 +13,7 @@ from time import monotonic
 from types import ModuleType
 from typing import Any
 
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 
 _GRACE = 2.0
 """Seconds for the server to end a statement that it was asked to end."""
@@ -28,7 +28,7 @@ class _OverdueError(Exception):
     """Between the functions of this file."""
 
 
-def patient(psycopg: ModuleType, connection_class: Any, seconds: float) -> Any:
+def with_client_timeout(psycopg: ModuleType, connection_class: Any, seconds: float) -> Any:
     """``connection_class``, whose statements end after so many ``seconds``, on the server as well."""
 
     class ServerSilentError(psycopg.OperationalError, TimeoutError):  # type: ignore[name-defined, misc]
@@ -60,13 +60,13 @@ def patient(psycopg: ModuleType, connection_class: Any, seconds: float) -> Any:
             try:
                 return super().wait(_until(seconds, steps), *args, **kwargs)
             except _OverdueError:
-                return finish(called_off(self, super().wait, steps))
+                return run_without_loop(called_off(self, super().wait, steps))
 
     return PatientConnection
 
 
 async def settled(result: Any) -> Any:
-    """``result`` of a call of either colour."""
+    """``result`` of a call of either mode."""
     return await result if isawaitable(result) else result
 
 

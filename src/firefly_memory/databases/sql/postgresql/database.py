@@ -98,7 +98,7 @@ class PostgreSQLDatabase(Database):
         self.schema_is_current = True
 
     def _engine_to_migrate(self, make_engine: Callable[..., Engine]) -> Engine:
-        return make_engine(self._url, pool_size=1, timeout=self.timeout, patience=OF_A_MIGRATION)
+        return make_engine(self._url, pool_size=1, timeout=self.timeout, statement_timeout=OF_A_MIGRATION)
 
     def _pool_on(self, make_engine: Callable[..., Engine]) -> Pool:
         engine = make_engine(self._url, pool_size=self.pool_size, timeout=self.timeout, prepared=self._prepares)

@@ -1,4 +1,4 @@
-"""Engines for PostgreSQL, one per driver and colour."""
+"""Engines for PostgreSQL, one per driver and mode."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from weakref import WeakSet
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.pool import QueuePool
 
-from firefly_memory.concurrency.sync_bridge import finish
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.databases.sql.database import ENGINE_OPTIONS
 from firefly_memory.databases.sql.errors import is_full
 from firefly_memory.databases.sql.pool import growing_pauses
-from firefly_memory.databases.sql.postgresql.client_timeout import patient, settled
+from firefly_memory.databases.sql.postgresql.client_timeout import settled, with_client_timeout
 from firefly_memory.databases.sql.postgresql.connecting_loop import ConnectingLoop
 from firefly_memory.databases.sql.postgresql.exact import make_exact
 from firefly_memory.databases.sql.postgresql.url import PostgreSQLUrl
@@ -49,23 +49,26 @@ def blocking_engine(
     *,
     pool_size: int,
     timeout: float,
-    patience: float | None = None,
+    statement_timeout: float | None = None,
     prepared: bool = False,
     settings: str = _OWN_SETTINGS,
 ) -> Engine:
     """psycopg, whatever driver the URL names: asyncpg cannot block.
 
     Statements that are ``prepared`` once for each connection are fast, but get lost where a pooler hands connections
-    of the server from one transaction to the next. One may take ``patience`` seconds, ``timeout`` if none are given.
+    of the server from one transaction to the next. One may take ``statement_timeout`` seconds; if that is ``None``,
+    ``timeout``.
     Without ``settings``, a connection has the search path that the role's other software has.
     """
-    patience = timeout if patience is None else patience
+    statement_timeout = timeout if statement_timeout is None else statement_timeout
     psycopg = _driver("psycopg", "calling a blocking method of a PostgreSQL store")
-    open_one = _psycopg_connect(psycopg, psycopg.Connection, url, timeout, patience, prepared)
-    connect = _when_there_is_room(_with_settings(open_one, url, patience, settings), timeout, sleep, lambda: engine)
+    open_one = _psycopg_connect(psycopg, psycopg.Connection, url, timeout, statement_timeout, prepared)
+    connect = _when_there_is_room(
+        _with_settings(open_one, url, statement_timeout, settings), timeout, sleep, lambda: engine
+    )
     engine = create_engine(
         "postgresql+psycopg://",
-        creator=lambda: finish(connect()),
+        creator=lambda: run_without_loop(connect()),
         pool_size=pool_size,
         pool_timeout=timeout,
         use_native_hstore=False,  # saves a query on each first connection
@@ -76,14 +79,19 @@ def blocking_engine(
 
 
 def suspending_engine(
-    url: PostgreSQLUrl, *, pool_size: int, timeout: float, patience: float | None = None, prepared: bool = False
+    url: PostgreSQLUrl,
+    *,
+    pool_size: int,
+    timeout: float,
+    statement_timeout: float | None = None,
+    prepared: bool = False,
 ) -> Engine:
     """An engine for use inside ``greenlet_spawn``: asyncpg, or psycopg where the URL asks for what only it can do."""
-    patience = timeout if patience is None else patience
+    statement_timeout = timeout if statement_timeout is None else statement_timeout
     if url.driver == "psycopg" or (url.driver is None and url.only_libpq_understands):
         psycopg = _driver("psycopg", "this PostgreSQL URL")
-        open_one = _psycopg_connect(psycopg, psycopg.AsyncConnection, url, timeout, patience, prepared)
-        connect = _with_settings(open_one, url, patience)
+        open_one = _psycopg_connect(psycopg, psycopg.AsyncConnection, url, timeout, statement_timeout, prepared)
+        connect = _with_settings(open_one, url, statement_timeout)
         return _suspending("psycopg_async", connect, {}, pool_size, timeout, use_native_hstore=False)
     asyncpg = _driver("asyncpg", "calling an asynchronous method of a PostgreSQL store")
     arguments = url.for_asyncpg()
@@ -95,13 +103,13 @@ def suspending_engine(
             **arguments,
             loop=ConnectingLoop(asyncio.get_running_loop()),
             timeout=url.connect_timeout or timeout,
-            command_timeout=patience + _SERVER_FIRST,
+            command_timeout=statement_timeout + _SERVER_FIRST,
             server_settings=name | options,
             **unprepared,
         )
 
     adapter = {"prepared_statement_name_func": _new_name} if prepared else {"prepared_statement_cache_size": 0}
-    connect = _with_settings(connect_asyncpg, url, patience)
+    connect = _with_settings(connect_asyncpg, url, statement_timeout)
     return _suspending("asyncpg", connect, adapter, pool_size, timeout)
 
 
@@ -112,16 +120,16 @@ def _new_name() -> str:
 
 
 def _with_settings(
-    connect: Callable[..., Any], url: PostgreSQLUrl, patience: float, settings: str = _OWN_SETTINGS
+    connect: Callable[..., Any], url: PostgreSQLUrl, statement_timeout: float, settings: str = _OWN_SETTINGS
 ) -> Callable[[], Any]:
     """A coroutine function that connects, with the settings that this library wants of the server.
 
-    A statement ends there after ``patience`` even if nobody is left to call it off, and numbers come exactly. The
-    settings come along with the connection: sent after it, they would stay with a connection that PgBouncer shares
+    A statement ends there after ``statement_timeout`` even if nobody is left to call it off, and numbers come exactly.
+    The settings come along with the connection: sent after it, they would stay with a connection that PgBouncer shares
     among its clients. A pooler that refuses them is asked without.
     """
     asked = {"options": url.options} if url.options else {}
-    milliseconds = min(max(1, round(patience * 1000)), 2**31 - 1)
+    milliseconds = min(max(1, round(statement_timeout * 1000)), 2**31 - 1)
     wanted = {"options": f"-c statement_timeout={milliseconds} {url.options} {settings}"}
 
     async def connected() -> Any:
@@ -205,11 +213,11 @@ def end_without_loop(connection: Any) -> None:
 
 
 def _psycopg_connect(
-    psycopg: ModuleType, kind: Any, url: PostgreSQLUrl, timeout: float, patience: float, prepared: bool
+    psycopg: ModuleType, kind: Any, url: PostgreSQLUrl, timeout: float, statement_timeout: float, prepared: bool
 ) -> Callable[..., Any]:
     quiet_line = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
     defaults = {"connect_timeout": str(max(2, round(timeout))), "application_name": APPLICATION_NAME, **quiet_line}
-    connection_class = patient(psycopg, kind, patience + _SERVER_FIRST)
+    connection_class = with_client_timeout(psycopg, kind, statement_timeout + _SERVER_FIRST)
     connect = partial(connection_class.connect, **defaults | url.for_psycopg())
 
     async def connected(**options: str) -> Any:

@@ -19,7 +19,9 @@ def one_connection(
 ) -> Iterator[tuple[Engine, Place]]:
     """With ``reading``, statements have the time-out of a store; those of a migration may take as long as they need."""
     parsed = postgresql_url(url)
-    engine = blocking_engine(parsed, pool_size=1, timeout=timeout, patience=None if reading else OF_A_MIGRATION)
+    engine = blocking_engine(
+        parsed, pool_size=1, timeout=timeout, statement_timeout=None if reading else OF_A_MIGRATION
+    )
     try:
         yield engine, Place(str(parsed), migrate.checked_schema_name(schema_name))
     finally:

@@ -90,7 +90,7 @@ class PostgreSQLUrl:
 
     @property
     def only_libpq_understands(self) -> set[str]:
-        """Parameters that asyncpg does not know: with them, psycopg serves both colours."""
+        """Parameters that asyncpg does not know: with them, psycopg serves both modes."""
         return set(self.parameters) - _ASYNCPG_READS - _KEEPALIVES
 
     @property

@@ -21,12 +21,12 @@ keep_others_out()  # every revision of ours imports this module, also where Alem
 
 _READING = {"current", "check"}
 
-PATIENCE = 60.0  # seconds that `alembic` waits for a server, or for another migrator
+TIMEOUT = 60.0  # seconds that `alembic` waits for a server, or for another migrator
 
 
 @dataclass(frozen=True, slots=True)
 class NamedDatabase:
-    """The database that ``alembic`` is to work on: ``open(PATIENCE, reading=…)`` opens it."""
+    """The database that ``alembic`` is to work on: ``open(TIMEOUT, reading=…)`` opens it."""
 
     dialect_name: str
     schema_name: str
@@ -97,17 +97,17 @@ def _run_on(context: Any, database: NamedDatabase) -> None:
     command = getattr(getattr(context.config.cmd_opts, "cmd", (None,))[0], "__name__", "upgrade")
     if command in _READING:
         with (
-            database.open(PATIENCE, reading=True) as (engine, place),
+            database.open(TIMEOUT, reading=True) as (engine, place),
             connected(engine, place, "alembic") as connection,
             pinned_for_reading(connection),
         ):
             _run(context, connection, place.schema_name, makes_schema=False)
         return
     makes_schema = command in {"upgrade", "stamp"}
-    with database.open(PATIENCE) as (engine, place):
+    with database.open(TIMEOUT) as (engine, place):
         if command != "upgrade" and place.file is not None and not place.file.exists():
             raise place.is_missing(command)
-        with connected(engine, place, "alembic") as connection, migrating(connection, place, PATIENCE):
+        with connected(engine, place, "alembic") as connection, migrating(connection, place, TIMEOUT):
             _run(context, connection, place.schema_name, makes_schema=makes_schema)
 
 

@@ -1,1 +1,1 @@
-"""SQLite: one file, worker threads for the asynchronous colour."""
+"""SQLite: one file, worker threads for the asynchronous mode."""

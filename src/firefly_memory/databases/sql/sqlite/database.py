@@ -1,4 +1,4 @@
-"""An SQLite file in both colours."""
+"""An SQLite file in both modes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class _Turn:
 
 
 class SQLiteDatabase(Database):
-    """One file. Its asynchronous colour is worker threads on the same pool, several times faster than a driver that
+    """One file. Its asynchronous mode is worker threads on the same pool, several times faster than a driver that
     crosses to a thread and back for every step of a statement."""
 
     def __init__(
@@ -110,12 +110,12 @@ class SQLiteDatabase(Database):
         return Pool(engine, Statements(SQLiteDialect(engine.dialect), None), self.place, gate=self._turn)
 
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._patiently(operation.name, partial(super().run, operation, *args, **kwargs))
+        return self._when_free(operation.name, partial(super().run, operation, *args, **kwargs))
 
     def initialize(self, migrate: bool | None) -> None:
-        self._patiently("initialize", partial(super().initialize, migrate))
+        self._when_free("initialize", partial(super().initialize, migrate))
 
-    def _patiently(self, operation: str, work: Callable[[], T]) -> T:
+    def _when_free(self, operation: str, work: Callable[[], T]) -> T:
         """Do ``work`` as soon as nobody is in its way, before the time-out.
 
         Whoever has to wait does so outside of the barrier and without a connection: work that met somebody begins
