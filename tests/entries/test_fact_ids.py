@@ -136,6 +136,7 @@ def test_an_upgrade_gives_the_facts_that_are_there_their_ids(url: str, name: str
     db("upgrade")
     db("downgrade", "0003", "--yes")
     db("upgrade")
+    db("downgrade", "0004", "--yes")
     db("stamp", "0003")
     db("upgrade")  # a second time changes nothing
     with opened(url, name) as store:
@@ -150,6 +151,7 @@ def test_whoever_planted_names_before_an_upgrade_stops_nobody_after_it(
     db("upgrade")
     with opened(url, name) as store:
         before = {namespace: store.load(namespace) for namespace in store.namespaces()}
+    db("downgrade", "0004", "--yes")
     db("stamp", "0003")
     db("upgrade")  # a second time changes nothing
     with opened(url, name) as store:
