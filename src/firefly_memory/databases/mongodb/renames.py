@@ -1,12 +1,11 @@
 """Collections that had another name in an earlier version get the name of today.
 
 Any number of processes may do it at once: the server renames a collection in one step, and whoever comes second finds
-it renamed. No document is copied. An empty collection that has the new name already is replaced.
+it renamed. No document is copied, and no collection is dropped.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 from pymongo.errors import OperationFailure
@@ -56,14 +55,10 @@ async def _needed(connection: Connection, formerly: dict[str, str]) -> list[_Ren
 
 async def _rename(connection: Connection, this: _Rename) -> None:
     """One attempt; nothing is done if another process was faster."""
-    if this.is_taken and await _has_documents(connection, this.name):
-        if await _has_documents(connection, this.before):  # looked at last: it is gone if another process renamed it
-            raise _both_have_documents(this)
-        return
+    if this.is_taken:
+        raise _both_are_there(this)
     try:
-        # The server drops nothing if the former name is gone meanwhile.
-        renaming = partial(connection[this.before].rename, this.name, dropTarget=this.is_taken)
-        await despite_a_loss(lambda: connection.settle(renaming()))
+        await despite_a_loss(lambda: connection.settle(connection[this.before].rename(this.name)))
     except OperationFailure as exc:
         if exc.code == _UNAUTHORIZED:
             raise _may_not_rename(this) from exc
@@ -94,10 +89,10 @@ def _may_not_rename(this: _Rename) -> DatabaseStoreError:
     )
 
 
-def _both_have_documents(this: _Rename) -> DatabaseStoreError:
+def _both_are_there(this: _Rename) -> DatabaseStoreError:
     return DatabaseStoreError(
         "initialize",
-        f"the collections {this.before} and {this.name} both have documents, and {this.before} is the former name of "
+        f"there are two collections {this.before} and {this.name}, and {this.before} is the former name of "
         f"{this.name}; nothing was changed: stop processes of older versions, which write to {this.before}, and then "
-        "rename or empty the collection that you do not need",
+        "rename or drop the collection that you do not need",
     )
