@@ -256,7 +256,10 @@ STORES = {
 
 
 def _stores_with(facet: Facet) -> str:
-    return ", ".join(stores for kind, stores in STORES.items() if load(facet.operations, kind) is not None)
+    if isinstance(facet.operations, Absent):
+        return "none"
+    kept = [kind for kind in STORES if not isinstance(getattr(facet.operations, kind), Absent)]  # loads no driver
+    return ", ".join(STORES[kind] for kind in kept)
 
 
 def load(group: _Declaration | Absent, entry: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -82,8 +83,8 @@ def _way_of_a_turn(store: SQLiteStore) -> Callable[[], object]:
 
 def _way_of_a_run(store: SQLiteStore) -> Callable[[], object]:
     agent = Agent(TestModel(), capabilities=[Memory(MemoryManager(store=store))])
-    agent.run_sync("Hi", conversation_id="chat")
-    return lambda: agent.run_sync("Hi", conversation_id="chat")
+    asyncio.run(agent.run("Hi", conversation_id="chat"))
+    return lambda: asyncio.run(agent.run("Hi", conversation_id="chat"))
 
 
 WAYS = {

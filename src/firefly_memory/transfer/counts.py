@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from firefly_memory.moving import Kind
+from firefly_memory.reprs import even_half_built
 from firefly_memory.transfer.registered import moved_facets
 
 
@@ -53,6 +54,7 @@ class Counts:
     def __hash__(self) -> int:
         raise TypeError("counts grow, so they have no hash")
 
+    @even_half_built
     def __repr__(self) -> str:
         return f"Counts({', '.join(f'{name}={number}' for name, number in self.as_dict().items())})"
 
