@@ -42,6 +42,7 @@ _OF_CONVERSATION_STORES = [
     "agent_history/test_*.py",
     "migrations/test_databases_of_before.py",
     "mongodb/test_damage.py",
+    "mongodb/test_renamed_collections.py",
     "transfer/test_*agent_history*.py",
 ]
 collect_ignore_glob = _OF_CONVERSATION_STORES if _WITH_OLDEST_PYDANTIC_AI else []
