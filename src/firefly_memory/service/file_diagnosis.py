@@ -67,8 +67,10 @@ def _files(directory: Path) -> Iterator[Finding]:
         yield warning("file", found, "if nobody is writing, delete it: the file beside it is whole")
 
 
-def _live_in(store: FileStore, namespace: str) -> int:
+def _live_in(store: FileStore, namespace: object) -> int:
     """How many live entries, or turns of a conversation, the file of this stored namespace has. All of it is read."""
+    if not isinstance(namespace, str):
+        raise TypeError(f"its namespace is {type(namespace).__name__}, not text")
     if namespace == CONVERSATIONS:
         return 0  # the list of an earlier version, which is read with the one of today
     if not namespace.startswith(CONVERSATIONS):
