@@ -102,9 +102,11 @@ class GroupingExecutor(CallExecutor):
         self._groups = PerLoop(lambda: Groups(super(GroupingExecutor, self).run), _nothing)
 
     async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        if operation.grouping is None:
-            return await super().run(operation, *args, **kwargs)
-        return await self._groups.get().run(operation, *args, **kwargs)
+        if operation.grouping is not None:
+            group = self._groups.get().of(operation, args)
+            if group is not None:
+                return await group.write(args)  # type: ignore[no-any-return]
+        return await super().run(operation, *args, **kwargs)
 
 
 class Groups:
@@ -114,14 +116,15 @@ class Groups:
         self._run = run
         self._groups: dict[Operation[..., Any], GroupCommit[Any, Any]] = {}
 
-    async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def of(self, operation: Operation[..., Any], args: tuple[Any, ...]) -> GroupCommit[Any, Any] | None:
+        """The group that a write joins; ``None`` if it goes alone."""
         grouping = operation.grouping
-        if grouping is None or not grouping.may_join(*args):
-            return await self._run(operation, *args, **kwargs)  # type: ignore[no-any-return]
+        if grouping is None or (grouping.may_join is not None and not grouping.may_join(*args)):
+            return None
         group = self._groups.get(operation)
         if group is None:
             group = self._groups[operation] = GroupCommit(_GroupedWrites(self._run, operation, grouping))
-        return await group.write(args)  # type: ignore[no-any-return]
+        return group
 
 
 class _GroupedWrites(Writes[tuple[Any, ...], Any]):

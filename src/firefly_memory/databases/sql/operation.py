@@ -55,8 +55,8 @@ class Grouping:
     """The operation after an attempt that was cancelled: it may have been done."""
     after_lost_reply: Any
     """The operation after an attempt whose answer was lost: it may have been done, and changed by others since."""
-    may_join: Callable[..., bool] = lambda *_: True
-    """Whether a write may go together with others at all."""
+    may_join: Callable[..., bool] | None = None
+    """Whether a write may go together with others; ``None``: always."""
 
 
 class Operation(Generic[P, T]):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from firefly_memory.databases.sql.dialect import SQLDialect
@@ -12,6 +13,8 @@ from firefly_memory.entries.record import Position, Record, Row
 from firefly_memory.entries.sql import operations
 from firefly_memory.facets import FacetLogs, Purged
 from firefly_memory.protocols import Capability
+
+Save = Callable[[Record, datetime], Coroutine[Any, Any, None]]
 
 
 class SQLBackend:
@@ -25,9 +28,7 @@ class SQLBackend:
         self.initialize = executor.initialize
         self.close = executor.close
         self._run = executor.run
-
-    async def save(self, record: Record, now: datetime) -> None:
-        await self._run(operations.save, record, now)
+        self.save: Save = partial(executor.run, operations.save)  # type: ignore[call-arg] # mypy looks into the partial
 
     async def save_if(self, record: Record, expected: Any, now: datetime) -> bool:
         return await self._run(operations.save_if, record, expected, now)

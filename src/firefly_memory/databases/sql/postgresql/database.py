@@ -118,7 +118,10 @@ class _LoopPool:
         self.preparing = asyncio.Lock()
 
     async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._groups.run(operation, *args, **kwargs)
+        group = self._groups.of(operation, args)
+        if group is not None:
+            return await group.write(args)  # type: ignore[no-any-return]
+        return await self._run(operation, *args, **kwargs)
 
     async def _run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         async with self._free:
