@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from firefly_memory import facets
-from firefly_memory.facets import Facet, Storage, absent
+from firefly_memory.facets import Facet, Storage, absent, registry
 
 _NOTHING = absent("this facet has nothing but revisions")
 
@@ -42,6 +41,6 @@ def facet_of_revisions(name: str, folder: Path) -> Facet:
 def unregistered() -> Iterator[None]:
     """The facets of the library alone, as an earlier release knows them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(facets, "_registered", [])
-        patch.setattr(facets, "_all", None)
+        patch.setattr(registry, "_registered", [])
+        patch.setattr(registry, "_all", None)
         yield

@@ -1,0 +1,93 @@
+"""How a store is asked for the operations of a facet, and how they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from firefly_memory.concurrency.process_fork import ForkSafeLock
+from firefly_memory.errors import NotSupportedError
+from firefly_memory.facets.declaration import Absent, load
+from firefly_memory.facets.groups import Facet
+from firefly_memory.facets.registry import facet_named
+
+L = TypeVar("L")
+
+
+class Purged(NamedTuple):
+    """What one batch of a clean-up did."""
+
+    deleted: int
+    more: bool
+    """Whether there may be more to delete."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogOf(Generic[L]):
+    """Asks a store for the operations of a facet: ``view.log(CONVERSATION_LOG)``. The type says what they are."""
+
+    facet: str
+
+
+class HasLogs(Protocol):
+    """A :class:`~firefly_memory.protocols.StoreView`, as far as facets are concerned."""
+
+    def log(self, of: LogOf[L]) -> L: ...
+
+
+def log_if_there(view: HasLogs, of: LogOf[L]) -> L | None:
+    """The operations of a facet, or ``None`` if the store lacks the facet."""
+    try:
+        return view.log(of)
+    except NotSupportedError:
+        return None
+
+
+_making = ForkSafeLock()
+
+
+class FacetLogs:
+    """The operations of the facets in one store and mode: of each facet once, when it is first asked for."""
+
+    def __init__(self, kind: str, make: Callable[[Any], Any]) -> None:
+        """``kind`` is the entry of :class:`Operations` for such a store, and ``make`` makes what it names."""
+        self._kind = kind
+        self._make = make
+        self._made: dict[str, Any] = {}
+
+    def __call__(self, of: LogOf[L]) -> L:
+        made = self._made.get(of.facet)
+        if made is None:
+            with _making:  # what it keeps in memory must be kept once
+                made = self._made.get(of.facet)
+                if made is None:
+                    made = self._made[of.facet] = self._make(self._named(facet_named(of.facet)))
+        return made  # type: ignore[no-any-return]
+
+    def _named(self, facet: Facet) -> Any:
+        log = load(facet.operations, self._kind)
+        if log is None:
+            raise NotSupportedError(f"{facet.title} cannot be kept in {STORES[self._kind]}; {_stores_with(facet)} can")
+        return log
+
+    def made(self) -> Iterable[Any]:
+        """Those that have been asked for."""
+        return self._made.values()
+
+
+STORES = {
+    "sql": "SQLiteStore and PostgreSQLStore",
+    "mongodb": "MongoDBStore",
+    "in_memory": "InMemoryStore",
+    "in_files": "FileStore",
+    "over_entries": "a store with the five methods only",
+}
+"""The stores that each entry of :class:`Operations` is for."""
+
+
+def _stores_with(facet: Facet) -> str:
+    if isinstance(facet.operations, Absent):
+        return "none"
+    kept = [kind for kind in STORES if not isinstance(getattr(facet.operations, kind), Absent)]  # loads no driver
+    return ", ".join(STORES[kind] for kind in kept)
