@@ -10,12 +10,18 @@ from importlib.metadata import version
 
 from firefly_memory.cli import archive, copy, database, doctor
 from firefly_memory.cli.exits import Exit, exit_of
+from firefly_memory.cli.facets import register_facets_of
 from firefly_memory.cli.target import advised
 from firefly_memory.errors import FireflyMemoryError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; what it ends with is in :class:`Exit`. Errors are one line."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        register_facets_of(arguments)
+    except FireflyMemoryError as error:
+        return _failed(argparse.Namespace(json="--json" in arguments), str(error), exit_of(error))
     parser = argparse.ArgumentParser(prog="firefly-memory", description="Look after the memories of agents.")
     parser.add_argument("--version", action="version", version=f"firefly-memory {version('firefly-memory')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

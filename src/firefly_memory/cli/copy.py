@@ -12,7 +12,7 @@ from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.left_out import add_without, left_out, wanted
 from firefly_memory.cli.output import show
 from firefly_memory.cli.progress import progress_bar
-from firefly_memory.cli.target import SEEN_BY_ALL, add_env_file, given, settings_of
+from firefly_memory.cli.target import SEEN_BY_ALL, add_env_file, add_facet, given, settings_of
 from firefly_memory.cli.values import a_file, a_name
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.stores.base import EntryStore
@@ -46,6 +46,7 @@ def add_to(commands: Any) -> None:
         "it, nothing is copied into such a target",
     )
     add_env_file(copy)
+    add_facet(copy)
     add_without(copy)
     copy.add_argument("--json", action="store_true", help="print a JSON object")
     copy.add_argument("--quiet", action="store_true", help="no progress bar and no summary")

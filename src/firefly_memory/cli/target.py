@@ -5,14 +5,22 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from firefly_memory.cli.values import a_file, a_name
 from firefly_memory.databases.sql.schema.names import POSTGRESQL_SCHEMA
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.settings import ENV_FILE, PREFIX, MemorySettings, read_settings_of_command, read_url_file
+from firefly_memory.facets import VARIABLE
+from firefly_memory.settings import (
+    ENV_FILE,
+    PREFIX,
+    MemorySettings,
+    read_settings_of_command,
+    read_url_file,
+    register_facets,
+)
 from firefly_memory.target import NOTHING, Given, Target, target
 from firefly_memory.urls import without_password
 
@@ -44,6 +52,7 @@ def add_target(parser: Any, option: str = "--{}", **also: str) -> None:
         "--url", type=a_name, help=f"the store, such as sqlite:///memory.db or postgresql://host/name; {SEEN_BY_ALL}"
     )
     add_env_file(parser)
+    add_facet(parser)
     for name, what in _PLACES.items():
         parser.add_argument(option.format(name), *also.get(name, "").split(), type=a_name, metavar="NAME", help=what)
 
@@ -57,10 +66,22 @@ def add_env_file(parser: Any) -> None:
     )
 
 
+def add_facet(parser: Any) -> None:
+    parser.add_argument(
+        "--facet",
+        action="append",
+        type=a_name,
+        metavar="NAME",
+        help="a facet of another package, such as package.facet:FACET; may be given several times, beside those of "
+        f"{VARIABLE}",
+    )
+
+
 def settings_of(arguments: argparse.Namespace) -> MemorySettings:
     """What the environment of a command says, which is read once: a file of it may be a pipe."""
     if not hasattr(arguments, "settings"):
         arguments.settings = read_settings_of_command(arguments.env_file)
+        register_facets(arguments.settings, arguments.facet or ())
     settings: MemorySettings = arguments.settings
     return settings
 
@@ -93,14 +114,16 @@ def _read_once(url_file: Path, arguments: argparse.Namespace) -> str:
 def advised(text: str, arguments: argparse.Namespace) -> str:
     """``text``, where the commands that it tells people to run name the store as this command line does."""
     said: Given = getattr(arguments, "given", NOTHING)
-    options = "".join(_as_options(said, getattr(arguments, "env_file", None)))
+    facets = getattr(arguments, "facet", None) or ()
+    options = "".join(_as_options(said, getattr(arguments, "env_file", None), facets))
     return _COMMAND.sub(lambda found: found[1] + options + (found[2] or "" if said.schema_name is None else ""), text)
 
 
-def _as_options(said: Given, env_file: Path | None) -> Iterator[str]:
+def _as_options(said: Given, env_file: Path | None, facets: Iterable[str]) -> Iterator[str]:
     """Without the password: whoever runs it knows where it is to go."""
     if env_file is not None:
         yield f" --env-file {shlex.quote(str(env_file))}"
+    yield from (f" --facet {shlex.quote(facet)}" for facet in facets)
     if said.url_file is not None:
         yield f" --url-file {shlex.quote(str(said.url_file))}"
     elif said.url is not None:
