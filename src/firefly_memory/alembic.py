@@ -13,10 +13,12 @@ To have ``alembic upgrade heads`` bring this library's schema up to date as well
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from firefly_memory.databases.sql.schema.metadata import POSTGRESQL_SCHEMA, VERSION_TABLE, metadata
 from firefly_memory.databases.sql.schema.objects import tables_of_objects
+from firefly_memory.settings import read_facets_of_command, register_facets
 
 __all__ = ["VERSION_LOCATION", "LeaveOut", "include_name", "include_object"]
 
@@ -31,7 +33,7 @@ class LeaveOut:
     """Answers Alembic's questions with no for what is this library's, and else as the application would.
 
     ``schema_name`` is the PostgreSQL schema of the stores. On SQLite our tables are among the application's, and told
-    by their names.
+    by their names. So are those of the facets of other packages that the environment names.
     """
 
     def __init__(
@@ -42,7 +44,6 @@ class LeaveOut:
         include_object: IncludeObject | None = None,
     ) -> None:
         self._schema = schema_name
-        self._tables = {VERSION_TABLE, *metadata(None).tables, *tables_of_objects()}
         self._then_name = include_name
         self._then_object = include_object
 
@@ -61,7 +62,18 @@ class LeaveOut:
         return self._then_object is None or self._then_object(thing, name, kind, reflected, other)
 
     def _is_ours(self, table: str | None, schema_name: str | None) -> bool:
-        return schema_name == self._schema or (schema_name is None and table in self._tables)
+        return schema_name == self._schema or (schema_name is None and table in _tables())
+
+
+def _tables() -> set[str]:
+    """The names of the tables, asked for late: by then the facets of other packages are known."""
+    _register_once()
+    return {VERSION_TABLE, *metadata(None).tables, *tables_of_objects()}
+
+
+@cache
+def _register_once() -> None:
+    register_facets(read_facets_of_command(None))
 
 
 _default = LeaveOut()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -10,18 +10,31 @@ from typing import Any
 from firefly_memory.databases.sql.schema.alembic_env import NamedDatabase, run_in_environment
 from firefly_memory.databases.sql.schema.migrate import checked_schema_name
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.settings import read_settings_of_command, read_url_file
+from firefly_memory.settings import read_settings_of_command, read_url_file, register_facets
 from firefly_memory.target import Given, database_of, target
 
 
 def run_in_alembic(context: Any) -> None:
     """Run the revisions that Alembic asks for, or only write them down. ``context`` is ``alembic.context``."""
-    run_in_environment(context, database_named)
+
+    def named(arguments: Mapping[str, str]) -> NamedDatabase:
+        return database_named(arguments, _facets(context.get_x_argument()))
+
+    run_in_environment(context, named)
 
 
-def database_named(arguments: Mapping[str, str]) -> NamedDatabase:
-    """The database; ``ConfigurationError`` where none is named, or a store without revisions."""
-    for name in ("url", "url_file", "env_file", "schema"):
+def _facets(arguments: Sequence[str]) -> list[str]:
+    """Each ``-x facet=…``: there may be several, of which a mapping has the last."""
+    pairs = (each.partition("=") for each in arguments)
+    return [value for name, _, value in pairs if name == "facet"]
+
+
+def database_named(arguments: Mapping[str, str], facets: Sequence[str] = ()) -> NamedDatabase:
+    """The database; ``ConfigurationError`` where none is named, or a store without revisions.
+
+    The facets that are named are registered first: their revisions are run as well.
+    """
+    for name in ("url", "url_file", "env_file", "schema", "facet"):
         if not arguments.get(name, name).strip():
             raise ConfigurationError(f"-x {name}= is empty; give it a value, or leave it out")
     url, url_file, env_file = arguments.get("url"), arguments.get("url_file"), arguments.get("env_file")
@@ -30,7 +43,9 @@ def database_named(arguments: Mapping[str, str]) -> NamedDatabase:
     if url_file is not None:
         url = read_url_file(Path(url_file))
     given = Given(url, arguments.get("schema"), option="-x {}=")
-    found = target(read_settings_of_command(None if env_file is None else Path(env_file)), given)
+    settings = read_settings_of_command(None if env_file is None else Path(env_file))
+    register_facets(settings, facets, option="-x facet=")
+    found = target(settings, given)
     if found is None:
         raise ConfigurationError(
             "no database: set FIREFLY_AGENTIC_MEMORY_URL or FIREFLY_AGENTIC_MEMORY_POSTGRES_URL, "

@@ -221,10 +221,11 @@ def _configured(options: dict[str, Any]) -> dict[str, Any]:
         raise ConfigurationError(
             "from_config() opens the store itself; for one of your own there is MemoryManager(store=…)"
         )
-    from firefly_memory.settings import PREFIX, read_settings, warn_the_caller
+    from firefly_memory.settings import PREFIX, read_settings, register_facets, warn_the_caller
     from firefly_memory.target import configured_store
 
     settings = read_settings()
+    register_facets(settings)
     threshold_is_set = "summarize_threshold" in options or "summarize_threshold" in settings.model_fields_set
     if options.get("summarizer") is not None and not threshold_is_set:
         warn_the_caller(

@@ -6,10 +6,10 @@ import inspect
 import os
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from dotenv import dotenv_values
 from pydantic import BeforeValidator, Field, PrivateAttr, SecretStr, ValidationError, field_validator
@@ -18,6 +18,7 @@ from pydantic_settings.sources import DotEnvSettingsSource, EnvSettingsSource
 
 from firefly_memory.databases.sql.schema.names import POSTGRESQL_SCHEMA
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.facets import names_in, register_named
 from firefly_memory.url_text import DIRECTORY
 from firefly_memory.validation import Pooler
 
@@ -40,17 +41,53 @@ def _as_a_mode(value: Any) -> Any:
 Mode = Annotated[int | None, BeforeValidator(_as_a_mode)]
 
 
-class MemorySettings(BaseSettings):
+class FacetSettings(BaseSettings):
+    """Which facets of other packages there are. Commands read this first: the facets say which options they have."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_file=ENV_FILE, extra="ignore", hide_input_in_errors=True, env_ignore_empty=True
+    )
+
+    facets: str = ""
+
+    _file: EnvFile = PrivateAttr(default=ENV_FILE)
+
+    def read_from(self, env_file: EnvFile) -> Self:
+        """Remember the file, for what is said about variables."""
+        self._file = env_file
+        return self
+
+    def variable(self, setting: str) -> str:
+        """The variable that a setting is read from: the one that is set, under its present name or an earlier one."""
+        return _variable(setting, self._file)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic calls it so
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        file = getattr(dotenv_settings, "env_file", None)
+        # The first source that has a value wins: the process before the file, in each the present name before the old.
+        return (
+            init_settings,
+            env_settings,
+            _EarlierNames(settings_cls, EnvSettingsSource(settings_cls, env_prefix=EARLIER_PREFIX)),
+            dotenv_settings,
+            _EarlierNames(settings_cls, DotEnvSettingsSource(settings_cls, env_file=file, env_prefix=EARLIER_PREFIX)),
+        )
+
+
+class MemorySettings(FacetSettings):
     """Settings from variables that start with ``FIREFLY_AGENTIC_MEMORY_``, of the process or of a file ``.env``.
     Commands read no such file unless it is named: whoever can write to a directory would choose their store.
 
     ``url``, or the file ``url_file`` that has it, names a store of any kind: in place of ``backend``, or in agreement
     with it and with the other URLs and paths. An empty variable is as good as none.
     """
-
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_file=ENV_FILE, extra="ignore", hide_input_in_errors=True, env_ignore_empty=True
-    )
 
     url: SecretStr | None = None
     url_file: Path | None = None
@@ -74,17 +111,7 @@ class MemorySettings(BaseSettings):
     mongodb_pool_size: int = Field(10, ge=1)
     migrate: bool = True
 
-    _file: EnvFile = PrivateAttr(default=ENV_FILE)
     _url_in_file: str | None = PrivateAttr(default=None)
-
-    def read_from(self, env_file: EnvFile) -> MemorySettings:
-        """Remember the file, for what is said about variables."""
-        self._file = env_file
-        return self
-
-    def variable(self, setting: str) -> str:
-        """The variable that a setting is read from: the one that is set, under its present name or an earlier one."""
-        return _variable(setting, self._file)
 
     @field_validator("url", "postgres_url", "mongodb_url", mode="before")
     @classmethod
@@ -108,25 +135,6 @@ class MemorySettings(BaseSettings):
             )
         return self._url_in_file
 
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic calls it so
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        file = getattr(dotenv_settings, "env_file", None)
-        # The first source that has a value wins: the process before the file, in each the present name before the old.
-        return (
-            init_settings,
-            env_settings,
-            _EarlierNames(settings_cls, EnvSettingsSource(settings_cls, env_prefix=EARLIER_PREFIX)),
-            dotenv_settings,
-            _EarlierNames(settings_cls, DotEnvSettingsSource(settings_cls, env_file=file, env_prefix=EARLIER_PREFIX)),
-        )
-
 
 class _EarlierNames(PydanticBaseSettingsSource):
     """What another source finds under the names that variables had first, with a word about each."""
@@ -139,7 +147,7 @@ class _EarlierNames(PydanticBaseSettingsSource):
         return self._source.get_field_value(field, field_name)
 
     def __call__(self) -> dict[str, Any]:
-        found = {name: value for name, value in self._source().items() if name in MemorySettings.model_fields}
+        found = {name: value for name, value in self._source().items() if name in self.settings_cls.model_fields}
         for name in found:
             now = f"{PREFIX}{name.upper()}"
             warn_the_caller(f"{EARLIER_PREFIX}{name.upper()} is now called {now}", DeprecationWarning)
@@ -169,13 +177,38 @@ def naming(variable: str | None) -> Iterator[None]:
         raise ConfigurationError(f"{variable}: {error}") from None
 
 
+_Settings = TypeVar("_Settings", bound=FacetSettings)
+
+
 def read_settings(env_file: EnvFile = ENV_FILE) -> MemorySettings:
     """The settings, of the process and of this file, if there is one.
 
     ``ConfigurationError`` names the variable that cannot be used, and never shows a secret.
     """
+    return _read(MemorySettings, env_file)
+
+
+def read_settings_of_command(env_file: Path | None) -> MemorySettings:
+    """The settings of the process and, if one is named, of that file, which has to be there."""
+    return _read_of_command(MemorySettings, env_file)
+
+
+def read_facets_of_command(env_file: Path | None) -> FacetSettings:
+    """The facets that they name, whatever the other settings are."""
+    return _read_of_command(FacetSettings, env_file)
+
+
+def _read_of_command(settings: type[_Settings], env_file: Path | None) -> _Settings:
+    if env_file is not None:
+        problem = _why_it_cannot_be_read(env_file)
+        if problem is not None:
+            raise ConfigurationError(f"the file of variables {env_file} cannot be read: {problem}")
+    return _read(settings, env_file)
+
+
+def _read(settings: type[_Settings], env_file: EnvFile) -> _Settings:
     try:
-        return MemorySettings(_env_file=env_file).read_from(env_file)
+        return settings(_env_file=env_file).read_from(env_file)
     except UnicodeDecodeError as exc:
         raise ConfigurationError(f"the file {env_file} is not UTF-8: {exc}") from None
     except ValidationError as exc:
@@ -183,13 +216,12 @@ def read_settings(env_file: EnvFile = ENV_FILE) -> MemorySettings:
         raise ConfigurationError("; ".join(f"{name}: {problem}" for name, problem in errors)) from None
 
 
-def read_settings_of_command(env_file: Path | None) -> MemorySettings:
-    """The settings of the process and, if one is named, of that file, which has to be there."""
-    if env_file is not None:
-        problem = _why_it_cannot_be_read(env_file)
-        if problem is not None:
-            raise ConfigurationError(f"the file of variables {env_file} cannot be read: {problem}")
-    return read_settings(env_file)
+def register_facets(settings: FacetSettings, given: Iterable[str] = (), *, option: str = "--facet") -> None:
+    """Register the facets that the settings name, and those that are ``given`` by an option of a command line."""
+    with naming(settings.variable("facets")):
+        register_named(names_in(settings.facets))
+    with naming(option):
+        register_named(name for each in given for name in names_in(each))
 
 
 def _why_it_cannot_be_read(env_file: Path) -> str | None:

@@ -15,7 +15,7 @@ from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
 from firefly_memory.databases.sql.schema.commands import script
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.facets import Facet, Operations, Storage, absent, registered
+from firefly_memory.facets import Facet, Operations, Storage, absent, all_facets, register, registered
 from tests.support.databases import execute
 from tests.support.facets import facet_of_revisions
 from tests.support.revisions import migrations
@@ -124,7 +124,15 @@ def test_half_a_declaration_says_what_is_missing() -> None:
         Facet(name="half", operations=nothing, people=nothing, looking=nothing, packaging=nothing)
 
 
-def test_a_name_is_registered_once(tmp_path: Path) -> None:
-    facets = toys(tmp_path)
-    with registered(facets), pytest.raises(ConfigurationError, match="'toy_1' already"), registered(facets):
+def test_a_name_is_that_of_one_facet(tmp_path: Path) -> None:
+    others = toys(tmp_path)
+    with registered(toys(tmp_path)), pytest.raises(ConfigurationError, match="'toy_1' already"), registered(others):
         pass
+
+
+def test_the_same_facet_may_be_registered_again(tmp_path: Path) -> None:
+    facets = toys(tmp_path)
+    with registered(facets):
+        before = all_facets()
+        register(facets[0])
+        assert all_facets() == before

@@ -11,11 +11,13 @@ declarations loads no driver and no SQLAlchemy. What does not apply is declared 
 from firefly_memory.facets.declaration import Absent, Name, absent, load, load_name
 from firefly_memory.facets.groups import Facet, Looking, Moving, Operations, Packaging, People, Storage
 from firefly_memory.facets.logs import STORES, FacetLogs, HasLogs, LogOf, Purged, log_if_there
+from firefly_memory.facets.named import VARIABLE, facet_at, names_in, register_named
 from firefly_memory.facets.registry import FACETS, all_facets, facet_named, register, registered
 
 __all__ = [
     "FACETS",
     "STORES",
+    "VARIABLE",
     "Absent",
     "Facet",
     "FacetLogs",
@@ -31,10 +33,13 @@ __all__ = [
     "Storage",
     "absent",
     "all_facets",
+    "facet_at",
     "facet_named",
     "load",
     "load_name",
     "log_if_there",
+    "names_in",
     "register",
+    "register_named",
     "registered",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from firefly_memory.concurrency.process_fork import ForkSafeLock
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.facets.declaration import load_name
 from firefly_memory.facets.groups import Facet
@@ -16,6 +17,7 @@ FACETS = (
 )
 """The facets of this library, in the order in which they are archived and copied."""
 
+_registering = ForkSafeLock()
 _registered: list[Facet] = []
 _all: tuple[Facet, ...] | None = None
 
@@ -33,12 +35,19 @@ def facet_named(name: str) -> Facet:
 
 
 def register(facet: Facet) -> None:
-    """Add a facet of another package. Before the first store is opened: stores know the facets of that moment."""
+    """Add a facet of another package. Before the first store is opened: stores know the facets of that moment.
+
+    The same facet may be registered again. ``ConfigurationError`` for another one with its name.
+    """
     global _all  # noqa: PLW0603
-    if any(facet.name == each.name for each in all_facets()):
-        raise ConfigurationError(f"there is a facet named {facet.name!r} already")
-    _registered.append(facet)
-    _all = None
+    with _registering:
+        same_name = next((each for each in all_facets() if each.name == facet.name), None)
+        if same_name is facet:
+            return
+        if same_name is not None:
+            raise ConfigurationError(f"there is a facet named {facet.name!r} already, and this is another one")
+        _registered.append(facet)
+        _all = None
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine
@@ -12,8 +13,10 @@ from sqlalchemy.schema import CreateSchema
 
 from firefly_memory.databases.sql.errors import Place
 from firefly_memory.databases.sql.schema import metadata as schema
+from firefly_memory.databases.sql.schema import revisions
 from firefly_memory.databases.sql.schema.alembic_guard import keep_others_out
 from firefly_memory.databases.sql.schema.migrate import add_sqlite_functions, connected, create_schema, migrating
+from firefly_memory.databases.sql.schema.names import REVISIONS_OF_THE_LIBRARY
 from firefly_memory.databases.sql.search_path import ONLY_PG_CATALOG, pinned_for_reading
 from firefly_memory.errors import FireflyMemoryError
 
@@ -85,12 +88,20 @@ def run_in_environment(
 
     try:
         database = database_named(context.get_x_argument(as_dictionary=True))
+        _add_folders(context.script)
         if context.is_offline_mode():
             _print_sql(context, database)
         else:
             _run_on(context, database)
     except FireflyMemoryError as error:
         raise CommandError(str(error)) from error
+
+
+def _add_folders(script: Any) -> None:
+    """Tell Alembic where the revisions of other packages' facets are. It has read no revision so far."""
+    beyond = [str(each) for each in revisions.folders() if each != REVISIONS_OF_THE_LIBRARY]
+    there = script.version_locations or [str(Path(script.dir) / "versions")]
+    script.version_locations = [*there, *(each for each in beyond if each not in there)]
 
 
 def _run_on(context: Any, database: NamedDatabase) -> None:

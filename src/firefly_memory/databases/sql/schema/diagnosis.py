@@ -24,7 +24,7 @@ def of_schema(connection: Connection, place: Place) -> Iterator[Finding]:
             yield ok("schema", f"{status.revision}, {status.state.value}: this version works with it")
         case State.AHEAD:
             found = f"{status.revision}; this version knows revisions up to {revisions.head()}"
-            yield problem("schema", found, "pip install --upgrade firefly-memory")
+            yield problem("schema", found, f"pip install --upgrade firefly-memory\n{migrate.OR_A_FACET}")
         case State.CURRENT:
             drift = differences(connection, place.schema_name)
             yield from (problem("schema", str(each), each.mend) for each in drift)

@@ -43,7 +43,7 @@ from firefly_memory.errors import (
     SchemaMismatchError,
     StoreTimeoutError,
 )
-from firefly_memory.facets import all_facets
+from firefly_memory.facets import VARIABLE, all_facets
 from firefly_memory.reprs import shown
 
 _SCHEMA_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]{0,62}")
@@ -140,7 +140,10 @@ def _joined(revisions: Iterable[str]) -> str | None:
 
 
 def is_ahead(operation: str, found: str | None) -> SchemaMismatchError:
-    return SchemaMismatchError(operation, found, revisions.head(), "pip install --upgrade firefly-memory")
+    return SchemaMismatchError(operation, found, revisions.head(), "pip install --upgrade firefly-memory", OR_A_FACET)
+
+
+OR_A_FACET = f"if the revision belongs to a facet of another package, name the facet in {VARIABLE}"
 
 
 _ENCODING = func.pg_catalog.current_setting("server_encoding")

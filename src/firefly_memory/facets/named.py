@@ -1,0 +1,42 @@
+"""Facets of other packages by their dotted names, as an operator names them: none is searched for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+
+from firefly_memory.errors import ConfigurationError
+from firefly_memory.facets.groups import Facet
+from firefly_memory.facets.registry import register
+
+VARIABLE = "FIREFLY_AGENTIC_MEMORY_FACETS"
+
+_EXAMPLE = "package.facet:FACET"
+
+
+def names_in(text: str) -> list[str]:
+    """The names in ``text``, which are separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def register_named(names: Iterable[str]) -> None:
+    """Register the facets with these names; ``ConfigurationError`` for a name that is none of a facet."""
+    for facet in [facet_at(name) for name in names]:  # all of them, or none
+        register(facet)
+
+
+def facet_at(name: str) -> Facet:
+    """The facet that a dotted name such as ``package.facet:FACET`` stands for."""
+    module, _, attribute = name.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), attribute)):
+        raise ConfigurationError(f"{name!r} is no name of a facet; write it as {_EXAMPLE}")
+    try:
+        loaded = import_module(module)
+    except Exception as error:  # whatever the code of the package raises
+        raise ConfigurationError(f"the facet {name} cannot be imported: {type(error).__name__}: {error}") from error
+    if not hasattr(loaded, attribute):
+        raise ConfigurationError(f"the facet {name} cannot be imported: {module} has no {attribute}")
+    found = getattr(loaded, attribute)
+    if not isinstance(found, Facet):
+        raise ConfigurationError(f"{name} is no facet, it is of the type {type(found).__name__}")
+    return found
