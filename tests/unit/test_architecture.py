@@ -6,6 +6,7 @@ import ast
 import inspect
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,35 @@ def test_imports_point_downwards() -> None:
         if imported.startswith("firefly_memory") and layer(imported) > layer(module)
     }
     assert not upwards
+
+
+def test_no_import_leads_back_to_where_it_began() -> None:
+    """Imports for types and inside functions count: also within a layer a module can be read after those it needs."""
+    assert circle_in({module: imports(module) - {module} for module in MODULES}) == []
+
+
+def test_a_circle_of_imports_is_found_also_for_types_and_inside_functions(tmp_path: Path) -> None:
+    for name, line in {
+        "types": "if TYPE_CHECKING:\n    from firefly_memory import function",
+        "function": "def late():\n    import firefly_memory.types",
+    }.items():
+        (tmp_path / f"{name}.py").write_text(line)
+    graph = {f"firefly_memory.{path.stem}": _imported_names(path) for path in tmp_path.iterdir()}
+    assert set(circle_in(graph)) == {"firefly_memory.types", "firefly_memory.function"}
+
+
+def circle_in(graph: dict[str, set[str]]) -> list[str]:
+    """The modules of a circle, or nothing."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_module_of_the_library_takes_a_public_name_from_the_top() -> None:
+    """Public names are loaded on use, so such an import would hide what it leads to."""
+    assert not [module for module in MODULES if module != "firefly_memory" and "firefly_memory" in imports(module)]
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))
