@@ -70,7 +70,7 @@ class Kind:
     """The first release that knows this kind and version, such as ``"firefly-memory 1.2"``. An archive with such items
     says so in its first line. ``None`` for the kinds that every release knows."""
     plural: str
-    """The name of its number in the last line of an archive, in ``Counts`` and in ``--json``."""
+    """The name of its number in ``Counts`` and in ``--json``, and in the last line of an archive."""
     noun: str
     """The word after its number in a sentence."""
     read: Read
@@ -92,6 +92,8 @@ class Kind:
     items that belong to it, because nothing is lost."""
     within: tuple[Kind, ...] = ()
     """The kinds of the items that belong to an item of this kind."""
+    plural_in_archives: str | None = None
+    """The name of its number in the last line of an archive, where that is an earlier one: archives never change."""
 
     def inner_kinds(self) -> Iterator[Kind]:
         """Those within it, and those within these."""

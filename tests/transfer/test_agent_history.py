@@ -44,7 +44,7 @@ PAIRS = [(source, target) for source in SHARED for target in SHARED]
 async def test_a_copy_has_every_message_once_and_held_as_before(kinds: tuple[str, str], place: Place) -> None:
     async with both(kinds, place) as (source, target):
         await filled(source)
-        everything = Counts(dialogues=8, messages=len(await kept(source)))
+        everything = Counts(agent_conversations=8, messages=len(await kept(source)))
         for before in (Counts(), everything):
             copied = await async_copy_store(source.store, target.store)
             assert copied.equal
@@ -61,7 +61,7 @@ async def test_an_archive_brings_them_back(kinds: tuple[str, str], place: Place)
         await filled(source)
         file = io.StringIO()
         counts = await async_export_jsonl(source.store, file)
-        assert counts == Counts(dialogues=8, messages=len(await kept(source)))
+        assert counts == Counts(agent_conversations=8, messages=len(await kept(source)))
         for _ in range(2):
             assert await async_import_jsonl(target.store, io.StringIO(file.getvalue())) == counts
             await assert_equal(source, target)
@@ -143,7 +143,7 @@ async def test_a_copy_goes_on_where_another_one_was_killed(kind: str, place: Pla
             ended = run("copy", *options, cwd=Path.cwd())
             assert (ended.returncode, ended.stderr) == (0, "")
             result = json.loads(ended.stdout)
-            assert result["source"]["dialogues"] == result["target"]["dialogues"] == 2
+            assert result["source"]["agent_conversations"] == result["target"]["agent_conversations"] == 2
             assert result["source"]["messages"] == 9_000
             assert result["there_before"]["messages"] >= there - 500
             await assert_equal(source, target)

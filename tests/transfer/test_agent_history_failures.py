@@ -54,7 +54,7 @@ async def test_what_the_target_has_of_its_own_is_not_lost(kind: str, place: Plac
         assert await kept(target) == before
         copied = await async_copy_store(source.store, target.store, merge=True)
         assert copied.equal
-        assert copied.beyond == Counts(dialogues=1, messages=5)
+        assert copied.beyond == Counts(agent_conversations=1, messages=5)
         assert await target.load("b theirs") is not None
         await kept(target)
         await target.delete("b theirs")
@@ -177,16 +177,16 @@ async def test_a_damaged_archive_is_refused(place: Place) -> None:
     assert "another conversation" in problem([lines[0], lines[start + 1]])
     assert "lines are missing" in problem([*lines[:-2], lines[-1]])
     assert "ends too early" in problem(lines[:-1])
-    dialogue = json.loads(lines[start])["dialogue"]
+    conversation = json.loads(lines[start])["dialogue"]
     wrong: list[tuple[int, str, dict[str, Any], str, Any]] = [
         (1, "dialogue_entry", first, "message", {}),
         (1, "dialogue_entry", first, "kind", 1),
         (1, "dialogue_entry", first, "parent_id", 1),
         (1, "dialogue_entry", first, "entry_id", "x" * 513),
-        (0, "dialogue", dialogue, "usage", None),
-        (0, "dialogue", dialogue, "updated_at", "today"),
-        (0, "dialogue", dialogue, "branches", [1]),
-        (0, "dialogue", dialogue, "conversation_id", ""),
+        (0, "dialogue", conversation, "usage", None),
+        (0, "dialogue", conversation, "updated_at", "today"),
+        (0, "dialogue", conversation, "branches", [1]),
+        (0, "dialogue", conversation, "conversation_id", ""),
     ]
     for after, kind, item, name, value in wrong:
         number = start + after

@@ -169,6 +169,15 @@ def test_an_archive_without_its_items_is_as_before() -> None:
     assert list(end["end"]) == ["entries", "conversations", "turns", "dialogues", "messages"]
 
 
+def test_the_number_of_agents_conversations_has_its_earlier_name_in_archives() -> None:
+    counts = Counts(agent_conversations=2, messages=3)
+    assert (
+        counts.agent_conversations == counts.as_dict()["agent_conversations"] == counts.as_archived()["dialogues"] == 2
+    )
+    assert "agent_conversations" not in counts.as_archived()
+    assert Counts.of_archive({"dialogues": 2, "messages": 3}) == counts
+
+
 def test_the_commands_have_an_option_for_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     archive = tmp_path / "archive.jsonl"
     archive.write_text(exported(filled()))

@@ -72,10 +72,10 @@ def test_a_dry_run_takes_an_id_twice_where_the_store_does(kind: Any, tmp_path: P
 
 
 def test_a_dry_run_says_what_the_store_cannot_keep() -> None:
-    dialogue = json.dumps({"dialogue": {"conversation_id": "d"}})
+    conversation = json.dumps({"dialogue": {"conversation_id": "d"}})
     for store in (InMemoryStore(), FileStore("nowhere")):
         with pytest.raises(NotSupportedError, match="line 2 of the archive: the target cannot keep"):
-            import_jsonl(store, [json.dumps(HEADER), dialogue], dry_run=True)
+            import_jsonl(store, [json.dumps(HEADER), conversation], dry_run=True)
 
 
 # The command

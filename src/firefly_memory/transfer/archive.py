@@ -137,7 +137,7 @@ async def _lines(view: StoreView, counts: Counts, without: frozenset[str], raw_m
     async for kind, item in items_of(walk, facets):
         counts.add(kind)
         yield _line({kind.name: item})
-    yield _line({"end": counts.as_dict()})
+    yield _line({"end": counts.as_archived()})
 
 
 async def _newer_kinds(walk: Walk, facets: list[MovedFacet]) -> dict[str, Any]:

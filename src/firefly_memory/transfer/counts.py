@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, Self
 
 from firefly_memory.moving import Kind
 from firefly_memory.reprs import even_half_built
@@ -28,6 +28,12 @@ done so far, a :class:`Counted`."""
 def report(progress: Progress | None, step: str, counts: Counted) -> None:
     if progress is not None:
         progress(step, counts)
+
+
+def _names_in_archives() -> dict[str, str]:
+    """By plural, the names that differ."""
+    kinds = (kind for facet in moved_facets() for kind in facet.all_kinds())
+    return {kind.plural: kind.plural_in_archives for kind in kinds if kind.plural_in_archives is not None}
 
 
 class Counts:
@@ -69,6 +75,17 @@ class Counts:
         """By plural. Kinds that every release knows are always there; others, if there are any."""
         kinds = (kind for facet in moved_facets() for kind in facet.all_kinds())
         return {each.plural: self._numbers[each.plural] for each in kinds if each.since is None or self._any_of(each)}
+
+    def as_archived(self) -> dict[str, int]:
+        """The same for the last line of an archive."""
+        names = _names_in_archives()
+        return {names.get(name, name): number for name, number in self.as_dict().items()}
+
+    @classmethod
+    def of_archive(cls, numbers: Mapping[str, int]) -> Self:
+        """What the last line of an archive says."""
+        plurals = {archived: plural for plural, archived in _names_in_archives().items()}
+        return cls(**{plurals.get(name, name): number for name, number in numbers.items()})
 
     def _any_of(self, kind: Kind) -> bool:
         return self._numbers[kind.plural] > 0

@@ -179,7 +179,7 @@ class _LineReader:
             await self._take(*self._kinds[name], item)
             return
         await self.writer.finish()
-        if Counts(**item) != self._lines:
+        if Counts.of_archive(item) != self._lines:
             raise ValueError("lines are missing")
         self.ended = True
 
