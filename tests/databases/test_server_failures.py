@@ -65,7 +65,7 @@ def server(kind: Kind) -> Iterator[Server]:
 
 
 @COLOURS
-def test_a_server_that_is_down_is_said_so_and_used_once_it_is_up(
+def test_a_server_that_is_down_is_an_error_and_is_used_when_it_is_back(
     kind: Kind, mode: Mode, server: Server, using: MakeStoreCaller
 ) -> None:
     store = using(kind.open(server.url, 3, f"down_{mode}"), mode)
@@ -81,7 +81,7 @@ def test_a_server_that_is_down_is_said_so_and_used_once_it_is_up(
 
 
 @COLOURS
-def test_a_server_lost_in_the_middle_is_reconnected_to(
+def test_a_store_reconnects_to_a_restarted_server(
     kind: Kind, mode: Mode, server: Server, using: MakeStoreCaller
 ) -> None:
     store = using(kind.open(server.url, 3, f"lost_{mode}"), mode)
@@ -100,9 +100,7 @@ def test_a_server_lost_in_the_middle_is_reconnected_to(
 
 
 @COLOURS
-def test_a_server_that_hangs_is_not_waited_for_for_ever(
-    kind: Kind, mode: Mode, server: Server, using: MakeStoreCaller
-) -> None:
+def test_a_hanging_server_ends_in_a_time_out(kind: Kind, mode: Mode, server: Server, using: MakeStoreCaller) -> None:
     store = using(kind.open(server.url, 1, f"hanging_{mode}"), mode)
     store("count", "n")
     server.freeze()
