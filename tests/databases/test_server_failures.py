@@ -46,7 +46,7 @@ KINDS = [
     Kind("postgresql-psycopg", EmbeddedPostgreSQL, _postgresql("psycopg")),
     Kind("mongodb", EmbeddedMongoDB, lambda url, timeout, name: MongoDBStore(url, timeout=timeout, database=name)),
 ]
-COLOURS = pytest.mark.parametrize("mode", Mode)
+IN_BOTH_MODES = pytest.mark.parametrize("mode", Mode)
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=str)
@@ -64,7 +64,7 @@ def server(kind: Kind) -> Iterator[Server]:
     server.remove()
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_a_server_that_is_down_is_an_error_and_is_used_when_it_is_back(
     kind: Kind, mode: Mode, server: Server, using: MakeStoreCaller
 ) -> None:
@@ -80,7 +80,7 @@ def test_a_server_that_is_down_is_an_error_and_is_used_when_it_is_back(
     assert store("count", "n") == 1
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_a_store_reconnects_to_a_restarted_server(
     kind: Kind, mode: Mode, server: Server, using: MakeStoreCaller
 ) -> None:
@@ -99,7 +99,7 @@ def test_a_store_reconnects_to_a_restarted_server(
     assert store("count", "n") == 3
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_a_hanging_server_ends_in_a_time_out(kind: Kind, mode: Mode, server: Server, using: MakeStoreCaller) -> None:
     store = using(kind.open(server.url, 1, f"hanging_{mode}"), mode)
     store("count", "n")

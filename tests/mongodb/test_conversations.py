@@ -31,7 +31,7 @@ from tests.support.servers import EmbeddedMongoDB
 from tests.support.store_caller import MakeStoreCaller
 from tests.support.turns import NOW, a_turn, new_id
 
-COLOURS = pytest.mark.parametrize("mode", Mode)
+IN_BOTH_MODES = pytest.mark.parametrize("mode", Mode)
 DATABASE = "conversing"
 
 Client = pymongo.MongoClient[dict[str, Any]]
@@ -175,7 +175,7 @@ def test_a_claim_has_one_holder_until_it_expires(log: Log) -> None:
     assert not log("claim", new_id(), "e", 0, NOW, NOW + minute)
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_conversations_are_listed_newest_first(mode: Mode, opened: Callable[..., Log], client: Client) -> None:
     client.drop_database("listed")
     log = opened(mode, database="listed")
@@ -267,7 +267,7 @@ def test_a_repeated_append_is_recognised(log: Log) -> None:
         log("append", new_id(), draft, None)
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_a_conversation_deleted_by_another_store_starts_anew(
     mode: Mode, opened: Callable[..., Log], client: Client
 ) -> None:
@@ -313,7 +313,7 @@ def standalone() -> Iterator[EmbeddedMongoDB]:
     server.remove()
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_a_standalone_server_is_enough(mode: Mode, standalone: EmbeddedMongoDB, opened: Callable[..., Log]) -> None:
     log, name = opened(mode, standalone.url), new_id()
     assert [log("append", name, a_turn(), number).turns for number in range(3)] == [1, 2, 3]
@@ -342,7 +342,7 @@ async def test_clients_of_the_caller_can_be_used(make: Callable[..., Any], place
         await closed
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_missing_indexes_are_reported_or_created(mode: Mode, opened: Callable[..., Log], client: Client) -> None:
     client.drop_database("unindexed")
     cautious = opened(mode, database="unindexed", migrate=False)

@@ -34,7 +34,7 @@ from tests.support.durations import quickest
 from tests.support.servers import EmbeddedMongoDB, free_port
 from tests.support.store_caller import MakeStoreCaller, StoreCaller
 
-COLOURS = pytest.mark.parametrize("mode", Mode)
+IN_BOTH_MODES = pytest.mark.parametrize("mode", Mode)
 Client = pymongo.MongoClient[dict[str, Any]]
 
 
@@ -63,7 +63,7 @@ def client(server: EmbeddedMongoDB) -> Iterator[Client]:
 # Servers
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_a_call_waits_while_the_primary_steps_down(
     mode: Mode,
     server: EmbeddedMongoDB,
@@ -78,7 +78,7 @@ def test_a_call_waits_while_the_primary_steps_down(
     assert store("count", "n") == 1
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_a_missing_primary_is_a_short_error(
     mode: Mode,
     server: EmbeddedMongoDB,
@@ -95,7 +95,7 @@ def test_a_missing_primary_is_a_short_error(
     server.wait_until_it_answers()
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_a_wrong_password_is_an_error_that_does_not_show_it(
     mode: Mode,
     server: EmbeddedMongoDB,
@@ -136,7 +136,7 @@ def test_invalid_arguments_are_refused(arguments: dict[str, Any], words: str) ->
     assert "w0rd" not in "".join(traceback.format_exception(caught.value))
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_an_unreachable_host_is_an_error(mode: Mode) -> None:
     store = StoreCaller(MongoDBStore(f"mongodb://127.0.0.1:{free_port()}/", timeout=0.5), mode)
     with pytest.raises((DatabaseConnectionError, StoreTimeoutError)):
@@ -161,7 +161,7 @@ def _uses_batches(check: Check) -> bool:
     return "save_many" in inspect.getsource(check.body)
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_a_batch_on_a_standalone_server_is_refused_instead_of_half_saved(
     mode: Mode,
     standalone: EmbeddedMongoDB,
@@ -237,7 +237,7 @@ def _plain(value: Any) -> Any:
     return {key: _plain(inner) for key, inner in value.items()} if isinstance(value, dict) else value
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_missing_indexes_are_created_or_reported(
     mode: Mode,
     server: EmbeddedMongoDB,
@@ -263,7 +263,7 @@ def test_a_conflicting_index_is_reported(server: EmbeddedMongoDB, client: Client
     store.close_sync()
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_a_value_over_sixteen_megabytes_is_refused_before_anything_is_written(
     mode: Mode,
     server: EmbeddedMongoDB,
@@ -291,7 +291,7 @@ async def test_a_value_that_is_too_large_fails_alone(server: EmbeddedMongoDB) ->
         assert await store.async_count("n") == 9
 
 
-@COLOURS
+@IN_BOTH_MODES
 @pytest.mark.parametrize(
     "damage",
     [{"content": ObjectId()}, {"content": {"~int": "zz"}}, {"scope": "nowhere"}, {"importance": 7}, {"metadata": []},
@@ -328,7 +328,7 @@ def test_documents_changed_by_hand_are_read_as_changed(server: EmbeddedMongoDB, 
         assert store.load("m")[0].entry_id == "it"
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_saves_replace_expired_entries_with_the_same_ids(
     mode: Mode,
     server: EmbeddedMongoDB,

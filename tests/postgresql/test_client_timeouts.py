@@ -20,7 +20,7 @@ from tests.support.durations import in_the_end
 from tests.support.store_caller import MakeStoreCaller, StoreCaller
 
 DRIVERS = pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
-COLOURS = pytest.mark.parametrize("mode", Mode)
+IN_BOTH_MODES = pytest.mark.parametrize("mode", Mode)
 
 Admin = psycopg.Connection[Any]
 
@@ -50,7 +50,7 @@ SAVES: dict[str, Callable[[MemoryEntry], tuple[Any, ...]]] = {
 
 
 @DRIVERS
-@COLOURS
+@IN_BOTH_MODES
 @pytest.mark.parametrize("operation", SAVES)
 @pytest.mark.parametrize("ended_by", ["the server", "the driver"])
 def test_a_save_that_timed_out_is_not_written_later(
@@ -98,7 +98,7 @@ async def test_a_save_that_was_cancelled_is_not_written_later(
 
 
 @DRIVERS
-@COLOURS
+@IN_BOTH_MODES
 @pytest.mark.parametrize("options", ["", "-c statement_timeout=0"])
 def test_a_start_that_times_out_loses_no_connection(
     options: str, driver: str, mode: Mode, place: Place, name: str, using: MakeStoreCaller
@@ -169,7 +169,7 @@ def pooler(server_url: str) -> Iterator[int]:
 
 
 @DRIVERS
-@COLOURS
+@IN_BOTH_MODES
 def test_a_pooler_that_refuses_settings_is_used_without_them(
     driver: str, mode: Mode, place: Place, name: str, admin: Admin
 ) -> None:
@@ -188,7 +188,7 @@ def test_a_pooler_that_refuses_settings_is_used_without_them(
 
 
 @DRIVERS
-@COLOURS
+@IN_BOTH_MODES
 def test_settings_in_the_url_go_to_the_server_beside_ours(
     driver: str, mode: Mode, place: Place, name: str, using: MakeStoreCaller
 ) -> None:
@@ -203,7 +203,7 @@ def test_settings_in_the_url_go_to_the_server_beside_ours(
 
 
 @DRIVERS
-@COLOURS
+@IN_BOTH_MODES
 @pytest.mark.parametrize("operation", ["save", "delete_many"])
 def test_a_statement_is_repeated_after_its_connection_was_lost(
     operation: str, driver: str, mode: Mode, place: Place, name: str, admin: Admin, using: MakeStoreCaller
@@ -234,7 +234,7 @@ def test_a_statement_is_repeated_after_its_connection_was_lost(
 
 
 @DRIVERS
-@COLOURS
+@IN_BOTH_MODES
 def test_a_deletion_counts_correctly_after_an_idle_connection_died(
     driver: str, mode: Mode, place: Place, name: str, admin: Admin, using: MakeStoreCaller
 ) -> None:

@@ -20,11 +20,11 @@ from firefly_memory import (
 )
 from firefly_memory.testing import Mode
 from tests.support.servers import EmbeddedPostgreSQL
-from tests.support.stoppable_postgresql import COLOURS
+from tests.support.stoppable_postgresql import IN_BOTH_MODES
 from tests.support.store_caller import MakeStoreCaller
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_a_locked_row_ends_in_a_time_out_and_delays_nobody_else(
     mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller
 ) -> None:
@@ -87,7 +87,7 @@ async def test_a_pool_of_one_connection_serves_all_callers(server: EmbeddedPostg
     assert counts == [50] * 20
 
 
-@COLOURS
+@IN_BOTH_MODES
 @pytest.mark.parametrize(
     "damage",
     ["content = '{\"~int\": \"zz\"}'", "metadata = '[]'", "scope = 'nowhere'", "created_at = 'infinity'",
@@ -105,7 +105,7 @@ def test_a_damaged_row_is_named(
     assert run_sql("SELECT count(*) FROM damaged.memory_entries WHERE entry_id = 'it'") == [(1,)]
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_an_infinite_expiry_written_by_hand_means_no_expiry(
     mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
 ) -> None:

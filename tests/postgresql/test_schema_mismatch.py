@@ -20,7 +20,7 @@ from firefly_memory.testing import Mode
 from tests.support.backends import Place
 from tests.support.store_caller import MakeStoreCaller
 
-COLOURS = pytest.mark.parametrize("mode", Mode)
+IN_BOTH_MODES = pytest.mark.parametrize("mode", Mode)
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def prepare(url: str, schema_name: str) -> None:
         pass
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_a_missing_schema_is_created_or_reported(
     mode: Mode, url: str, name: str, using: MakeStoreCaller, admin: Callable[[str], list[Any]]
 ) -> None:
@@ -65,7 +65,7 @@ def test_a_missing_schema_is_created_or_reported(
     assert store("load", "n") == []
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_a_schema_that_is_behind_or_ahead_is_reported(
     mode: Mode, url: str, name: str, using: MakeStoreCaller, admin: Callable[[str], list[Any]]
 ) -> None:
@@ -86,7 +86,7 @@ def test_a_schema_that_is_behind_or_ahead_is_reported(
     store("save", "n", MemoryEntry())
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_a_dropped_table_is_reported_by_a_running_store(
     mode: Mode, url: str, name: str, using: MakeStoreCaller, admin: Callable[[str], list[Any]]
 ) -> None:
@@ -97,7 +97,7 @@ def test_a_dropped_table_is_reported_by_a_running_store(
         store("load", "n")
 
 
-@COLOURS
+@IN_BOTH_MODES
 @pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
 def test_a_database_with_a_small_encoding_is_refused_at_the_start(
     driver: str, mode: Mode, place: Place, name: str, using: MakeStoreCaller, admin: Callable[[str], list[Any]]

@@ -12,7 +12,7 @@ from firefly_memory import DatabaseStoreError, FireflyMemoryError, MemoryEntry, 
 from firefly_memory.testing import Mode, checks
 from tests.support.backends import Place
 from tests.support.servers import EmbeddedPostgreSQL
-from tests.support.stoppable_postgresql import COLOURS, url
+from tests.support.stoppable_postgresql import IN_BOTH_MODES, url
 from tests.support.store_caller import MakeStoreCaller
 
 
@@ -34,7 +34,7 @@ def test_other_time_zones_of_server_and_client_change_no_value(place: Place, mon
     time.tzset()
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_settings_for_encoding_and_float_digits_change_no_value(
     mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller, monkeypatch: pytest.MonkeyPatch
 ) -> None:

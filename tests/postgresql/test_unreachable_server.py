@@ -15,12 +15,12 @@ from firefly_memory import DatabaseConnectionError, MemoryEntry, PostgreSQLStore
 from firefly_memory.testing import Mode
 from tests.support.backends import Place
 from tests.support.servers import EmbeddedPostgreSQL, free_port
-from tests.support.stoppable_postgresql import COLOURS, DRIVERS, PASSWORD, everything_shown, url
+from tests.support.stoppable_postgresql import DRIVERS, IN_BOTH_MODES, PASSWORD, everything_shown, url
 from tests.support.store_caller import MakeStoreCaller
 
 
 @DRIVERS
-@COLOURS
+@IN_BOTH_MODES
 def test_dead_idle_connections_are_replaced_silently(
     driver: str, mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
 ) -> None:
@@ -34,7 +34,7 @@ def test_dead_idle_connections_are_replaced_silently(
     assert store("count", "n") == 9
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_an_unreachable_host_is_an_error_without_the_password(mode: Mode, using: MakeStoreCaller) -> None:
     for host in (f"127.0.0.1:{free_port()}", "no-such-host.invalid", "%2Fno%2Fsuch%2Fsocket"):
         store = using(PostgreSQLStore(f"postgresql://user:{PASSWORD}@{host}/name", timeout=5), mode)
@@ -43,7 +43,7 @@ def test_an_unreachable_host_is_an_error_without_the_password(mode: Mode, using:
         assert PASSWORD not in everything_shown(caught.value)
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_the_first_of_several_hosts_that_answers_is_used(
     mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller
 ) -> None:
@@ -54,7 +54,7 @@ def test_the_first_of_several_hosts_that_answers_is_used(
     assert store("count", "n") == 1
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_a_url_can_name_a_unix_socket(mode: Mode, place: Place, using: MakeStoreCaller) -> None:
     own = EmbeddedPostgreSQL()
     try:
@@ -70,7 +70,7 @@ def test_a_url_can_name_a_unix_socket(mode: Mode, place: Place, using: MakeStore
         own.remove()
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_many_stores_that_start_on_a_nearly_full_server_take_turns(
     mode: Mode, small_server: EmbeddedPostgreSQL
 ) -> None:
@@ -106,7 +106,7 @@ async def test_on_a_full_server_callers_share_the_existing_connections(small_ser
             await asyncio.gather(*[store.async_count("n") for _ in range(20)])
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_a_full_server_is_an_error_within_the_time_out(
     mode: Mode, small_server: EmbeddedPostgreSQL, using: MakeStoreCaller
 ) -> None:
