@@ -282,7 +282,7 @@ async def test_invalid_agents_tags_and_choices_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="several texts"):
         await router.route("one", tags="code")
     manager = MemoryManager()
-    with pytest.raises(ConfigurationError, match="2 of Memory"):
+    with pytest.raises(ConfigurationError, match="only one Memory capability; got 2"):
         Agent(TestModel(), capabilities=[Memory(manager), Memory(manager.fork())])
 
 

@@ -149,7 +149,7 @@ def test_a_store_is_refused_as_a_manager(tmp_path: Any) -> None:
 async def test_two_memories_are_refused_whatever_they_are_called() -> None:
     one, other = MemoryManager(), MemoryManager()
     agent = Agent(Scripted().model, capabilities=[Memory(one, id="mine")])
-    with pytest.raises(ConfigurationError, match="given 2 of Memory"):
+    with pytest.raises(ConfigurationError, match="only one Memory capability; got 2"):
         await agent.run("one", conversation_id="c", capabilities=[Memory(other)])
     assert stored(one) == stored(other) == []
 

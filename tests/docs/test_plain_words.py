@@ -61,8 +61,6 @@ FORMER_MODULES = [
     "lazy",
     "loops",
     "model_messages",
-    "names",
-    "options",
     "patience",
     "recording",
     "runners",
@@ -79,6 +77,7 @@ FORMER_MODULES = [
     "view",
     "vocabularies",
 ]
+FORMER_MODULES_AT_THE_TOP = {"names", "options"}
 
 
 def texts() -> Iterator[tuple[str, str]]:
