@@ -40,7 +40,7 @@ from tests.support.tiktoken_vocabularies import LONG_ENOUGH, fill_cache
 _WITH_OLDEST_PYDANTIC_AI = os.environ.get("FIREFLY_TEST_PYDANTIC_AI") == "oldest"
 _OF_CONVERSATION_STORES = [
     "agent_history/test_*.py",
-    "migrations/test_databases_of_before.py",
+    "migrations/test_upgrade_from_earlier_version.py",
     "mongodb/test_damage.py",
     "mongodb/test_renamed_collections.py",
     "transfer/test_*agent_history*.py",

@@ -78,20 +78,22 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-class Modes(NamedTuple):
+class FileModes(NamedTuple):
     """The rights on files and directories that a store makes. Those that are there keep theirs."""
 
     file: int = 0o600
     directory: int = 0o700
 
 
-ONLY_MINE = Modes()
+ONLY_MINE = FileModes()
 """The rights of a new store: nobody else on the machine can read it, or hold its locks."""
 
 
-def modes(file_mode: Any, directory_mode: Any) -> Modes:
-    """Both as numbers such as ``0o660``; the owner needs his rights."""
-    return Modes(_mode("file_mode", file_mode, 0o600, 0o777), _mode("directory_mode", directory_mode, 0o700, 0o7777))
+def file_modes(file_mode: Any, directory_mode: Any) -> FileModes:
+    """The modes, after a check: integers such as ``0o660`` that leave the owner every right."""
+    return FileModes(
+        _mode("file_mode", file_mode, 0o600, 0o777), _mode("directory_mode", directory_mode, 0o700, 0o7777)
+    )
 
 
 def _mode(name: str, value: Any, needed: int, most: int) -> int:

@@ -79,7 +79,7 @@ async def test_an_archive_with_a_message_before_its_parent_is_refused_by_its_lin
 
 
 @pytest.mark.usefixtures("_small_pages")
-async def test_a_refused_archive_leaves_a_conversation_that_was_there_in_part_as_it_was(place: Place) -> None:
+async def test_a_refused_archive_does_not_change_an_existing_conversation(place: Place) -> None:
     with somewhere("sqlite", place) as where:
         async with opened("sqlite", where) as target:
             whole = archive(("c", "e20", long_line(21)))
@@ -95,7 +95,7 @@ async def test_a_refused_archive_leaves_a_conversation_that_was_there_in_part_as
             assert (await async_import_jsonl(target.store, whole)).messages == 21
 
 
-async def test_an_archive_of_a_very_long_conversation_is_read_and_given_back(tmp_path: Path) -> None:
+async def test_an_archive_of_a_very_long_conversation_is_imported_and_exported(tmp_path: Path) -> None:
     async with SQLiteStore(tmp_path / "m.db") as store:
         lines = archive(("c", "e99999", long_line(100_000)))
         assert (await async_import_jsonl(store, lines)).messages == 100_000
@@ -124,7 +124,7 @@ def plant(kind: str, where: str, entry_id: str, parent_id: str) -> None:
 @pytest.mark.usefixtures("_small_pages")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("up", [0, 1, 3, 10], ids=lambda up: f"{up} entries up")
-async def test_rows_that_lead_in_a_circle_are_damage_for_whoever_reads_them(kind: str, up: int, place: Place) -> None:
+async def test_every_reader_reports_circular_rows_as_damage(kind: str, up: int, place: Place) -> None:
     with somewhere(kind, place) as where:
         async with opened(kind, where) as conversations:
             await conversations.save(Conversation(conversation_id="c", messages=messages(14)))
@@ -171,7 +171,7 @@ async def test_a_statement_reads_each_message_of_a_circle_once(kind: str, place:
             assert len(await conversations.store.database.suspending.run(history, record.head_id)) == 2
 
 
-async def test_entries_that_come_before_themselves_are_not_written(place: Place) -> None:
+async def test_circular_entries_are_not_written(place: Place) -> None:
     with somewhere("sqlite", place) as where:
         async with opened("sqlite", where) as conversations:
             circle = [
@@ -191,7 +191,7 @@ async def test_entries_that_come_before_themselves_are_not_written(place: Place)
 
 @pytest.mark.parametrize("before", [0, 1, 7, 499])
 @pytest.mark.parametrize("length", [1, 2, 3, 500, 997])
-def test_a_circle_is_seen_before_it_was_gone_three_times(before: int, length: int) -> None:
+def test_a_circle_is_found_within_three_rounds(before: int, length: int) -> None:
     circle = CircleDetector("0")
     with pytest.raises(CorruptDataError):
         for step in range(3 * (before + length) + 2):

@@ -75,7 +75,7 @@ async def _broken_off(where: str, conversations: Stored) -> list[str]:
     return [entry.id for entry in line]
 
 
-async def test_a_deletion_that_is_killed_leaves_no_half_of_a_conversation(where: str) -> None:
+async def test_a_killed_deletion_leaves_no_partial_conversation(where: str) -> None:
     async with opened("mongodb", where) as conversations:
         ids = await _broken_off(where, conversations)
         left = await kept(conversations)
@@ -90,7 +90,7 @@ async def test_a_deletion_that_is_killed_leaves_no_half_of_a_conversation(where:
 
 
 @pytest.mark.parametrize("how", ["another deletion", "cleanup_expired"])
-async def test_what_a_killed_deletion_has_left_goes_with(how: str, where: str) -> None:
+async def test_the_next_deletion_or_cleanup_removes_what_a_killed_deletion_left(how: str, where: str) -> None:
     async with opened("mongodb", where) as conversations:
         ids = await _broken_off(where, conversations)
         if how == "cleanup_expired":
@@ -102,7 +102,7 @@ async def test_what_a_killed_deletion_has_left_goes_with(how: str, where: str) -
         assert texts(await conversations.load("fork")) == [str(number) for number in range(10)]
 
 
-async def test_a_fork_keeps_what_a_killed_deletion_has_left(where: str) -> None:
+async def test_a_fork_keeps_messages_that_a_killed_deletion_left(where: str) -> None:
     async with opened("mongodb", where) as conversations:
         ids = await _broken_off(where, conversations)
         late = ConversationRecord(conversation_id="late", head_id=ids[99])
@@ -150,7 +150,7 @@ async def test_a_conversation_of_many_branches_is_deleted_whole(where: str, monk
         assert await kept(conversations) == {}
 
 
-async def test_a_damaged_entry_that_is_left_stops_no_deletion(where: str) -> None:
+async def test_a_damaged_entry_does_not_stop_a_deletion(where: str) -> None:
     url, _, name = where.partition("#")
     async with opened("mongodb", where) as conversations:
         await conversations.save(Conversation(conversation_id="a", messages=messages(5)))
@@ -224,7 +224,7 @@ async def test_a_deletion_ends_among_damaged_entries_of_others(where: str) -> No
         assert _ids(where) == stay
 
 
-async def test_what_others_have_left_fails_no_deletion(
+async def test_a_deletion_succeeds_although_tidying_up_after_others_fails(
     where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fails(_: HistoryDeletion) -> bool:
@@ -238,7 +238,7 @@ async def test_what_others_have_left_fails_no_deletion(
     assert "cleanup_expired() goes on with them (TypeError)" in caplog.text
 
 
-async def test_a_deletion_that_fails_half_way_says_so(where: str) -> None:
+async def test_a_deletion_that_fails_half_way_raises_outcome_unknown(where: str) -> None:
     url, _, name = where.partition("#")
     with MongoClient[dict[str, Any]](url) as client, client.start_session() as session:
         async with MongoDBStore(url, database=name) as store:

@@ -210,7 +210,7 @@ def machine(runner: asyncio.Runner, ours: Stored) -> type[RuleBasedStateMachine]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql-asyncpg", "postgresql-psycopg", "mongodb"])
-def test_any_order_of_calls(kind: str, place: Place) -> None:
+def test_every_order_of_calls_gives_the_results_of_pydantic_ai(kind: str, place: Place) -> None:
     with asyncio.Runner() as runner, ExitStack() as stack:
         where = stack.enter_context(somewhere(kind, place))
         opening = opened(kind, where)

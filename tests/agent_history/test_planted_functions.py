@@ -36,7 +36,7 @@ async def every_operation(conversations: SQLConversationStore) -> None:
 
 
 @pytest.mark.parametrize("kind", ["postgresql-asyncpg", "postgresql-psycopg", "asyncpg's engine"])
-async def test_no_operation_on_conversations_runs_what_is_planted(
+async def test_no_operation_on_conversations_runs_a_planted_function(
     kind: str, servers_of_the_session: dict[str, Callable[[], str]], tmp_path: Path
 ) -> None:
     with planted_database(servers_of_the_session["postgresql"](), f"planter_{uuid4().hex[:8]}") as url:

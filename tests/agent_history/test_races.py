@@ -56,7 +56,7 @@ async def two(kind: str, where: str) -> AsyncIterator[tuple[Stored, Stored]]:
 
 
 @pytest.mark.parametrize("kind", [*SHARED, *STRICT])
-async def test_of_two_writers_of_one_revision_one_is_told(kind: str, where: str) -> None:
+async def test_of_two_writers_of_one_revision_one_gets_a_conflict(kind: str, where: str) -> None:
     async with two(kind, where) as (one, other):
         for number in range(10):
             first, second = (Conversation(conversation_id="a", messages=messages(2, n)) for n in (0, 10))
@@ -72,7 +72,7 @@ async def test_of_two_writers_of_one_revision_one_is_told(kind: str, where: str)
 
 
 @pytest.mark.parametrize("kind", [*SHARED, *STRICT])
-async def test_a_fork_of_what_is_being_deleted_is_whole_or_refused(kind: str, where: str) -> None:
+async def test_a_fork_during_a_deletion_is_whole_or_refused(kind: str, where: str) -> None:
     async with two(kind, where) as (one, other):
         forks = 0
         for number in range(30):
@@ -101,7 +101,7 @@ async def test_a_fork_of_what_is_being_deleted_is_whole_or_refused(kind: str, wh
 
 @pytest.mark.parametrize("first", ["fork", "delete"])
 @pytest.mark.parametrize("level", ["READ COMMITTED", "REPEATABLE READ"])
-async def test_on_postgresql_whoever_comes_second_waits_for_the_first(level: str, first: str, place: Place) -> None:
+async def test_on_postgresql_the_second_writer_waits_for_the_first(level: str, first: str, place: Place) -> None:
     with somewhere("postgresql-asyncpg", place) as where:
         url, _, name = where.partition("#")
         engine = create_async_engine(place.with_driver("asyncpg"), isolation_level=level)
@@ -133,7 +133,7 @@ async def test_on_postgresql_whoever_comes_second_waits_for_the_first(level: str
 
 
 @pytest.mark.parametrize("kind", [*SHARED, *STRICT])
-async def test_deletions_that_meet_in_several_places_end(kind: str, where: str) -> None:
+async def test_deletions_with_several_shared_messages_do_not_deadlock(kind: str, where: str) -> None:
     async with two(kind, where) as (one, other):
         for _ in range(5):
             conversation = Conversation(conversation_id="a", messages=messages(6))

@@ -51,7 +51,7 @@ async def chosen(router: DelegationRouter, *prompts: str, **options: Any) -> lis
     return [(await router.route(prompt, **options)).output for prompt in prompts]
 
 
-async def test_the_documented_lines() -> None:
+async def test_the_documented_example_runs() -> None:
     agent_a, agent_b = answering("a"), answering("b")
     mgr = MemoryManager()
 
@@ -96,7 +96,7 @@ async def test_a_route_leaves_the_agents_as_they_were() -> None:
     assert not routed.conversation.get_turns("d")
 
 
-async def test_what_was_added_to_an_agent_stays_and_so_do_the_options_of_its_memory() -> None:
+async def test_a_route_keeps_the_agents_tools_and_memory_options() -> None:
     own, routed = MemoryManager(), MemoryManager()
     scripted = Scripted({"look": {}, "remember": {"key": "k", "value": "v"}}, "done")
     agent: FireflyAgent[None, str] = FireflyAgent(name="ours", model=scripted.model, memory=own, memory_tools=True)
@@ -123,7 +123,7 @@ async def test_without_a_memory_agents_use_their_own() -> None:
     assert len(own.conversation.get_turns("c")) == 1
 
 
-async def test_a_scope_of_the_callers_is_kept() -> None:
+async def test_a_route_writes_into_the_callers_scope() -> None:
     manager = MemoryManager()
     agent = FireflyAgent(
         name="a", model=Scripted({"remember": {"key": "kind", "value": "invoice"}}, "ok").model, memory_tools=True
@@ -144,7 +144,7 @@ async def test_conversations_are_shared_by_the_agents(store: EntryStore) -> None
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
-async def test_a_route_that_breaks_off_leaves_no_facts_and_is_no_longer_under_way(
+async def test_an_interrupted_route_leaves_no_facts_and_is_not_counted_as_running(
     store: EntryStore, cancelled: bool
 ) -> None:
     begun = asyncio.Event()
@@ -174,7 +174,7 @@ async def test_a_route_that_breaks_off_leaves_no_facts_and_is_no_longer_under_wa
     assert [request.in_flight for request in spy.requests] == [(0,), (0,)]
 
 
-async def test_an_answer_is_not_lost_because_the_store_has_gone(tmp_path: Any, caplog: Any) -> None:
+async def test_an_answer_is_returned_although_the_store_was_closed(tmp_path: Any, caplog: Any) -> None:
     store = SQLiteStore(tmp_path / "memory.db")
 
     async def respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -187,7 +187,7 @@ async def test_an_answer_is_not_lost_because_the_store_has_gone(tmp_path: Any, c
     assert "were not deleted" in caplog.text
 
 
-async def test_a_memory_that_is_chosen_for_each_run_is_replaced_too() -> None:
+async def test_a_memory_chosen_for_each_run_is_replaced_too() -> None:
     own, routed = MemoryManager(), MemoryManager()
     agent = Agent(Scripted().model, name="a", capabilities=[lambda _: Memory(own)])
     await DelegationRouter([agent], memory=routed).route("one", conversation_id="c")
@@ -207,19 +207,19 @@ class Recording:
 # Strategies
 
 
-async def test_in_turns() -> None:
+async def test_round_robin_chooses_agents_in_turn() -> None:
     router = DelegationRouter([answering(name) for name in "abc"])
     assert await chosen(router, *"1234") == ["a", "b", "c", "a"]
 
 
-async def test_at_random_from_a_seed() -> None:
+async def test_the_random_strategy_follows_its_seed() -> None:
     agents = [answering(name) for name in "abc"]
     first = await chosen(DelegationRouter(agents, RandomStrategy(seed=7)), *"12345678")
     assert await chosen(DelegationRouter(agents, RandomStrategy(seed=7)), *"12345678") == first
     assert set(first) == {"a", "b", "c"}
 
 
-async def test_the_least_busy_is_chosen() -> None:
+async def test_the_least_busy_agent_is_chosen() -> None:
     """The first three are kept waiting, so the fourth finds both with work, the second with less."""
     go, begun = asyncio.Event(), asyncio.Semaphore(0)
 
@@ -240,7 +240,7 @@ async def test_the_least_busy_is_chosen() -> None:
     assert [(await route).output for route in routes] == ["a", "b", "a", "b"]
 
 
-async def test_by_what_agents_can_do() -> None:
+async def test_the_capability_strategy_chooses_by_tags_and_words() -> None:
     agents = [answering(name) for name in ("translator", "coder", "reviewer")]
     can = {"translator": ["Translate", "French"], "coder": ["code", "python"], "reviewer": ["code", "review"]}
     router = DelegationRouter(agents, CapabilityStrategy(can), memory=MemoryManager())
@@ -258,14 +258,14 @@ async def test_by_what_agents_can_do() -> None:
     assert await chosen(idlest, "any", "any", tags=["code"]) == ["coder", "coder"]
 
 
-async def test_by_a_strategy_of_ones_own() -> None:
+async def test_a_custom_strategy_chooses_the_agent() -> None:
     strategy = Recording()
     router = DelegationRouter([answering("a"), answering("b")], strategy)
     assert await chosen(router, "one", tags=["x"], conversation_id="c") == ["b"]
     assert strategy.requests == [RouteRequest("one", frozenset({"x"}), "c", (0, 0))]
 
 
-async def test_what_cannot_be_is_refused() -> None:
+async def test_invalid_agents_tags_and_choices_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="at least one agent"):
         DelegationRouter([], RoundRobinStrategy())
     with pytest.raises(ConfigurationError, match="tags of 'a'"):
@@ -282,7 +282,7 @@ async def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="several texts"):
         await router.route("one", tags="code")
     manager = MemoryManager()
-    with pytest.raises(ConfigurationError, match="2 of Memory"):
+    with pytest.raises(ConfigurationError, match="only one Memory capability; got 2"):
         Agent(TestModel(), capabilities=[Memory(manager), Memory(manager.fork())])
 
 
@@ -305,13 +305,13 @@ async def test_a_route_may_be_streamed(manager: MemoryManager) -> None:
     assert scripted.instructions[0] == ""
 
 
-async def test_an_agent_without_a_name_is_left_without() -> None:
+async def test_an_agent_without_a_name_keeps_no_name() -> None:
     nameless = Agent(Scripted().model)
     await DelegationRouter([nameless], memory=MemoryManager()).route("one")
     assert nameless.name is None
 
 
-async def test_tags_of_several_words() -> None:
+async def test_a_tag_may_have_several_words() -> None:
     learner, cook = answering("learner"), answering("cook")
     router = DelegationRouter(
         [learner, cook], CapabilityStrategy({"learner": ["machine learning", "C++"], "cook": ["cooking"]})
@@ -322,7 +322,7 @@ async def test_tags_of_several_words() -> None:
         await router.route("learning machine")
 
 
-async def test_capabilities_of_agents_that_are_not_there_are_refused() -> None:
+async def test_capabilities_of_unknown_agents_are_refused() -> None:
     router = DelegationRouter([answering("coder")], CapabilityStrategy({"codr": ["code"]}))
     with pytest.raises(ConfigurationError, match=r"no agent is named \['codr'\]; they are named \['coder'\]"):
         await router.route("code")

@@ -35,7 +35,7 @@ async def test_a_model_may_write_short_keys_and_values_and_not_too_many(manager:
 
 
 @pytest.mark.parametrize("way", ["run", "stream", "FireflyAgent", "without retries"])
-async def test_no_refusal_ends_a_run(way: str) -> None:
+async def test_a_refused_fact_does_not_end_a_run(way: str) -> None:
     manager = MemoryManager()
     manager.set_fact("name", "the bank")
     for number in range(99):
@@ -61,7 +61,7 @@ async def test_no_refusal_ends_a_run(way: str) -> None:
     assert told_of[8] == "not remembered: 'name' is a fact of the application; remember this under another key"
 
 
-async def test_the_bounds_are_options() -> None:
+async def test_the_bounds_can_be_set_by_options() -> None:
     manager = MemoryManager()
     options: dict[str, Any] = {"max_facts": 1, "max_key_length": 2, "max_value_length": 3}
     answers = await answers_to_remember(

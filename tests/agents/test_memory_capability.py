@@ -26,7 +26,7 @@ from firefly_memory.agents import FireflyAgent, Memory
 from tests.support.scripted_model import TOLD, Scripted, stored
 
 
-async def test_a_run_sends_what_was_said_and_stores_what_it_says(manager: MemoryManager) -> None:
+async def test_a_run_sends_the_stored_turns_and_stores_its_own(manager: MemoryManager) -> None:
     scripted = Scripted()
     agent = Agent(scripted.model, capabilities=[Memory(manager)])
     first = await agent.run("one", conversation_id="c")
@@ -40,13 +40,13 @@ async def test_a_run_sends_what_was_said_and_stores_what_it_says(manager: Memory
     assert second.conversation_id == "c"
 
 
-async def test_a_run_without_a_conversation_has_one_of_its_own(manager: MemoryManager) -> None:
+async def test_a_run_without_a_conversation_id_gets_a_new_conversation(manager: MemoryManager) -> None:
     agent = Agent(Scripted().model, capabilities=[Memory(manager)])
     result = await agent.run("one")
     assert stored(manager, result.conversation_id) == [("one", "answer 1")]
 
 
-async def test_the_window_is_what_fits_and_the_summary_is_in_the_instructions() -> None:
+async def test_the_window_fits_the_budget_and_the_summary_is_in_the_instructions() -> None:
     manager = MemoryManager(
         summarize_threshold=120,
         summarizer=lambda turns: f"they said {turns[-1].user_prompt[:8]}",
@@ -65,7 +65,7 @@ async def test_the_window_is_what_fits_and_the_summary_is_in_the_instructions() 
     assert scripted.texts[-1] == ["short"]
 
 
-async def test_working_memory_is_in_the_instructions_unless_it_is_not_wanted(manager: MemoryManager) -> None:
+async def test_working_memory_is_in_the_instructions_unless_switched_off(manager: MemoryManager) -> None:
     manager.set_fact("language", "Portuguese")
     scripted = Scripted()
     await Agent(scripted.model, capabilities=[Memory(manager)]).run("one")
@@ -73,7 +73,7 @@ async def test_working_memory_is_in_the_instructions_unless_it_is_not_wanted(man
     assert scripted.instructions == [f"{TOLD}- language: Portuguese", ""]
 
 
-async def test_the_model_can_remember_and_recall_if_it_may(manager: MemoryManager) -> None:
+async def test_the_model_can_remember_and_recall_if_allowed(manager: MemoryManager) -> None:
     scripted = Scripted(
         {"remember": {"key": "city", "value": "Lyon"}}, "noted", {"recall": {"key": "city"}}, "it is Lyon"
     )
@@ -97,7 +97,7 @@ async def test_an_agents_system_prompt_is_not_repeated(manager: MemoryManager) -
     assert isinstance(scripted.asked[-1][0].parts[0], SystemPromptPart), "in front"
 
 
-async def test_a_history_that_is_given_is_used_instead(manager: MemoryManager) -> None:
+async def test_a_given_history_replaces_the_stored_one(manager: MemoryManager) -> None:
     scripted = Scripted()
     agent = Agent(scripted.model, capabilities=[Memory(manager)])
     await agent.run("one", conversation_id="c")
@@ -108,7 +108,7 @@ async def test_a_history_that_is_given_is_used_instead(manager: MemoryManager) -
     assert manager.conversation.get_turns("c")[1].raw_messages == result.new_messages()
 
 
-async def test_prompts_and_outputs_that_are_no_text_come_back_equal(manager: MemoryManager) -> None:
+async def test_prompts_and_outputs_other_than_text_come_back_equal(manager: MemoryManager) -> None:
     scripted = Scripted({"final_result": {"response": {"number": 1}}})
     agent = Agent(scripted.model, output_type=dict[str, int], capabilities=[Memory(manager)])
     picture = BinaryContent(b"\x89PNG\x00\xff" * 10, media_type="image/png")
@@ -131,14 +131,14 @@ async def test_a_streamed_run_is_stored(manager: MemoryManager) -> None:
     assert stored(manager) == [("one", "streamed")]
 
 
-async def test_the_events_of_a_run_may_be_streamed(manager: MemoryManager) -> None:
+async def test_the_events_of_a_run_can_be_streamed(manager: MemoryManager) -> None:
     agent = Agent(Scripted("streamed").model, capabilities=[Memory(manager)])
     async with agent.run_stream_events("one", conversation_id="c") as events:
         assert [event async for event in events]
     assert stored(manager) == [("one", "streamed")]
 
 
-async def test_a_stream_that_is_left_early_is_stored_as_far_as_it_came(manager: MemoryManager) -> None:
+async def test_a_stream_that_is_left_early_is_stored_up_to_there(manager: MemoryManager) -> None:
     scripted = Scripted("a long answer", "next")
     agent = Agent(scripted.model, capabilities=[Memory(manager)])
     async with agent.run_stream("one", conversation_id="c") as stream:
@@ -152,12 +152,12 @@ async def test_a_stream_that_is_left_early_is_stored_as_far_as_it_came(manager: 
     assert result.output == "next"
 
 
-def test_options_that_make_no_sense_are_refused(manager: MemoryManager) -> None:
+def test_invalid_options_are_refused(manager: MemoryManager) -> None:
     with pytest.raises(ConfigurationError, match="on_conflict"):
         Memory(manager, on_conflict="ignore")  # type: ignore[arg-type]
 
 
-async def test_an_agent_spec_may_name_it(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_agent_spec_can_name_the_memory_capability(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Memory] = []
 
     @dataclass
@@ -183,7 +183,7 @@ async def test_an_agent_spec_may_name_it(tmp_path: Any, monkeypatch: pytest.Monk
     assert Memory.get_serialization_name() == "Memory"
 
 
-async def test_firefly_agent_is_a_thin_layer(manager: MemoryManager) -> None:
+async def test_firefly_agent_wraps_an_agent_with_a_memory(manager: MemoryManager) -> None:
     scripted = Scripted()
     agent = FireflyAgent(name="assistant", model=scripted.model, memory=manager, instructions="Be brief.")
     conversation = manager.new_conversation()
@@ -205,7 +205,7 @@ async def test_firefly_agent_is_a_thin_layer(manager: MemoryManager) -> None:
     assert len(stored(manager, conversation)) == 3
 
 
-def test_firefly_agent_blocks_too(manager: MemoryManager) -> None:
+def test_firefly_agent_has_a_blocking_run(manager: MemoryManager) -> None:
     agent = FireflyAgent(name="assistant", model=Scripted().model, memory=manager)
     loop = asyncio.new_event_loop()  # pydantic-ai would make one and leave it open
     asyncio.set_event_loop(loop)
@@ -217,7 +217,7 @@ def test_firefly_agent_blocks_too(manager: MemoryManager) -> None:
     assert stored(manager) == [("one", "answer 1")]
 
 
-def test_an_agent_remembers_elsewhere_as_it_does_at_home(manager: MemoryManager) -> None:
+def test_remembering_keeps_the_options_of_the_memory(manager: MemoryManager) -> None:
     options: dict[str, Any] = {"tools": True, "max_tokens": 7, "on_conflict": "reject"}
     agent = FireflyAgent(name="a", model="test", memory=Memory(manager, **options))
     elsewhere = MemoryManager()
@@ -229,7 +229,7 @@ def test_an_agent_remembers_elsewhere_as_it_does_at_home(manager: MemoryManager)
             FireflyAgent(name="a", model="test", memory=Memory(manager), **twice)
 
 
-async def test_a_firefly_agent_can_do_what_its_agent_can(manager: MemoryManager) -> None:
+async def test_a_firefly_agent_offers_the_decorators_of_its_agent(manager: MemoryManager) -> None:
     scripted = Scripted({"today": {}}, "Monday")
     assistant = FireflyAgent(name="assistant", model=scripted.model, memory=manager)
 

@@ -28,7 +28,7 @@ from firefly_memory.pipeline import PipelineEngine
 from tests.support.scripted_model import TOLD, Scripted, stored
 
 
-async def test_a_system_prompt_of_another_kind_does_not_stand_for_the_agents_own(manager: MemoryManager) -> None:
+async def test_a_tools_system_prompt_does_not_replace_the_agents_own(manager: MemoryManager) -> None:
     scripted = Scripted({"verify": {}}, "verified", "again")
     agent = Agent(scripted.model, system_prompt="Never lend.", capabilities=[Memory(manager)])
 
@@ -45,7 +45,7 @@ async def test_a_system_prompt_of_another_kind_does_not_stand_for_the_agents_own
     assert str(scripted.texts[-1]).count("Never lend.") == 1
 
 
-async def test_each_agent_says_its_own_system_prompt(manager: MemoryManager) -> None:
+async def test_each_agent_sends_its_own_system_prompt(manager: MemoryManager) -> None:
     translator = Scripted()
     agent = Agent(translator.model, system_prompt="Translate.", capabilities=[Memory(manager)])
     await agent.run("one", conversation_id="c")
@@ -63,7 +63,7 @@ async def test_each_agent_says_its_own_system_prompt(manager: MemoryManager) -> 
     assert [texts[0] for texts in dynamic.texts] == ["prompt 0", "prompt 1"]
 
 
-async def test_a_fact_that_is_deleted_is_nowhere(store: EntryStore) -> None:
+async def test_a_deleted_fact_is_left_nowhere(store: EntryStore) -> None:
     manager = MemoryManager(store=store, summarize_threshold=10, summarizer=lambda _: "of old times")
     await manager.async_set_fact("secret", "4711")
     for instructions in ("Be brief.", None):
@@ -79,7 +79,7 @@ async def test_a_fact_that_is_deleted_is_nowhere(store: EntryStore) -> None:
     assert manager.conversation.get_turns(other)[0].raw_messages[0].instructions == "Be kind."
 
 
-async def test_a_fact_that_a_tool_sets_is_told_at_once(manager: MemoryManager) -> None:
+async def test_a_fact_that_a_tool_sets_is_in_the_next_request(manager: MemoryManager) -> None:
     scripted = Scripted({"learn": {}}, "done")
     agent = Agent(scripted.model, capabilities=[Memory(manager)])
 
@@ -92,7 +92,7 @@ async def test_a_fact_that_a_tool_sets_is_told_at_once(manager: MemoryManager) -
     assert scripted.instructions == ["", f"{TOLD}- language: pt"]
 
 
-async def test_facts_may_be_of_a_conversation_or_of_a_user(manager: MemoryManager) -> None:
+async def test_facts_can_belong_to_a_conversation_or_to_a_user(manager: MemoryManager) -> None:
     def remembering() -> Scripted:
         return Scripted({"remember": {"key": "address", "value": "1 Main St"}}, "noted")
 
@@ -112,7 +112,7 @@ async def test_facts_may_be_of_a_conversation_or_of_a_user(manager: MemoryManage
     assert manager.working.to_dict() == {}
 
 
-async def test_a_bad_key_is_the_models_to_mend(manager: MemoryManager) -> None:
+async def test_the_model_is_asked_to_correct_an_invalid_key(manager: MemoryManager) -> None:
     scripted = Scripted({"remember": {"key": "", "value": "x"}}, {"recall": {"key": "k" * 600}}, "done")
     agent = Agent(scripted.model, capabilities=[Memory(manager, tools=True)])
     assert (await agent.run("one", conversation_id="c")).output == "done"
@@ -134,12 +134,12 @@ async def test_a_bad_key_is_the_models_to_mend(manager: MemoryManager) -> None:
         ({"working_scope": "user"}, "working_scope"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any], words: str) -> None:
+def test_invalid_options_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         Memory(MemoryManager(), **options)
 
 
-def test_a_store_is_no_manager(tmp_path: Any) -> None:
+def test_a_store_is_refused_as_a_manager(tmp_path: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"MemoryManager\(store="):
         Memory(SQLiteStore(tmp_path / "a.db"))  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match=r"MemoryManager\(store="):
@@ -149,7 +149,7 @@ def test_a_store_is_no_manager(tmp_path: Any) -> None:
 async def test_two_memories_are_refused_whatever_they_are_called() -> None:
     one, other = MemoryManager(), MemoryManager()
     agent = Agent(Scripted().model, capabilities=[Memory(one, id="mine")])
-    with pytest.raises(ConfigurationError, match="given 2 of Memory"):
+    with pytest.raises(ConfigurationError, match="only one Memory capability; got 2"):
         await agent.run("one", conversation_id="c", capabilities=[Memory(other)])
     assert stored(one) == stored(other) == []
 
@@ -167,16 +167,14 @@ def test_the_schema_of_agent_specs_knows_the_options() -> None:
         assert f"'{option}'" in schema
 
 
-async def test_nothing_is_logged_about_a_run_that_went_well(
-    manager: MemoryManager, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_successful_run_logs_nothing(manager: MemoryManager, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "firefly_memory")
     await Agent(Scripted().model, capabilities=[Memory(manager)]).run("one", conversation_id="c")
     assert caplog.record_tuples == []
     assert isinstance(manager.conversation.get_turns("c")[0].raw_messages[-1].parts[0], TextPart)
 
 
-async def test_what_is_no_strategy_or_step_is_refused_with_a_hint(manager: MemoryManager) -> None:
+async def test_other_objects_than_strategies_and_steps_are_refused_with_a_hint(manager: MemoryManager) -> None:
     agent = FireflyAgent(name="a", model="test")
     wrong: Any
     for wrong in ([None], len):

@@ -22,7 +22,7 @@ from firefly_memory import (
 from firefly_memory.agents import FireflyAgent, Memory
 from firefly_memory.agents.delegation import DelegationRouter
 from firefly_memory.pipeline import AgentStep, Parallel, PipelineContext, PipelineEngine
-from tests.support.folder_store import FolderStore
+from tests.support.folder_backend import FolderStore
 from tests.support.scripted_model import TOLD, Scripted
 
 
@@ -85,7 +85,7 @@ async def test_what_one_user_lets_a_model_remember_reaches_no_other(
     assert manager.working.to_dict() == {"language": "Portuguese"}
 
 
-async def test_no_export_has_what_another_conversation_knows(manager: MemoryManager) -> None:
+async def test_no_export_contains_facts_of_another_conversation(manager: MemoryManager) -> None:
     agent = Agent(capabilities=[Memory(manager, tools=True)])
     await agent.run("go", model=remembering("mallorys", "poison").model, conversation_id="mallory")
     await agent.run("go", model=Scripted().model, conversation_id="ada")
@@ -120,7 +120,7 @@ async def test_a_key_of_the_managers_is_not_written_by_a_model_in_a_conversation
     assert manager.fork(conversation_id="c").working.to_dict() == {}
 
 
-async def test_a_model_may_write_to_the_managers_scope_if_it_is_let(manager: MemoryManager) -> None:
+async def test_a_model_may_write_to_the_managers_scope_if_allowed(manager: MemoryManager) -> None:
     manager.set_fact("is_admin", "false")
     shared: dict[str, Any] = {"tools": True, "working_scope": "manager"}
     first = Scripted(
@@ -154,7 +154,7 @@ async def test_a_fact_that_the_application_sets_at_the_same_moment_is_not_replac
         assert (entry.content, entry.metadata) == ("same", {})
 
 
-async def test_of_two_models_that_write_a_fact_at_once_one_is_left(manager: MemoryManager) -> None:
+async def test_of_two_models_that_write_a_fact_at_once_one_wins(manager: MemoryManager) -> None:
     memory = Memory(manager, tools=True, working_scope="manager")
     scripts = [remembering("k", f"of {number}") for number in range(8)]
     await asyncio.gather(*(Agent(each.model, capabilities=[memory]).run("go") for each in scripts))
@@ -166,7 +166,7 @@ async def test_of_two_models_that_write_a_fact_at_once_one_is_left(manager: Memo
 # The names of scopes
 
 
-async def test_no_scope_can_be_taken_for_that_of_a_conversation() -> None:
+async def test_no_other_scope_equals_the_scope_of_a_conversation() -> None:
     for name in ("conversation:", "conversation:c", "conversation:sha256:" + "0" * 64):
         for make in (
             lambda scope_id: WorkingMemory(scope_id=scope_id),
@@ -217,7 +217,7 @@ async def test_in_a_fork_the_model_writes_into_the_fork(store: EntryStore) -> No
 
 @pytest.mark.parametrize("door", ["Memory", "FireflyAgent", "remembering", "with Memory", "route"])
 @pytest.mark.parametrize("scope", ["default", "callable"])
-async def test_a_fork_is_written_to_by_whatever_door_it_comes_in(door: str, scope: str) -> None:
+async def test_every_way_to_pass_a_fork_writes_into_the_fork(door: str, scope: str) -> None:
     manager = MemoryManager()
     fork = manager.fork("user:ada")
     options: dict[str, Any] = {"tools": True}
@@ -254,7 +254,7 @@ def test_no_fork_has_the_scope_of_its_own_manager() -> None:
         assert of_one.fork(conversation_id="c").working.scope_id == of_one.working.scope_id
 
 
-async def test_a_route_or_step_with_a_manager_that_is_no_fork_writes_to_the_conversation(store: EntryStore) -> None:
+async def test_a_route_or_step_with_an_unforked_manager_writes_to_the_conversation(store: EntryStore) -> None:
     manager = MemoryManager(store=store, working_scope_id="main")
     agent = FireflyAgent(name="a", memory_tools=True)
     await DelegationRouter([agent]).route(
@@ -281,7 +281,7 @@ async def test_a_branch_of_a_pipeline_has_facts_that_end_with_it(store: EntrySto
 # Deleting
 
 
-async def test_the_facts_of_a_conversation_go_with_it(store: EntryStore) -> None:
+async def test_deleting_a_conversation_deletes_its_facts(store: EntryStore) -> None:
     manager = MemoryManager(store=store)
     names = ["c", "c2", "x" * 512, "a\x00b"]
     for name in names:
@@ -304,7 +304,7 @@ async def test_the_facts_of_a_conversation_go_with_it(store: EntryStore) -> None
 
 
 @pytest.mark.parametrize("kind", ["file", "custom"])
-def test_files_and_custom_stores_forget_the_facts_of_a_conversation_too(kind: str, tmp_path: Path) -> None:
+def test_files_and_custom_stores_delete_the_facts_of_a_conversation_too(kind: str, tmp_path: Path) -> None:
     manager = MemoryManager(store=FileStore(tmp_path) if kind == "file" else FolderStore(tmp_path))
     for name in ("c", "d", "e"):
         manager.add_turn(name, "p", "a")
@@ -325,7 +325,7 @@ def test_files_and_custom_stores_forget_the_facts_of_a_conversation_too(kind: st
 
 @pytest.mark.parametrize("way", ["run", "stream", "fails"])
 @pytest.mark.parametrize("on_conflict", ["append", "reject", "branch"])
-async def test_what_is_remembered_after_the_conversation_was_deleted_reaches_nobody(
+async def test_a_fact_remembered_after_its_conversation_was_deleted_is_never_read(
     store: EntryStore, on_conflict: Any, way: str
 ) -> None:
     manager = MemoryManager(store=store)
@@ -347,7 +347,7 @@ async def test_what_is_remembered_after_the_conversation_was_deleted_reaches_nob
     assert ("c" in manager.conversation.conversation_ids) == (on_conflict == "append")
 
 
-async def test_facts_of_a_conversation_that_has_no_turns_yet_are_kept_whatever_becomes_of_a_run(
+async def test_a_failed_run_keeps_the_facts_of_a_conversation_without_turns(
     manager: MemoryManager,
 ) -> None:
     manager.fork(conversation_id="c").set_fact("k", "of the application")

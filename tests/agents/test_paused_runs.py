@@ -76,7 +76,7 @@ class Office:
         return [(part.part_kind, str(getattr(part, "content", ""))) for part in parts]
 
 
-async def test_a_deferred_call_beside_another_one_can_be_answered(manager: MemoryManager) -> None:
+async def test_a_deferred_call_beside_another_call_can_be_answered(manager: MemoryManager) -> None:
     office = Office(manager, Scripted({"look": {}, "ask": {"question": "a"}}, "done", "later"))
     results = await office.paused("do")
     assert await office.run(deferred_tool_results=results) == "done"
@@ -86,14 +86,14 @@ async def test_a_deferred_call_beside_another_one_can_be_answered(manager: Memor
     assert stored(manager) == [("do", ""), ("", "done"), ("and", "later")]
 
 
-async def test_a_paused_turn_is_there_whatever_the_budget_is(store: EntryStore) -> None:
+async def test_a_paused_turn_is_loaded_whatever_the_budget_is(store: EntryStore) -> None:
     manager = MemoryManager(store=store, max_conversation_tokens=30)
     office = Office(manager, Scripted({"pay": {"what": "word " * 100}}, "done"))
     results = await office.paused("do")
     assert await office.run(deferred_tool_results=results) == "done"
 
 
-async def test_what_an_approved_tool_did_is_known_though_the_run_failed(manager: MemoryManager) -> None:
+async def test_the_result_of_an_approved_tool_is_stored_although_the_run_failed(manager: MemoryManager) -> None:
     office = Office(manager, Scripted({"pay": {}}, RuntimeError("503"), "fine"))
     results = await office.paused("do")
     with pytest.raises(RuntimeError, match="503"):
@@ -108,7 +108,7 @@ async def test_what_an_approved_tool_did_is_known_though_the_run_failed(manager:
     ]
 
 
-async def test_a_new_prompt_abandons_what_was_paused(manager: MemoryManager) -> None:
+async def test_a_new_prompt_closes_paused_tool_calls(manager: MemoryManager) -> None:
     office = Office(manager, Scripted({"pay": {}}, "never mind it is", "more"))
     await office.paused("do")
     assert await office.run("never mind") == "never mind it is"
@@ -127,7 +127,7 @@ async def test_a_new_prompt_abandons_a_response_that_its_provider_suspended(mana
     assert scripted.texts[0][-1] == "never mind"
 
 
-async def test_tools_that_had_returned_when_a_run_was_cancelled_have_returned(manager: MemoryManager) -> None:
+async def test_results_of_tools_are_kept_when_a_run_is_cancelled(manager: MemoryManager) -> None:
     scripted = Scripted({"fast": {}, "rich": {}, "slow": {}}, "fine")
     agent = Agent(scripted.model, capabilities=[Memory(manager)])
     begun = asyncio.Event()
@@ -162,7 +162,7 @@ async def test_tools_that_had_returned_when_a_run_was_cancelled_have_returned(ma
 # Cancelled at the end
 
 
-async def test_a_run_that_is_cancelled_while_it_is_stored_is_stored_whole(store: EntryStore) -> None:
+async def test_a_run_cancelled_while_it_is_stored_is_stored_completely(store: EntryStore) -> None:
     manager = MemoryManager(store=store)
     at_the_end = 0
     for wait in range(1, 200):
@@ -178,7 +178,7 @@ async def test_a_run_that_is_cancelled_while_it_is_stored_is_stored_whole(store:
     assert at_the_end
 
 
-async def test_a_scope_of_anyio_that_was_cancelled_waits_without_spinning(
+async def test_a_cancelled_anyio_scope_waits_without_spinning(
     store: EntryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released = asyncio.Event()
@@ -218,7 +218,7 @@ async def test_a_scope_of_anyio_that_was_cancelled_waits_without_spinning(
     assert len(shielded) < 100
 
 
-async def test_a_slow_summarizer_can_be_cancelled_and_the_turn_is_there(store: EntryStore) -> None:
+async def test_cancelling_a_slow_summarizer_keeps_the_turn(store: EntryStore) -> None:
     begun = asyncio.Event()
 
     async def summarize(turns: list[ConversationTurn]) -> str:

@@ -50,7 +50,7 @@ def outputs(context: PipelineContext, branches: dict[str, PipelineContext]) -> d
     return {name: branch.output for name, branch in branches.items()}
 
 
-async def test_the_documented_lines() -> None:
+async def test_the_documented_example_runs() -> None:
     agent = FireflyAgent(name="bot", model=Scripted("done", "done").model)
     engine = PipelineEngine([AgentStep(agent), ReasoningStep(ReActPattern(), agent, name="reasoning")])
     data, mgr = "an invoice", MemoryManager()
@@ -142,7 +142,7 @@ async def test_branches_do_not_see_each_others_facts(store: EntryStore) -> None:
     assert [result.context for result in results] == contexts
 
 
-async def test_what_is_merged_is_what_merge_takes(manager: MemoryManager) -> None:
+async def test_only_merge_decides_which_facts_are_kept(manager: MemoryManager) -> None:
     async def price(context: PipelineContext) -> int:
         await memory_of(context).async_set_fact("price", 5)
         return 5
@@ -182,7 +182,7 @@ async def test_the_order_in_which_branches_end_changes_nothing(order: str) -> No
     assert list(result.output.items()) == [("a", "a"), ("b", "b")]
 
 
-async def test_branches_may_have_branches(manager: MemoryManager) -> None:
+async def test_branches_can_be_nested(manager: MemoryManager) -> None:
     async def count(context: PipelineContext) -> Any:
         return await memory_of(context).working.async_increment("count")
 
@@ -238,7 +238,7 @@ async def test_a_branch_that_fails_cancels_the_others_and_leaves_no_task(manager
     assert [turn.user_prompt for turn in manager.conversation.get_turns("c")] == ["wait"], "as far as it came"
 
 
-async def test_a_pipeline_that_is_cancelled_leaves_no_task_and_no_facts(manager: MemoryManager) -> None:
+async def test_a_cancelled_pipeline_leaves_no_task_and_no_facts(manager: MemoryManager) -> None:
     begun = asyncio.Barrier(3)
 
     async def wait(context: PipelineContext) -> None:
@@ -258,7 +258,7 @@ async def test_a_pipeline_that_is_cancelled_leaves_no_task_and_no_facts(manager:
     assert manager.store.namespaces("working:") == []
 
 
-async def test_a_merge_that_fails_is_named() -> None:
+async def test_the_error_of_a_failed_merge_names_its_step() -> None:
     def merge(context: PipelineContext, branches: dict[str, PipelineContext]) -> None:
         raise KeyError("total")
 
@@ -290,18 +290,18 @@ def not_a_coroutine(context: PipelineContext) -> None:
         (lambda: [Parallel({"a": boom, "b": []}, merge=outputs)], "parallel/b has no steps"),
     ],
 )
-def test_a_pipeline_that_cannot_be_is_refused(steps: Callable[[], list[Any]], said: str) -> None:
+def test_an_invalid_pipeline_is_refused(steps: Callable[[], list[Any]], said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         PipelineEngine(steps())
 
 
-def test_a_step_that_returns_nothing_is_not_the_inputs() -> None:
+def test_the_output_of_a_step_can_be_none() -> None:
     context = PipelineContext("data")
     context.done("a", None)
     assert context.branch(None).output is None
 
 
-async def test_inputs_that_are_no_text_reach_the_model_as_they_are() -> None:
+async def test_inputs_other_than_text_reach_the_model_unchanged() -> None:
     picture = BinaryContent(b"\x89\xff", media_type="image/png")
     for inputs, said in ((["look", picture], ["look", picture]), (picture, [picture]), ({"a": 1}, '{"a":1}')):
         scripted = Scripted("seen")
@@ -310,7 +310,7 @@ async def test_inputs_that_are_no_text_reach_the_model_as_they_are() -> None:
         assert scripted.asked[0][0].parts[0].content == said  # type: ignore[union-attr]
 
 
-async def test_a_prompt_may_be_awaited_for() -> None:
+async def test_the_function_of_a_prompt_can_be_a_coroutine() -> None:
     async def asked(context: PipelineContext) -> str:
         return f"about {context.inputs}"
 
@@ -320,7 +320,7 @@ async def test_a_prompt_may_be_awaited_for() -> None:
     assert scripted.texts == [["about birds"]]
 
 
-async def test_a_context_that_is_used_again_begins_with_its_inputs() -> None:
+async def test_a_reused_context_begins_with_its_inputs() -> None:
     seen: list[Any] = []
 
     async def first(context: PipelineContext) -> str:
@@ -348,7 +348,7 @@ async def test_options_of_a_run_reach_every_agent() -> None:
     assert other.instructions == ["for Ada"]
 
 
-async def test_a_step_after_one_without_an_output_asks_for_nothing() -> None:
+async def test_a_step_after_an_output_of_none_sends_no_prompt() -> None:
     async def nothing(context: PipelineContext) -> None: ...
 
     scripted = Scripted("x")
@@ -358,7 +358,7 @@ async def test_a_step_after_one_without_an_output_asks_for_nothing() -> None:
     assert scripted.texts == [[]]
 
 
-async def test_a_pipeline_does_not_go_on_past_an_agent_that_waits() -> None:
+async def test_a_pipeline_stops_at_an_agent_that_waits_for_approval() -> None:
     payer = Agent(Scripted({"pay": {}}).model, name="payer", output_type=[str, DeferredToolRequests])
 
     @payer.tool_plain(requires_approval=True)

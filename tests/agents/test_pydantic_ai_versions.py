@@ -44,7 +44,7 @@ except ImportError as error:
     assert printed(code) == f"{words}\n"
 
 
-def test_all_but_the_conversation_stores_works_with_a_pydantic_ai_that_has_none() -> None:
+def test_only_the_conversation_stores_need_the_newer_pydantic_ai() -> None:
     code = """
 import sys
 sys.modules["pydantic_ai.conversation_store"] = None
@@ -64,7 +64,7 @@ for each in imports:
     assert [error.startswith(f"MissingDependencyError {words}") for error in errors] == [True, True]
 
 
-async def test_a_run_that_the_garbage_collector_ends_waits_for_nothing() -> None:
+async def test_a_run_that_the_garbage_collector_closes_does_not_wait() -> None:
     """pydantic-ai before 2.64 leaves the task of ``wrap_run`` behind when a run is cancelled as it begins."""
     manager, contexts = MemoryManager(), list[RunContext[Any]]()
     agent = Agent(Scripted({"look": {}}, "fine").model)

@@ -49,7 +49,7 @@ class Noting(ReActPattern):
         await state["memory"].working.async_set(f"{step.name} asked", str(step.prompt))
 
 
-async def test_the_documented_lines() -> None:
+async def test_the_documented_example_runs() -> None:
     class Pattern(PlanAndExecutePattern):
         def before_step(self, state: dict[str, Any], name: str) -> None:
             state["memory"].working.set("key", "value")
@@ -86,7 +86,7 @@ async def test_react_thinks_and_acts_until_there_is_an_answer(manager: MemoryMan
     assert scripted.texts[-1][:2] == ["Where is it?", "Final result processed."], "a step sees those before it"
 
 
-async def test_plan_and_execute(manager: MemoryManager) -> None:
+async def test_plan_and_execute_runs_each_step_of_its_plan(manager: MemoryManager) -> None:
     plan = {"final_result": {"steps": ["boil water", "brew"]}}
     scripted = Scripted(plan, "it boils", "it is brewed", {"final_result": {"cups": 2}})
 
@@ -106,7 +106,7 @@ async def test_plan_and_execute(manager: MemoryManager) -> None:
     assert len(turn.raw_messages) == 10
 
 
-async def test_a_second_run_does_not_start_with_the_firsts_steps(manager: MemoryManager) -> None:
+async def test_a_second_run_does_not_start_with_the_steps_of_the_first(manager: MemoryManager) -> None:
     manager.set_fact("of", "the parent")
     pattern = Noting()
     scripted = Scripted(THINK, "first", "second")
@@ -140,7 +140,7 @@ async def test_the_next_turn_of_a_conversation_sees_the_reasoning_and_no_system_
     ]  # fmt: skip
 
 
-async def test_a_history_that_is_given_is_used_instead(manager: MemoryManager) -> None:
+async def test_a_given_history_replaces_the_stored_one(manager: MemoryManager) -> None:
     scripted = Scripted("stored", "given", THINK, "done")
     agent = Agent(scripted.model, name="a", capabilities=[Memory(manager)])
     await agent.run("one", conversation_id="c")
@@ -149,7 +149,7 @@ async def test_a_history_that_is_given_is_used_instead(manager: MemoryManager) -
     assert scripted.texts[-1] == ["elsewhere", "given", "two", "Final result processed.", "Go on."]
 
 
-async def test_runs_at_once_keep_apart(store: EntryStore) -> None:
+async def test_simultaneous_runs_are_separate(store: EntryStore) -> None:
     """Every run's model waits until all runs are at the same step."""
     barrier = asyncio.Barrier(20)
 
@@ -175,7 +175,7 @@ async def test_runs_at_once_keep_apart(store: EntryStore) -> None:
     assert {len(turn.raw_messages) for turn in turns} == {4}
 
 
-async def test_a_run_that_fails_is_stored_as_far_as_it_came(manager: MemoryManager) -> None:
+async def test_a_failed_run_is_stored_up_to_the_failure(manager: MemoryManager) -> None:
     scripted = Scripted(THINK, RuntimeError("the model is away"))
     agent = Agent(scripted.model, name="a")
     with pytest.raises(RuntimeError, match="the model is away"):
@@ -187,7 +187,7 @@ async def test_a_run_that_fails_is_stored_as_far_as_it_came(manager: MemoryManag
     assert (await agent.run("two", conversation_id="c", capabilities=[Memory(manager)])).output == "answer 3"
 
 
-async def test_a_run_that_is_cancelled_is_stored_as_far_as_it_came(manager: MemoryManager) -> None:
+async def test_a_cancelled_run_is_stored_up_to_the_cancellation(manager: MemoryManager) -> None:
     waiting = asyncio.Event()
 
     async def respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -206,7 +206,7 @@ async def test_a_run_that_is_cancelled_is_stored_as_far_as_it_came(manager: Memo
     assert tasks_left() == set()
 
 
-async def test_an_agents_rule_for_conflicts_holds_for_the_whole_turn(manager: MemoryManager) -> None:
+async def test_the_agents_on_conflict_holds_for_the_whole_turn(manager: MemoryManager) -> None:
     class Interrupted(ReActPattern):
         async def after_step(self, state: dict[str, Any], step: ReasoningStepDone) -> None:
             await manager.async_add_turn("c", "another", "was faster")
@@ -230,7 +230,7 @@ async def test_an_error_is_raised_even_if_its_turn_cannot_be_stored(manager: Mem
     assert "was not stored" in caplog.text
 
 
-async def test_there_is_an_end() -> None:
+async def test_a_pattern_ends_after_max_steps() -> None:
     agent = Agent(Scripted(*[THINK] * 3).model, name="a")
     with pytest.raises(StepError, match="no answer after 2 steps"):
         await ReActPattern(max_steps=2).execute(agent, "one")
@@ -242,7 +242,7 @@ async def test_there_is_an_end() -> None:
             pattern(max_steps=0)
 
 
-async def test_an_answer_is_not_lost_because_the_store_has_gone(tmp_path: Any, caplog: Any) -> None:
+async def test_an_answer_is_returned_although_the_store_was_closed(tmp_path: Any, caplog: Any) -> None:
     store = SQLiteStore(tmp_path / "memory.db")
 
     class Unplugging(ReActPattern):
@@ -255,7 +255,7 @@ async def test_an_answer_is_not_lost_because_the_store_has_gone(tmp_path: Any, c
     assert "was not stored" in caplog.text
 
 
-async def test_new_is_a_new_conversation_each_time(manager: MemoryManager) -> None:
+async def test_the_conversation_id_new_starts_a_new_conversation_each_time(manager: MemoryManager) -> None:
     scripted = Scripted()
     agent = FireflyAgent(name="a", model=scripted.model, memory=manager)
     results = [await ReActPattern().execute(agent, prompt, conversation_id="new") for prompt in ("one", "two")]
@@ -265,7 +265,7 @@ async def test_new_is_a_new_conversation_each_time(manager: MemoryManager) -> No
     assert (await ReActPattern().execute(agent, "four", message_history=history)).conversation_id == "c"
 
 
-async def test_an_answer_may_be_asked_for_in_any_way() -> None:
+async def test_every_kind_of_output_type_works() -> None:
     class Fruit(BaseModel):
         name: str
 
@@ -285,7 +285,7 @@ async def test_an_answer_may_be_asked_for_in_any_way() -> None:
         assert result.output == Fruit(name="fig")
 
 
-async def test_a_memory_that_each_run_makes_has_to_be_named() -> None:
+async def test_a_memory_made_for_each_run_must_be_passed() -> None:
     manager = MemoryManager()
     agent: Agent[None, str] = Agent(Scripted().model, name="a", capabilities=[lambda _: Memory(manager)])
     with pytest.raises(ConfigurationError, match="memory="):
@@ -294,12 +294,12 @@ async def test_a_memory_that_each_run_makes_has_to_be_named() -> None:
     assert len(manager.conversation.get_turns("c")) == 1
 
 
-async def test_a_plan_of_nothing() -> None:
+async def test_a_plan_without_a_prompt_has_one_step() -> None:
     result = await PlanAndExecutePattern().execute(FireflyAgent(name="a", model=TestModel()), None)
     assert [step.name for step in result.steps] == ["plan", "step 1", "answer"]
 
 
-async def test_any_output_has_a_text(manager: MemoryManager) -> None:
+async def test_every_output_is_stored_as_text(manager: MemoryManager) -> None:
     class Odd(ReasoningPattern):
         async def reason(self, state: dict[str, Any]) -> Any:
             await self.step(state, "only", state["prompt"])

@@ -60,7 +60,7 @@ async def test_a_call_does_not_get_the_result_of_an_earlier_one_with_its_id(mana
     assert (await agent.run("and then?", conversation_id="c")).output == "done"
 
 
-async def test_the_newest_turn_is_told_though_one_in_the_middle_is_left_out(manager: MemoryManager) -> None:
+async def test_the_newest_turn_is_sent_although_a_middle_turn_is_left_out(manager: MemoryManager) -> None:
     manager.add_turn("c", "zero", "", told("zero"))
     manager.add_turn("c", "", "", [{"role": "tool", "tool_call_id": "nobody's", "content": "42"}])
     manager.add_turn("c", "newest", "", told("newest"))
@@ -71,7 +71,7 @@ async def test_the_newest_turn_is_told_though_one_in_the_middle_is_left_out(mana
 
 
 @pytest.mark.parametrize("messages", [[], told("p")])
-async def test_a_summary_without_room_is_not_told(messages: list[Any]) -> None:
+async def test_a_summary_that_does_not_fit_the_budget_is_left_out(messages: list[Any]) -> None:
     manager = MemoryManager(summarize_threshold=20, summarizer=lambda _: "sum " * 200, max_conversation_tokens=60)
     for number in range(4):
         manager.add_turn("c", f"prompt {number} " + "word " * 15, "", messages and told("word " * 15))
@@ -81,7 +81,7 @@ async def test_a_summary_without_room_is_not_told(messages: list[Any]) -> None:
     assert scripted.instructions == [""]
 
 
-async def test_a_summary_in_a_history_that_is_given_stays_in_it(manager: MemoryManager) -> None:
+async def test_a_given_history_keeps_its_summary(manager: MemoryManager) -> None:
     summarized = MemoryManager(summarize_threshold=20, summarizer=lambda _: "Ada lives in Lyon")
     for number in range(6):
         summarized.add_turn("c", f"prompt {number} " + "word " * 20, "answer")
@@ -106,13 +106,13 @@ async def test_a_conversation_of_any_name_has_facts_of_its_own(manager: MemoryMa
 
 
 @pytest.mark.parametrize("scope", [None, "", 7])
-async def test_a_scope_that_is_no_name_is_refused(manager: MemoryManager, scope: Any) -> None:
+async def test_an_invalid_scope_name_is_refused(manager: MemoryManager, scope: Any) -> None:
     agent = Agent(Scripted().model, capabilities=[Memory(manager, working_scope=lambda _: scope)])
     with pytest.raises(ConfigurationError, match="working_scope returned"):
         await agent.run("go")
 
 
-async def test_the_texts_are_stored_when_a_warning_comes_second() -> None:
+async def test_the_texts_are_stored_if_counting_tokens_warns() -> None:
     manager = MemoryManager(estimator=estimator_that_warns_once())
     agent = Agent(Scripted({"look": {}}, "fine").model, capabilities=[Memory(manager)])
 
@@ -141,7 +141,7 @@ async def test_the_prompt_of_a_turn_is_what_the_user_said(manager: MemoryManager
     assert stored(manager) == [("pay", ""), ("and hurry", "done")]
 
 
-async def test_whoever_is_cancelled_while_something_fails_is_cancelled() -> None:
+async def test_a_cancellation_goes_before_the_error_of_the_work() -> None:
     async def fails() -> None:
         for _ in range(3):
             await asyncio.sleep(0)
@@ -173,7 +173,7 @@ async def test_a_tool_sees_the_window_and_the_run(manager: MemoryManager) -> Non
 # Halves of characters, which no provider can be sent
 
 
-async def test_half_a_character_harms_no_later_run(manager: MemoryManager) -> None:
+async def test_a_lone_surrogate_harms_no_later_run(manager: MemoryManager) -> None:
     def provider(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         "".join(str(getattr(part, "content", "")) for message in messages for part in message.parts).encode()
         (info.instructions or "").encode()
@@ -192,7 +192,7 @@ async def test_half_a_character_harms_no_later_run(manager: MemoryManager) -> No
 # A store that goes away in the middle of a run
 
 
-async def test_facts_that_cannot_be_reached_end_no_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_unreachable_facts_do_not_end_a_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "memory.db"
     async with SQLiteStore(path) as store:
         manager = MemoryManager(store=store)
@@ -215,7 +215,7 @@ async def test_facts_that_cannot_be_reached_end_no_run(tmp_path: Path, caplog: p
     assert "were not read again" in caplog.text
 
 
-async def test_a_tool_that_failed_is_kept_when_the_run_breaks_off(manager: MemoryManager) -> None:
+async def test_a_failed_tool_call_is_stored_when_the_run_breaks_off(manager: MemoryManager) -> None:
     agent = Agent(Scripted({"pay": {}, "crash": {}}).model, capabilities=[Memory(manager)])
 
     @agent.tool_plain

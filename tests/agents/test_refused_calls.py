@@ -94,7 +94,7 @@ def parts(messages: Sequence[ModelMessage]) -> list[Any]:
 
 @pytest.mark.parametrize("strategy", ["early", "graceful", "exhaustive"])
 @pytest.mark.parametrize("calls", CALLS.values(), ids=CALLS)
-async def test_what_is_stored_is_what_the_stream_says(calls: Calls, strategy: Strategy) -> None:
+async def test_the_stored_messages_equal_the_streamed_ones(calls: Calls, strategy: Strategy) -> None:
     manager = MemoryManager()
     for text in ("before", "after", "none"):
         async with agent_that_calls(calls, text, strategy, manager).run_stream("go", conversation_id=text) as stream:
@@ -104,7 +104,7 @@ async def test_what_is_stored_is_what_the_stream_says(calls: Calls, strategy: St
         assert parts(turns[0].raw_messages) == parts(stream.all_messages()), text
 
 
-async def test_a_refusal_is_known_though_the_run_breaks_off() -> None:
+async def test_a_refusal_is_stored_although_the_run_breaks_off() -> None:
     manager = MemoryManager()
     agent = agent_that_calls([("nothing", "{}"), ("crash", "{}")], "none", "graceful", manager)
 

@@ -28,7 +28,7 @@ def agent_of(manager: MemoryManager, scripted: Scripted, on_conflict: OnConflict
     return agent
 
 
-async def test_a_run_made_again_is_one_turn_and_sends_its_prompt_once(manager: MemoryManager) -> None:
+async def test_a_repeated_run_is_one_turn_and_sends_its_prompt_once(manager: MemoryManager) -> None:
     await agent_of(manager, Scripted("a")).run("before", conversation_id="c")
     for answer in ("the answer", "the answer", "other words"):
         scripted = Scripted({"look": {}}, answer)
@@ -39,7 +39,7 @@ async def test_a_run_made_again_is_one_turn_and_sends_its_prompt_once(manager: M
 
 
 @pytest.mark.parametrize("on_conflict", ["append", "reject"])
-async def test_a_run_made_again_is_one_turn_though_others_went_on(on_conflict: OnConflict) -> None:
+async def test_a_repeated_run_is_one_turn_although_others_added_turns(on_conflict: OnConflict) -> None:
     manager = MemoryManager()
     await agent_of(manager, Scripted("one")).run("which?", conversation_id="c", run_id="r")
     await agent_of(manager, Scripted("two")).run("and?", conversation_id="c")
@@ -49,7 +49,7 @@ async def test_a_run_made_again_is_one_turn_though_others_went_on(on_conflict: O
     assert scripted.texts == [["which?"]], "what others said since was not known then"
 
 
-async def test_the_window_of_a_run_made_again_is_as_large_as_it_was() -> None:
+async def test_the_window_of_a_repeated_run_has_the_same_size() -> None:
     manager = MemoryManager(max_conversation_tokens=120)
     for number in range(6):
         await agent_of(manager, Scripted("word " * 10)).run(f"{number}", conversation_id="c")
@@ -63,7 +63,7 @@ async def test_the_window_of_a_run_made_again_is_as_large_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("step", [RuntimeError("503"), {"look": {}}])
-async def test_a_run_that_broke_off_and_is_made_again_adds_what_was_missing(step: Any, manager: MemoryManager) -> None:
+async def test_repeating_an_interrupted_run_adds_the_missing_messages(step: Any, manager: MemoryManager) -> None:
     steps = [step] if isinstance(step, dict) else []
     for _ in range(2):
         with pytest.raises(RuntimeError, match="503"):
@@ -80,7 +80,7 @@ async def test_a_run_that_broke_off_and_is_made_again_adds_what_was_missing(step
     assert [part.content for part in prompts] == ["which?"]
 
 
-async def test_a_run_that_had_ended_and_breaks_off_when_it_is_made_again_adds_nothing(manager: MemoryManager) -> None:
+async def test_an_interrupted_repetition_of_a_finished_run_adds_nothing(manager: MemoryManager) -> None:
     await agent_of(manager, Scripted({"look": {}}, "red")).run("which?", conversation_id="c", run_id="r")
     with pytest.raises(RuntimeError, match="503"):
         scripted = Scripted({"look": {}}, RuntimeError("503"))
@@ -93,7 +93,7 @@ def said(manager: MemoryManager) -> list[Any]:
     return [part for turn in turns for message in turn.raw_messages for part in message.parts]
 
 
-async def test_a_run_that_broke_off_before_others_went_on_is_a_turn_of_its_own(manager: MemoryManager) -> None:
+async def test_a_failed_run_that_is_repeated_after_other_turns_adds_a_turn(manager: MemoryManager) -> None:
     with pytest.raises(RuntimeError, match="503"):
         await agent_of(manager, Scripted(RuntimeError("503"))).run("which?", conversation_id="c", run_id="r")
     await agent_of(manager, Scripted("two")).run("and?", conversation_id="c")
@@ -101,7 +101,7 @@ async def test_a_run_that_broke_off_before_others_went_on_is_a_turn_of_its_own(m
     assert stored(manager) == [("which?", ""), ("and?", "two"), ("which?", "one")]
 
 
-async def test_another_prompt_with_a_used_id_is_another_run(store: EntryStore) -> None:
+async def test_another_prompt_with_a_used_run_id_is_another_run(store: EntryStore) -> None:
     manager = MemoryManager(store=store)
     for prompt in ("one", "two"):
         scripted = Scripted(f"to {prompt}")
@@ -120,7 +120,7 @@ def work(directory: Path, how: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("how", ["dies after the run", "dies in a tool"])
-def test_a_workflow_of_dbos_that_is_recovered_is_one_turn(how: str, tmp_path: Path) -> None:
+def test_a_recovered_dbos_workflow_is_one_turn(how: str, tmp_path: Path) -> None:
     died = work(tmp_path, how)
     assert died.returncode == 9, died.stderr
     recovered = work(tmp_path, "recovers")

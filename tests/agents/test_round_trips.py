@@ -41,7 +41,9 @@ async def trips_of_runs(store: MemoryStore, trips: list[str], summarizes: bool) 
 
 
 @WITH_A_SUMMARIZER
-async def test_on_postgresql(place: Place, monkeypatch: pytest.MonkeyPatch, summarizes: bool) -> None:
+async def test_a_run_on_postgresql_needs_three_round_trips(
+    place: Place, monkeypatch: pytest.MonkeyPatch, summarizes: bool
+) -> None:
     trips: list[str] = []
     real = DriverSession._cursor
 
@@ -55,7 +57,7 @@ async def test_on_postgresql(place: Place, monkeypatch: pytest.MonkeyPatch, summ
 
 
 @WITH_A_SUMMARIZER
-async def test_on_mongodb(place: Place, summarizes: bool) -> None:
+async def test_a_run_on_mongodb_needs_three_round_trips(place: Place, summarizes: bool) -> None:
     trips: list[str] = []
 
     class Counted(monitoring.CommandListener):

@@ -26,7 +26,7 @@ from tests.support.scripted_model import TOLD, Scripted, answers_to_remember, in
 LONGEST = 10**4300
 
 
-async def test_an_integer_that_python_does_not_print_is_no_fact(manager: MemoryManager) -> None:
+async def test_an_integer_too_long_to_print_is_refused_as_a_fact(manager: MemoryManager) -> None:
     manager.set_fact("n", LONGEST - 1)
     for value in (LONGEST, [{"n": -LONGEST}]):
         with pytest.raises(InvalidEntryError, match="more than 4,300 digits"):
@@ -41,13 +41,13 @@ async def test_an_integer_that_python_does_not_print_is_no_fact(manager: MemoryM
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "on_conflict", "tools", "working_scope", "strategies", "max_facts"])
-def test_an_option_that_python_does_not_print_is_refused(name: str) -> None:
+def test_an_option_too_long_to_print_is_refused(name: str) -> None:
     wrong: dict[str, Any] = {name: -LONGEST}
     with pytest.raises(ConfigurationError, match=f"{name} must be.* an int too long to show"):
         Memory(MemoryManager(), **wrong)
 
 
-def test_a_router_refuses_what_python_does_not_print() -> None:
+def test_a_router_refuses_an_integer_too_long_to_print() -> None:
     wrong: Any = -LONGEST
     with pytest.raises(ConfigurationError, match="an int too long to show has none"):
         DelegationRouter([Agent("test")], wrong)
@@ -57,7 +57,7 @@ DAMAGED = ['{"~int": "0x' + "f" * 4_000 + '"}', "1" * 5_000, "nonsense"]
 
 
 @pytest.mark.parametrize("damage", DAMAGED, ids=["hexadecimal", "decimal", "no JSON"])
-async def test_a_fact_that_cannot_be_read_ends_no_run(
+async def test_an_unreadable_fact_does_not_end_a_run(
     damage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     import sqlite3
@@ -89,7 +89,7 @@ def make_longer(path: Path) -> None:
     path.write_text(path.read_text().replace(": 1", ": " + "1" * 5_000))
 
 
-async def test_a_file_that_cannot_be_read_ends_no_run_and_uncovers_nothing(
+async def test_an_unreadable_file_ends_no_run_and_reveals_no_hidden_fact(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     manager = MemoryManager(store=FileStore(tmp_path))
@@ -143,7 +143,7 @@ async def test_a_fact_of_the_application_that_has_expired_hides_nothing() -> Non
         assert await instructions_of_a_run(manager) == f"{TOLD}- role: of a model"
 
 
-async def test_what_cannot_be_sent_is_recalled_as_text() -> None:
+async def test_a_value_that_cannot_be_sent_is_recalled_as_text() -> None:
     manager = MemoryManager()
     facts = {"half": "\ud800", "halves": ["\ud800"], "list": [1, {"a": None}]}
     for key, value in facts.items():
@@ -154,7 +154,7 @@ async def test_what_cannot_be_sent_is_recalled_as_text() -> None:
     assert stored(manager) == [("go", "done")]
 
 
-async def test_readers_of_several_scopes_are_given_each(manager: MemoryManager) -> None:
+async def test_load_readable_returns_each_namespace(manager: MemoryManager) -> None:
     scopes = [f"scope {number}" for number in range(3)]
     for scope in scopes:
         for key in ("b", "a"):

@@ -12,7 +12,7 @@ from tests.support.databases import execute
 from tests.support.db_command import LATER, Db
 
 
-def test_up_and_down_and_what_the_codes_say(db: Db, url: str) -> None:
+def test_upgrade_and_downgrade_return_the_documented_exit_codes(db: Db, url: str) -> None:
     assert db("upgrade") == Exit.DONE
     assert db.out == f"ran {', '.join(REVISIONS)}\nat {HEAD}\n"
     assert db("upgrade") == Exit.DONE
@@ -41,7 +41,7 @@ def test_up_and_down_and_what_the_codes_say(db: Db, url: str) -> None:
     assert db.out == "nothing to do\nat 0001\n"
 
 
-def test_machines_are_told_the_same(db: Db) -> None:
+def test_json_output_says_the_same(db: Db) -> None:
     assert db.json("upgrade") == {"ran": list(REVISIONS), "revision": HEAD}
     assert db.json("downgrade", "0001", "--yes") == {"undone": list(reversed(LATER)), "revision": "0001"}
     expected = {"revision": "0001", "head": HEAD, "state": "behind", "pending": list(LATER)}
@@ -62,7 +62,7 @@ def test_a_database_that_is_ahead_is_left_alone(db: Db, url: str) -> None:
     assert db.json("current")["state"] == "ahead"
 
 
-def test_a_table_made_by_hand_is_adopted_by_a_stamp(db: Db, url: str) -> None:
+def test_a_stamp_adopts_a_table_made_by_hand(db: Db, url: str) -> None:
     db("upgrade")
     db("stamp", "base")
     assert db("upgrade") == Exit.FAILED
@@ -81,7 +81,7 @@ def test_a_table_made_by_hand_is_adopted_by_a_stamp(db: Db, url: str) -> None:
         ("0003", "0002"), ("0003", "0001"), ("0002", "0001"), ("0001", "base"),
     ],
 )  # fmt: skip
-def test_a_revision_that_is_recorded_wrongly_is_named_with_the_one_to_record(there: str, recorded: str, db: Db) -> None:
+def test_a_wrongly_recorded_revision_is_named_with_the_right_one(there: str, recorded: str, db: Db) -> None:
     db("upgrade", there)
     db("stamp", recorded)
     assert db("upgrade") == Exit.FAILED
@@ -96,7 +96,7 @@ def test_a_revision_that_is_recorded_wrongly_is_named_with_the_one_to_record(the
     assert db("check") == Exit.DONE
 
 
-def test_no_stamp_is_advised_that_would_change_nothing(db: Db, url: str) -> None:
+def test_a_useless_stamp_is_not_advised(db: Db, url: str) -> None:
     db("upgrade")
     place = "" if url.startswith("sqlite") else "firefly_memory."
     execute(url, f"DROP TABLE {place}memory_agent_history_entries")
@@ -114,13 +114,13 @@ def test_the_history_has_a_line_for_each_revision(anywhere: Db) -> None:
     assert lines[-1].endswith("(head)")
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_its_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--version"])
     assert capsys.readouterr().out.startswith("firefly-memory 0.")
 
 
-def test_the_help_explains_itself(anywhere: Db) -> None:
+def test_the_help_explains_each_command(anywhere: Db) -> None:
     for action in ("upgrade", "downgrade", "current", "history", "check", "sql", "grants", "stamp"):
         assert anywhere(action, "--help") == Exit.DONE
         assert "exit codes:" in anywhere.out

@@ -13,7 +13,7 @@ from tests.support.databases import execute
 from tests.support.db_command import LATER, Db
 
 
-def test_a_migration_that_is_blocked_gives_up_and_changes_nothing(postgresql: str, anywhere: Db) -> None:
+def test_a_blocked_migration_gives_up_and_changes_nothing(postgresql: str, anywhere: Db) -> None:
     given = "--url", postgresql
     anywhere("upgrade", *given)
     with psycopg.connect(postgresql) as reader:  # a transaction that is left open, as a report may

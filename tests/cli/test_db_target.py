@@ -107,7 +107,7 @@ def test_a_store_without_a_schema_has_nothing_to_migrate_and_no_other_is_touched
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
-def test_schemes_in_capitals_are_the_same(dialect: str, tmp_path: Path, place: Place, anywhere: Db) -> None:
+def test_schemes_may_be_written_in_capitals(dialect: str, tmp_path: Path, place: Place, anywhere: Db) -> None:
     with empty_postgresql(place.postgresql()) as postgresql:
         url = f"sqlite:///{tmp_path}/memory.db" if dialect == "sqlite" else postgresql
         scheme, separator, rest = url.partition(":")

@@ -47,7 +47,7 @@ from tests.support.servers import EmbeddedPostgreSQL
     ],
     ids=str,
 )
-def test_what_goes_wrong_is_one_line_and_a_code(
+def test_an_error_is_one_line_and_an_exit_code(
     arguments: list[str], code: int, words: str, anywhere: Db, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -89,13 +89,13 @@ def test_a_time_out_of_doctor_is_checked_in_the_same_way(seconds: str, capsys: p
     assert "must be a number of seconds above 0" in capsys.readouterr().err
 
 
-def test_a_long_time_out_is_no_trouble(url: str, anywhere: Db) -> None:
+def test_a_very_long_time_out_is_accepted(url: str, anywhere: Db) -> None:
     for seconds in ("1e7", "1e300"):
         for action in (["upgrade", "--lock-timeout", seconds], ["check"], ["downgrade", "base", "--yes"]):
             assert anywhere(*action, "--url", url, "--timeout", seconds) == Exit.DONE, anywhere.err
 
 
-def test_a_server_that_refuses_the_login_or_hangs(anywhere: Db) -> None:
+def test_a_refused_login_and_a_hanging_server_are_one_line_each(anywhere: Db) -> None:
     server = EmbeddedPostgreSQL(password=SECRET)
     server.start()
     try:
@@ -145,7 +145,7 @@ def test_a_server_that_refuses_the_login_or_hangs(anywhere: Db) -> None:
     ],
     ids=str,
 )
-def test_an_option_that_names_nothing_is_refused_and_the_environment_is_not_used(
+def test_an_empty_option_is_refused_and_the_environment_is_not_used(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As a script has it whose variable is not set: ``--url "$URL"``."""

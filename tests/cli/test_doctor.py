@@ -87,7 +87,7 @@ def test_a_healthy_file_has_no_problem_and_is_left_as_it_is(tmp_path: Path) -> N
     assert (words.returncode, words.stderr, words.stdout.splitlines()[-1]) == (0, "", "all is well")
 
 
-def test_what_is_wrong_with_an_sqlite_file(tmp_path: Path) -> None:
+def test_doctor_names_each_problem_of_an_sqlite_file(tmp_path: Path) -> None:
     empty = tmp_path / "empty.db"
     empty.touch()
     empty.chmod(0o666)
@@ -111,7 +111,7 @@ def test_what_is_wrong_with_an_sqlite_file(tmp_path: Path) -> None:
     assert "not a database" in doctor("--url", "sqlite:///text.db", cwd=tmp_path).of("problem")["integrity"]
 
 
-def test_what_is_wrong_with_files(tmp_path: Path) -> None:
+def test_doctor_names_each_problem_of_files(tmp_path: Path) -> None:
     with FileStore(tmp_path / "files") as store:
         for namespace in ("good", "bad", "open"):
             store.save(namespace, MemoryEntry())
@@ -154,7 +154,7 @@ def test_files_with_conversations_are_healthy(tmp_path: Path) -> None:
     assert path.name in report.of("problem")["file"]
 
 
-def test_variables_that_have_no_say_are_listed(tmp_path: Path) -> None:
+def test_variables_without_effect_are_listed(tmp_path: Path) -> None:
     (tmp_path / "files").mkdir(0o700)
     block = {
         "BACKEND": "file",
@@ -183,7 +183,7 @@ def test_a_server_that_a_manager_does_not_use_is_a_warning(backend: str, place: 
     assert "settings" not in used.of("warning")
 
 
-def test_what_a_disk_may_have(tmp_path: Path) -> None:
+def test_doctor_names_problems_of_a_disk(tmp_path: Path) -> None:
     assert [finding.level for finding in free_space(tmp_path, 2**60)] == [Level.WARNING]
     assert all(finding.level is Level.OK for finding in [*file_system(tmp_path), *free_space(tmp_path, 0)])
     assert list(by_others([tmp_path])) == []
@@ -201,7 +201,7 @@ def test_what_a_disk_may_have(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_looked_at_has_an_exit_code_and_is_not_made(
+def test_an_unreachable_store_has_an_exit_code_and_is_not_created(
     arguments: list[str], code: int, words: str, tmp_path: Path
 ) -> None:
     report = doctor(*arguments, cwd=tmp_path)
@@ -235,7 +235,7 @@ def test_a_healthy_postgresql_database_has_no_problem(place: Place, named: str) 
     assert "pool_size is 999 -> lower pool_size" in crowded.of("warning")["connections"]
 
 
-def test_a_schema_that_is_missing_or_drifted(place: Place, admin: psycopg.Connection[Any], named: str) -> None:
+def test_a_missing_or_drifted_schema_is_found(place: Place, admin: psycopg.Connection[Any], named: str) -> None:
     arguments = ["--url", place.postgresql(), "--schema", named]
     missing = doctor(*arguments, cwd=place.directory)
     assert missing.code == Exit.DRIFT
@@ -264,7 +264,7 @@ def test_a_schema_that_is_missing_or_drifted(place: Place, admin: psycopg.Connec
     assert "9999; this version knows revisions up to" in ahead.of("problem")["schema"]
 
 
-def test_a_role_without_rights(place: Place, admin: psycopg.Connection[Any], named: str) -> None:
+def test_a_role_without_rights_is_found(place: Place, admin: psycopg.Connection[Any], named: str) -> None:
     with PostgreSQLStore(place.postgresql(), schema_name=named):
         pass
     url = f"postgresql://{named}:secret@{place.postgresql().rpartition('@')[2]}"
@@ -296,7 +296,7 @@ def test_a_role_without_rights(place: Place, admin: psycopg.Connection[Any], nam
     admin.execute(f"DROP OWNED BY {named}".encode())
 
 
-def test_a_database_that_does_not_write_or_hold_every_text(
+def test_a_read_only_database_and_a_small_encoding_are_found(
     place: Place, admin: psycopg.Connection[Any], named: str
 ) -> None:
     admin.execute(
@@ -310,7 +310,7 @@ def test_a_database_that_does_not_write_or_hold_every_text(
 
 
 @pytest.mark.parametrize("mode", ["transaction", "session"])
-def test_a_pooler_is_noticed(mode: str, place: Place, named: str) -> None:
+def test_a_connection_pooler_is_found(mode: str, place: Place, named: str) -> None:
     with PostgreSQLStore(place.postgresql(), schema_name=named):
         pass
     pooler = PgBouncer(place.postgresql(), mode)
@@ -356,7 +356,7 @@ def test_an_index_of_mongodb_that_drifted_is_found(place: Place, mongodb_name: s
     assert f'db.getSiblingDB("{mongodb_name}").runCommand' in said
 
 
-def test_a_user_of_mongodb_without_rights(place: Place, mongodb_name: str) -> None:
+def test_a_mongodb_user_without_rights_is_found(place: Place, mongodb_name: str) -> None:
     client: pymongo.MongoClient[Any]
     with MongoDBStore(place.mongodb(), database=mongodb_name), pymongo.MongoClient(place.mongodb()) as client:
         client[mongodb_name].command("createUser", "reader", pwd="secret", roles=[{"role": "read", "db": mongodb_name}])
@@ -368,7 +368,7 @@ def test_a_user_of_mongodb_without_rights(place: Place, mongodb_name: str) -> No
     assert "reader lacks insert on entries, remove on entries, update on entries" in report.of("problem")["rights"]
 
 
-def test_a_standalone_mongod_is_pointed_out(tmp_path: Path) -> None:
+def test_a_standalone_mongod_is_found(tmp_path: Path) -> None:
     server = EmbeddedMongoDB(replica_set=False)
     try:
         server.start()
@@ -381,7 +381,7 @@ def test_a_standalone_mongod_is_pointed_out(tmp_path: Path) -> None:
     assert "--replSet" in report.of("warning")["topology"]
 
 
-def test_clocks_that_differ_are_noticed(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_different_clocks_are_found(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     now, second = datetime(2024, 1, 1, tzinfo=UTC), timedelta(seconds=1)
     levels: Callable[[float], Level] = lambda skew: clock_skew(now, now + skew * second, now + 0 * second).level  # noqa: E731
     assert [levels(skew) for skew in (0, 0.9, -0.9, 2, -59, 61, -3600)] == [

@@ -45,7 +45,7 @@ def is_untouched(url: str) -> bool:
 
 
 @pytest.mark.parametrize("revision", ["base", "0001"])
-def test_without_a_terminal_and_without_yes_nothing_is_changed(
+def test_without_a_terminal_and_without_yes_nothing_changes(
     revision: str, used: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["db", "downgrade", revision, "--url", used]) == Exit.USAGE
@@ -59,7 +59,7 @@ def test_without_a_terminal_and_without_yes_nothing_is_changed(
     assert is_untouched(used)
 
 
-def test_a_dry_run_says_what_goes(used: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_names_what_would_be_dropped(used: str, capsys: pytest.CaptureFixture[str]) -> None:
     for options in ([], ["--yes"]):
         assert main(["db", "downgrade", "base", "--dry-run", *options, "--url", used]) == Exit.DONE
         lines = capsys.readouterr().out.splitlines()
@@ -77,9 +77,7 @@ def test_a_dry_run_says_what_goes(used: str, capsys: pytest.CaptureFixture[str])
     assert is_untouched(used)
 
 
-def test_a_table_that_a_revision_renamed_is_counted_under_its_name_of_today(
-    used: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_renamed_table_is_counted_under_its_present_name(used: str, capsys: pytest.CaptureFixture[str]) -> None:
     prefix = "" if used.startswith("sqlite") else "firefly_memory."
     values = "('e', 'message', '{}', 0)"
     execute(
@@ -91,7 +89,7 @@ def test_a_table_that_a_revision_renamed_is_counted_under_its_name_of_today(
     assert json.loads(capsys.readouterr().out)["would_drop"] == []
 
 
-def test_at_a_terminal_the_name_of_the_database_is_asked_for(used: str) -> None:
+def test_a_terminal_user_has_to_type_the_name_of_the_database(used: str) -> None:
     command = ["db", "downgrade", "base", "--url", used]
     for answer in (b"yes\n", b"\n", b"\x04"):  # the last is the end of what is typed
         code, shown = answered_on_a_terminal(answer, *command)

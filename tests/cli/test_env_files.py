@@ -59,7 +59,7 @@ def test_a_command_does_not_read_the_env_file_of_its_directory(
     assert "no store: pass --url-file or --url" in capsys.readouterr().err
 
 
-def test_nor_do_statements_and_copies_use_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_commands_do_not_read_the_env_file_of_their_directory(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["db", "grants", "role"]) == Exit.DONE
     assert '"x"' not in (printed := capsys.readouterr().out)
     assert " x" not in printed
@@ -82,7 +82,7 @@ def test_a_command_reads_the_file_that_is_named(prefix: str, capsys: pytest.Capt
     assert "firefly-memory db upgrade --env-file named.env" in capsys.readouterr().err
 
 
-def test_the_process_comes_before_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_of_the_process_override_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("named.env").write_text(f"{PREFIX}BACKEND=file\n{PREFIX}FILE_DIR=from-file\n")
     monkeypatch.setenv(f"{PREFIX}FILE_DIR", "from-process")
     assert read_settings_of_command(Path("named.env")).file_dir == "from-process"
@@ -97,14 +97,14 @@ def test_the_process_comes_before_the_file(monkeypatch: pytest.MonkeyPatch) -> N
         ("bad.env", f"{PREFIX}BACKEND: must be one of"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_named(name: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unusable_env_file_is_named(name: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("latin.env").write_bytes(b"OTHER=\xe9\n")
     Path("bad.env").write_text(f"{PREFIX}BACKEND=redis\n")
     assert main(["doctor", "--env-file", name]) == Exit.USAGE
     assert words in capsys.readouterr().err
 
 
-def test_a_manager_goes_on_reading_it() -> None:
+def test_a_manager_still_reads_the_env_file_of_its_directory() -> None:
     Path(".env").write_text(f"{PREFIX}BACKEND=file\n{PREFIX}FILE_DIR=planted\n")
     with MemoryManager.from_config() as manager:
         assert [entry.content for entry in manager.store.load("n")] == ["planted"]
@@ -146,6 +146,6 @@ def test_every_help_says_that_urls_are_seen_and_names_the_file_first(
     assert min(files) < min(urls)
 
 
-def test_a_missing_file_is_our_error() -> None:
+def test_a_missing_env_file_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError):
         read_settings_of_command(Path("missing"))

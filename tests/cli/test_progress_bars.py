@@ -56,7 +56,7 @@ def mongodb_name(place: Place) -> Iterator[str]:
         client.drop_database(name)
 
 
-def test_a_database_says_about_how_much_it_has(place: Place, mongodb_name: str, tmp_path: Path) -> None:
+def test_a_database_estimates_its_size_without_counting(place: Place, mongodb_name: str, tmp_path: Path) -> None:
     sqlite = f"sqlite:///{tmp_path}/memory.db"
     filled(sqlite)
     assert estimated_items(named(sqlite)) == ITEMS
@@ -68,7 +68,7 @@ def test_a_database_says_about_how_much_it_has(place: Place, mongodb_name: str, 
         assert estimated_items(named(postgresql)) == ITEMS
 
 
-def test_where_nobody_knows_there_is_no_total(tmp_path: Path) -> None:
+def test_a_bar_without_an_estimate_has_no_total(tmp_path: Path) -> None:
     with connect(f"file:{tmp_path}/files") as store:
         store.save("n", MemoryEntry())
     for url in (f"file:{tmp_path}/files", "memory:", f"sqlite:///{tmp_path}/missing.db", "postgresql://127.0.0.1:1/x"):
@@ -76,7 +76,7 @@ def test_where_nobody_knows_there_is_no_total(tmp_path: Path) -> None:
     assert not (tmp_path / "missing.db").exists()
 
 
-def test_export_import_and_copy_say_how_far_they_are(tmp_path: Path) -> None:
+def test_export_import_and_copy_show_their_progress(tmp_path: Path) -> None:
     filled(f"sqlite:///{tmp_path}/a.db")
     shown = shown_on_a_terminal("export", "--url", "sqlite:///a.db", "out", cwd=tmp_path)
     assert bars(shown) == {(b"exported", b"8")}
@@ -88,7 +88,7 @@ def test_export_import_and_copy_say_how_far_they_are(tmp_path: Path) -> None:
     assert {b"copying", b"looking", b"comparing"} >= {step for step, _ in bars(shown)} >= {b"copying"}
 
 
-def test_an_import_from_a_predecessor_says_how_far_it_is(tmp_path: Path) -> None:
+def test_an_import_from_a_predecessor_shows_its_progress(tmp_path: Path) -> None:
     fill_sqlite(tmp_path / "old.db", many(200))
     arguments = ["--from", "sqlite:///old.db", "--url", "sqlite:///new.db"]
     shown = shown_on_a_terminal("db", "import-legacy", *arguments, cwd=tmp_path)

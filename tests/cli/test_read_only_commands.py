@@ -80,7 +80,7 @@ def read_only(url: str) -> None:
 
 
 @pytest.mark.parametrize("made", [at_rest, with_a_rollback_journal, left_by_a_killed_writer, read_only])
-def test_an_sqlite_file_stays_as_it_is(made: Any, tmp_path: Path) -> None:
+def test_reading_commands_do_not_change_an_sqlite_file(made: Any, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/memory.db"
     made(url)
     before = of_directory(tmp_path)
@@ -96,7 +96,7 @@ def test_an_sqlite_file_stays_as_it_is(made: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("action", [*WITH_REVISIONS[2:4], *ANYWHERE], ids=" ".join)
-def test_a_schema_that_is_behind_is_left_there(
+def test_reading_commands_do_not_upgrade_an_older_schema(
     action: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = f"sqlite:///{tmp_path}/memory.db"
@@ -127,9 +127,7 @@ def test_a_dry_run_of_an_import_writes_nothing(there: bool, tmp_path: Path) -> N
     assert of_directory(new) == before
 
 
-def test_what_is_read_while_somebody_writes_a_file_that_was_at_rest_is_not_trusted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_reading_an_idle_file_fails_if_it_changes_meanwhile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from firefly_memory import DatabaseStoreError
     from firefly_memory.stores.read_only import read_only_store
 
@@ -147,7 +145,7 @@ def test_what_is_read_while_somebody_writes_a_file_that_was_at_rest_is_not_trust
         assert store.count("n") == 101
 
 
-def test_an_archive_that_may_not_be_right_is_not_put_in_its_place(tmp_path: Path) -> None:
+def test_an_export_of_a_changing_file_leaves_no_archive(tmp_path: Path) -> None:
     with SQLiteStore(tmp_path / "memory.db") as store:
         store.save_many("n", [MemoryEntry(content="x" * 1_000) for _ in range(5_000)])
     command = [sys.executable, "-m", "firefly_memory.cli", "export", "--url", "sqlite:///memory.db", "out"]
@@ -163,7 +161,7 @@ def test_an_archive_that_may_not_be_right_is_not_put_in_its_place(tmp_path: Path
     assert sorted(path.name for path in tmp_path.iterdir()) == ["memory.db"]
 
 
-def test_a_writer_at_work_is_read_beside(tmp_path: Path) -> None:
+def test_a_file_can_be_read_beside_an_open_writer(tmp_path: Path) -> None:
     from firefly_memory.stores.read_only import read_only_store
 
     path = tmp_path / "memory.db"
@@ -175,7 +173,7 @@ def test_a_writer_at_work_is_read_beside(tmp_path: Path) -> None:
             assert store.count("n") == 2
 
 
-def test_files_stay_as_they_are(tmp_path: Path) -> None:
+def test_reading_commands_do_not_change_files(tmp_path: Path) -> None:
     with FileStore(tmp_path) as store:
         store.save("n", MemoryEntry())
     before, there = of_directory(tmp_path), sorted(tmp_path.rglob("*"))
@@ -183,7 +181,7 @@ def test_files_stay_as_they_are(tmp_path: Path) -> None:
     assert (of_directory(tmp_path), sorted(tmp_path.rglob("*"))) == (before, there)
 
 
-def test_a_role_that_may_only_read_is_enough(postgresql: str, admin: psycopg.Connection[Any]) -> None:
+def test_a_read_only_role_is_enough(postgresql: str, admin: psycopg.Connection[Any]) -> None:
     role = f"reader_{uuid4().hex[:8]}"
     with PostgreSQLStore(postgresql) as store:
         store.save("n", MemoryEntry())
@@ -239,7 +237,7 @@ def test_no_collection_or_index_is_made_on_mongodb(place: Place, mongodb: Any) -
     assert {each: client[name][each].index_information() for each in client[name].list_collection_names()} == indexes
 
 
-def test_a_user_of_mongodb_who_may_only_read_is_enough(place: Place, mongodb: Any) -> None:
+def test_a_read_only_mongodb_user_is_enough(place: Place, mongodb: Any) -> None:
     client, name = mongodb
     with MongoDBStore(place.mongodb(), database=name) as store:
         store.save("n", MemoryEntry())

@@ -39,7 +39,7 @@ COMMANDS = [["db", "upgrade"], ["db", "current"], ["db", "check"], ["db", "sql"]
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 @pytest.mark.parametrize("by", ["option", "variable"])
-def test_a_url_comes_from_a_pipe(command: list[str], by: str, pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_url_can_come_from_a_pipe(command: list[str], by: str, pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
     with SQLiteStore("a.db") as store:
         store.save("n", MemoryEntry())
     Path("a.db").chmod(0o600)
@@ -51,7 +51,7 @@ def test_a_url_comes_from_a_pipe(command: list[str], by: str, pipe: Pipe, monkey
         assert main(command) == Exit.DONE
 
 
-def test_both_urls_of_a_copy_come_from_pipes(pipe: Pipe) -> None:
+def test_both_urls_of_a_copy_can_come_from_pipes(pipe: Pipe) -> None:
     with SQLiteStore("a.db") as store:
         store.save("n", MemoryEntry())
     copying = ["copy", "--from-file", pipe("sqlite:///a.db"), "--to-file", pipe("sqlite:///b.db"), "--quiet"]
@@ -60,7 +60,7 @@ def test_both_urls_of_a_copy_come_from_pipes(pipe: Pipe) -> None:
         assert store.count("n") == 1
 
 
-def test_a_file_may_begin_with_a_mark_of_its_encoding(tmp_path: Path) -> None:
+def test_a_url_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
     file = tmp_path / "url"
     file.write_text(f"sqlite:///{tmp_path}/a.db\r\n", encoding="utf-8-sig")
     assert main(["db", "upgrade", "--url-file", str(file)]) == Exit.DONE

@@ -32,7 +32,7 @@ from firefly_memory.conversations.mongodb import deletion
 from firefly_memory.conversations.mongodb.documents import CONVERSATIONS
 from firefly_memory.databases.sql.session import DriverSession
 from tests.support.backends import Place
-from tests.support.folder_store import FolderStore
+from tests.support.folder_backend import FolderStore
 
 COUNT = 12
 
@@ -68,17 +68,17 @@ async def forgets(store: EntryStore) -> None:
     assert await other.async_get_fact("k") == 2
 
 
-async def test_it_forgets_every_conversation_and_the_facts_of_its_scope(store: EntryStore) -> None:
+async def test_clear_all_deletes_every_conversation_and_the_facts_of_its_scope(store: EntryStore) -> None:
     await forgets(store)
 
 
-async def test_it_does_so_in_files_and_in_stores_of_ones_own(place: Place) -> None:
+async def test_clear_all_works_in_files_and_in_custom_stores(place: Place) -> None:
     for store in (FileStore(place.directory / "files"), adapt(FolderStore(place.directory / "five"))):
         async with store:
             await forgets(store)
 
 
-def test_it_blocks_as_well(place: Place) -> None:
+def test_clear_all_has_a_blocking_form(place: Place) -> None:
     with SQLiteStore(place.directory / "memory.db") as store:
         manager = MemoryManager(store=store)
         manager.add_turn("c", "hello", "hi")
@@ -108,7 +108,9 @@ async def _trips_of_sql(store: EntryStore, count: int, monkeypatch: pytest.Monke
     return trips
 
 
-async def test_its_statements_do_not_grow_with_the_conversations(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_sql_statements_does_not_grow_with_the_conversations(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = f"clear_{uuid4().hex[:8]}"
     async with (
         SQLiteStore(place.directory / "memory.db") as sqlite,
@@ -137,7 +139,7 @@ class Commands(monitoring.CommandListener):
     def failed(self, event: monitoring.CommandFailedEvent) -> None: ...
 
 
-def test_its_commands_do_not_grow_with_the_conversations(place: Place) -> None:
+def test_the_number_of_mongodb_commands_does_not_grow_with_the_conversations(place: Place) -> None:
     commands, seen = Commands(), []
     with MongoClient[dict[str, Any]](place.mongodb(), event_listeners=[commands]) as client:
         with MongoDBStore(client=client, database="clear_commands") as store:
@@ -214,7 +216,7 @@ async def test_on_mongodb_it_is_all_or_nothing(place: Place) -> None:
         client.drop_database("clear_atomic")
 
 
-async def test_in_a_transaction_of_ones_own_it_is_taken_back_with_it(place: Place) -> None:
+async def test_a_rollback_of_the_callers_transaction_undoes_clear_all(place: Place) -> None:
     engine = create_async_engine(f"sqlite+aiosqlite:///{place.directory}/memory.db")
     async with SQLiteStore(engine=engine) as store:
         memory = ConversationMemory(store=store)
@@ -240,7 +242,7 @@ async def mongodb(place: Place) -> AsyncIterator[MongoDBStore]:
 
 
 @pytest.mark.parametrize("has_transactions", [True, False])
-async def test_many_conversations_go_in_steps(
+async def test_many_conversations_are_deleted_in_steps(
     has_transactions: bool, mongodb: MongoDBStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deletion, "MOST_AT_ONCE", 5)
@@ -254,7 +256,7 @@ async def test_many_conversations_go_in_steps(
     assert await mongodb.database.suspending()[CONVERSATIONS].count_documents({}) == 0
 
 
-async def test_turns_that_a_dead_process_has_left_go_as_well(mongodb: MongoDBStore) -> None:
+async def test_turns_that_a_dead_process_left_are_deleted_too(mongodb: MongoDBStore) -> None:
     memory, conversations = ConversationMemory(store=mongodb), mongodb.database.suspending()[CONVERSATIONS]
     ids = await fill(memory, 3)
     await conversations.delete_one({"_id": ids[1]})
@@ -262,7 +264,7 @@ async def test_turns_that_a_dead_process_has_left_go_as_well(mongodb: MongoDBSto
     assert await conversations.count_documents({}) == 0
 
 
-async def test_damaged_turns_go_as_well(mongodb: MongoDBStore) -> None:
+async def test_damaged_turns_are_deleted_too(mongodb: MongoDBStore) -> None:
     memory, conversations = ConversationMemory(store=mongodb), mongodb.database.suspending()[CONVERSATIONS]
     damaged: list[dict[str, Any]] = [{"life": {"a": 1}}, {"life": 5}, {}]
     for turn_id, fields in enumerate(damaged):
@@ -277,7 +279,7 @@ async def test_damaged_turns_go_as_well(mongodb: MongoDBStore) -> None:
     assert await conversations.count_documents({}) == 0
 
 
-async def test_a_call_that_fails_half_way_says_so(place: Place) -> None:
+async def test_a_clear_all_that_fails_half_way_raises_outcome_unknown(place: Place) -> None:
     with MongoClient[dict[str, Any]](place.mongodb()) as client, client.start_session() as session:
         conversations = client["clear_half"].memory_conversations
         async with (
@@ -301,7 +303,7 @@ async def test_a_call_that_fails_half_way_says_so(place: Place) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql", "mongodb"])
-async def test_others_append_before_it_or_after_it(kind: str, place: Place) -> None:
+async def test_concurrent_appends_happen_before_or_after_clear_all(kind: str, place: Place) -> None:
     name = f"clear_{uuid4().hex[:8]}"
     stores: list[EntryStore] = []
     for _ in range(2):
@@ -347,7 +349,7 @@ async def test_others_append_before_it_or_after_it(kind: str, place: Place) -> N
 
 
 @pytest.mark.parametrize("act", ["import", "summarize"])
-def test_a_conversation_that_is_cleared_meanwhile_ends_what_is_done_with_it(
+def test_clearing_a_conversation_ends_its_summary_without_an_error(
     act: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its summary is over: nobody waits for turns that never come, and nothing is said to have failed."""

@@ -45,7 +45,7 @@ def _turns(path: Path) -> list[Any]:
         ("evicted_tokens", "x"),
     ],
 )
-def test_a_turn_is_refused_where_the_counts_cannot_be_right(
+def test_a_turn_is_refused_if_the_counts_are_damaged(
     column: str, value: Any, mode: Mode, tmp_path: Path, using: MakeStoreCaller
 ) -> None:
     path = tmp_path / "memory.db"
@@ -63,7 +63,7 @@ def test_a_turn_is_refused_where_the_counts_cannot_be_right(
 
 
 @pytest.mark.parametrize(("column", "value"), [("turns", "x"), ("evicted_turns", 1.5), ("summary", b"x")])
-def test_what_is_known_of_it_is_an_error_too(column: str, value: Any, tmp_path: Path) -> None:
+def test_reading_a_conversation_with_damaged_counts_is_an_error(column: str, value: Any, tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     _damaged(path, column, value)
     with SQLiteStore(path) as store:

@@ -70,14 +70,14 @@ def test_without_a_summarizer_nothing_is_dropped() -> None:
     assert numbers(memory.get_turns("c")) == list(range(COUNT))
 
 
-def test_what_a_bound_has_dropped_is_given_up() -> None:
+def test_dropped_turns_use_no_memory() -> None:
     memory = bounded(2, turns=200)
     log: Any = memory.store.blocking.log(CONVERSATION_LOG)
     kept = log._conversations["c"]
     assert len(kept.turns) == len(kept._tokens_before) == len(kept._by_key) < 10
 
 
-def test_a_retry_with_the_number_of_a_dropped_turn_says_so() -> None:
+def test_a_retry_with_the_number_of_a_dropped_turn_is_an_error() -> None:
     memory = bounded(2)
     dropped = memory.list_conversations()[0].dropped_turns
     with pytest.raises(TurnsDroppedError, match=f"the first {dropped} turns of conversation 'c' were dropped"):
@@ -89,7 +89,7 @@ def test_a_retry_with_the_number_of_a_dropped_turn_says_so() -> None:
     assert len(memory.get_turns("c")) == COUNT - dropped
 
 
-def test_a_fork_has_what_is_there_or_is_refused() -> None:
+def test_a_fork_has_the_kept_turns_or_is_refused() -> None:
     memory = bounded(2)
     (info,) = memory.list_conversations()
     for name, turns in (("whole", None), ("most", info.summarized_turns)):
@@ -107,7 +107,7 @@ def test_a_fork_has_what_is_there_or_is_refused() -> None:
     assert memory.get_turns(memory.fork_conversation("c", turns=0)) == []
 
 
-def test_an_export_says_what_is_missing_and_is_imported_with_the_rest() -> None:
+def test_an_export_names_missing_turns_and_can_be_imported() -> None:
     memory = bounded(2)
     (info,) = memory.list_conversations()
     data = json.loads(json.dumps(memory.export_conversation("c", raw_messages=True)))
@@ -124,7 +124,7 @@ def test_an_export_says_what_is_missing_and_is_imported_with_the_rest() -> None:
             elsewhere.import_conversation({**data, **damage}, "damaged")
 
 
-def test_an_import_into_a_bounded_store_keeps_as_many() -> None:
+def test_an_import_into_a_bounded_store_keeps_the_bound() -> None:
     memory = ConversationMemory(store=InMemoryStore(max_turns_kept=1))
     memory.import_conversation(bounded(None).export_conversation("c"))
     (info,) = memory.list_conversations()
@@ -132,7 +132,7 @@ def test_an_import_into_a_bounded_store_keeps_as_many() -> None:
 
 
 @pytest.mark.parametrize("max_turns_kept", [0, 2])
-def test_archives_and_copies_have_what_is_there(max_turns_kept: int, tmp_path: Path) -> None:
+def test_archives_and_copies_have_the_kept_turns(max_turns_kept: int, tmp_path: Path) -> None:
     memory = bounded(max_turns_kept)
     (info,) = memory.list_conversations()
     file = io.StringIO()
@@ -150,7 +150,7 @@ def test_archives_and_copies_have_what_is_there(max_turns_kept: int, tmp_path: P
 
 
 @pytest.mark.parametrize("value", [-1, 1.5, "3", True])
-def test_a_bound_is_a_whole_number(value: Any) -> None:
+def test_max_turns_kept_is_a_whole_number(value: Any) -> None:
     with pytest.raises(ConfigurationError, match="max_turns_kept must be a whole number from 0 up"):
         InMemoryStore(max_turns_kept=value)
 

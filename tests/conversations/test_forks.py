@@ -32,12 +32,12 @@ from firefly_memory.conversations.sql import operations as conversation_operatio
 from firefly_memory.databases.sql.operation import REPEAT, operation, reads
 from tests.support.backends import Place
 from tests.support.cancellation import cancelled_at
-from tests.support.folder_store import FolderStore
+from tests.support.folder_backend import FolderStore
 from tests.support.mongodb_commands import AtCommand
 from tests.support.turns import NOW, a_turn, is_gap_free, new_id
 
 
-async def test_a_copy_is_whole_while_others_append_and_delete(store: EntryStore) -> None:
+async def test_a_fork_is_whole_while_others_append_and_delete(store: EntryStore) -> None:
     memory = ConversationMemory(store=store)
 
     async def copy(name: str) -> str | None:
@@ -70,7 +70,7 @@ def _late(turns: list[Any]) -> list[str]:
     return [turn.user_prompt for turn in turns if turn.user_prompt.startswith("late")]
 
 
-async def test_of_copies_to_one_id_one_is_made(store: EntryStore) -> None:
+async def test_of_several_forks_to_one_id_only_one_succeeds(store: EntryStore) -> None:
     memory = ConversationMemory(store=store)
     for name in ("a", "b"):
         for _ in range(3):
@@ -86,9 +86,7 @@ async def test_of_copies_to_one_id_one_is_made(store: EntryStore) -> None:
 # SQL
 
 
-def test_a_conversation_deleted_in_the_middle_leaves_no_part_of_a_copy(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_deletion_of_the_source_leaves_no_partial_fork(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     name, fork = new_id(), new_id()
     real = conversation_operations.conversation_head
     with PostgreSQLStore(place.postgresql()) as store, PostgreSQLStore(place.postgresql()) as other:
@@ -109,7 +107,7 @@ def test_a_conversation_deleted_in_the_middle_leaves_no_part_of_a_copy(
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_a_copy_whose_answer_was_lost_is_made_once(kind: str, place: Place) -> None:
+def test_a_fork_whose_reply_was_lost_is_made_once(kind: str, place: Place) -> None:
     sqlite = kind == "sqlite"
     with SQLiteStore(place.directory / "a.db") if sqlite else PostgreSQLStore(place.postgresql()) as store:
         memory = ConversationMemory(store=store)
@@ -129,7 +127,7 @@ def test_a_copy_whose_answer_was_lost_is_made_once(kind: str, place: Place) -> N
 
 
 @pytest.mark.parametrize("command", range(1, 7))
-def test_whatever_happens_between_two_commands_a_copy_is_whole(command: int, place: Place) -> None:
+def test_a_fork_is_whole_whatever_happens_between_two_commands(command: int, place: Place) -> None:
     between = AtCommand()
     with (
         pymongo.MongoClient[Any](place.mongodb(), event_listeners=[between]) as listened,
@@ -167,7 +165,7 @@ def test_whatever_happens_between_two_commands_a_copy_is_whole(command: int, pla
             assert documents.count_documents(turns) == len(prompts), "nothing is left behind"
 
 
-def test_an_append_that_has_only_begun_is_not_in_the_way_of_a_copy(place: Place) -> None:
+def test_an_unfinished_append_does_not_block_a_fork(place: Place) -> None:
     between = AtCommand()
     with (
         pymongo.MongoClient[Any](place.mongodb(), event_listeners=[between]) as listened,
@@ -187,9 +185,7 @@ def test_an_append_that_has_only_begun_is_not_in_the_way_of_a_copy(place: Place)
 
 @pytest.mark.parametrize("held_at", range(2, 6))
 @pytest.mark.parametrize("deletes", ["clear", "clear_all"])
-def test_a_copy_that_ends_in_the_middle_of_a_deletion_is_whole_or_not_there(
-    deletes: str, held_at: int, place: Place
-) -> None:
+def test_a_fork_that_overlaps_a_deletion_is_whole_or_absent(deletes: str, held_at: int, place: Place) -> None:
     """It stops before one of its commands, and goes on to its end before one of those of the deletion."""
     copies, clears = AtCommand(), AtCommand()
     with (
@@ -234,7 +230,7 @@ def test_a_copy_that_ends_in_the_middle_of_a_deletion_is_whole_or_not_there(
 
 
 @pytest.mark.parametrize("copied", [0, 2, 3])
-async def test_what_a_copy_leaves_that_died_is_seen_by_nobody_and_in_nobodys_way(copied: int, place: Place) -> None:
+async def test_turns_of_a_fork_that_died_are_invisible_and_block_nobody(copied: int, place: Place) -> None:
     async with MongoDBStore(place.mongodb(), database="forks_that_died") as store:
         memory, log = ConversationMemory(store=store), store.suspending.log(CONVERSATION_LOG)
         name = new_id()
@@ -275,7 +271,7 @@ async def test_what_a_copy_leaves_that_died_is_seen_by_nobody_and_in_nobodys_way
         assert await left(fork) == 0
 
 
-def test_a_copy_that_fails_after_it_was_made_stays(place: Place) -> None:
+def test_a_fork_that_fails_after_its_last_write_stays(place: Place) -> None:
     """Its answer was lost, and others may go on with it already."""
     with MongoDBStore(place.mongodb(), database="forks") as store:
         memory, log = ConversationMemory(store=store), store.blocking.log(CONVERSATION_LOG)
@@ -288,7 +284,7 @@ def test_a_copy_that_fails_after_it_was_made_stays(place: Place) -> None:
         assert [turn.user_prompt for turn in memory.get_turns(fork)] == ["prompt"]
 
 
-def test_a_conversation_that_lacks_a_turn_is_not_copied(place: Place) -> None:
+def test_a_conversation_that_lacks_a_turn_is_not_forked(place: Place) -> None:
     with MongoDBStore(place.mongodb(), database="forks") as store:
         memory, (name, fork) = ConversationMemory(store=store), (new_id(), new_id())
         for _ in range(3):
@@ -302,9 +298,7 @@ def test_a_conversation_that_lacks_a_turn_is_not_copied(place: Place) -> None:
 
 @pytest.mark.parametrize("command", range(1, 8))
 @pytest.mark.parametrize("begins", ["create", "fork"])
-def test_a_turn_that_is_appended_while_its_conversation_is_made_is_not_lost(
-    begins: str, command: int, place: Place
-) -> None:
+def test_a_turn_appended_to_a_half_created_conversation_is_not_lost(begins: str, command: int, place: Place) -> None:
     """An earlier writer has made the conversation and died; another goes on with it at any moment."""
     between, name, new = AtCommand(), new_id(), new_id()
     appended: list[ConversationTurn] = []
@@ -328,7 +322,7 @@ def test_a_turn_that_is_appended_while_its_conversation_is_made_is_not_lost(
         assert others.add_turn(new, "next", "").turn_id == len(prompts)
 
 
-async def test_a_copy_that_is_cancelled_leaves_nothing_behind(place: Place) -> None:
+async def test_a_cancelled_fork_leaves_nothing_behind(place: Place) -> None:
     async with MongoDBStore(place.mongodb(), database="forks") as store:
         memory, name = ConversationMemory(store=store), new_id()
         for number in range(50):
@@ -348,7 +342,7 @@ async def test_a_copy_that_is_cancelled_leaves_nothing_behind(place: Place) -> N
         assert cancelled
 
 
-async def test_a_copy_that_fails_in_a_store_of_ones_own_is_not_there(place: Place) -> None:
+async def test_a_failed_fork_in_a_custom_store_leaves_nothing(place: Place) -> None:
     class Filling(FolderStore):
         room = 1_000
 

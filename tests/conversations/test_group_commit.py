@@ -46,9 +46,7 @@ def groups(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @EVERYWHERE
-async def test_turns_that_arrive_together_are_appended_together(
-    open_store: Open, place: Place, groups: list[int]
-) -> None:
+async def test_simultaneous_turns_are_appended_in_one_group(open_store: Open, place: Place, groups: list[int]) -> None:
     names = [new_id() for _ in range(3)]
     async with open_store(place) as store:
         memory = ConversationMemory(store=store)
@@ -74,7 +72,7 @@ async def test_turns_that_arrive_together_are_appended_together(
 
 
 @EVERYWHERE
-async def test_a_large_turn_goes_without_company(
+async def test_a_large_turn_is_appended_alone(
     open_store: Open, place: Place, groups: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(group_commit, "LARGEST_GROUP_SIZE", 1_000)
@@ -89,7 +87,7 @@ async def test_a_large_turn_goes_without_company(
 
 
 @EVERYWHERE
-async def test_what_a_failed_group_had_appended_is_not_appended_again(
+async def test_turns_of_a_failed_group_are_not_appended_twice(
     open_store: Open, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when the connection is lost after the commit: the answer is an error, and the turns are there."""
@@ -111,7 +109,7 @@ async def test_what_a_failed_group_had_appended_is_not_appended_again(
 
 
 @pytest.mark.parametrize("open_store", POSTGRESQL)
-async def test_a_conversation_that_somebody_has_locked_holds_up_no_other(open_store: Open, place: Place) -> None:
+async def test_a_locked_conversation_delays_no_other(open_store: Open, place: Place) -> None:
     locked, others = new_id(), [new_id() for _ in range(10)]
     async with open_store(place) as store:
         memory = ConversationMemory(store=store)
@@ -134,7 +132,9 @@ async def test_a_conversation_that_somebody_has_locked_holds_up_no_other(open_st
 
 
 @pytest.mark.parametrize("open_store", POSTGRESQL)
-async def test_connections_that_are_cut_under_a_group_lose_and_double_nothing(open_store: Open, place: Place) -> None:
+async def test_a_connection_lost_during_a_group_neither_loses_nor_doubles_a_turn(
+    open_store: Open, place: Place
+) -> None:
     name = new_id()
     async with open_store(place) as store:
         memory = ConversationMemory(store=store)

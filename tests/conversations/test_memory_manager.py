@@ -59,7 +59,7 @@ def test_the_shortcuts_lead_to_the_parts() -> None:
     assert (manager.conversation.conversation_ids, manager.working.keys()) == ([], [])
 
 
-async def test_the_shortcuts_may_be_awaited(tmp_path: Path) -> None:
+async def test_the_shortcuts_have_asynchronous_forms(tmp_path: Path) -> None:
     async with SQLiteStore(tmp_path / "memory.db") as store, MemoryManager(store=store) as manager:
         conversation = await manager.async_new_conversation("chat")
         await manager.async_add_turn(conversation, "hello", "hi", ["m"])
@@ -150,7 +150,7 @@ def _summary(turns: list[ConversationTurn]) -> str:
     return f"{len(turns)} turns"
 
 
-def test_a_summarizer_with_a_threshold_that_nobody_set_is_a_warning() -> None:
+def test_a_summarizer_with_the_default_threshold_warns() -> None:
     """The documented default is so small that ten short turns are nine calls of a model."""
     words = f"more than 10 tokens together.* set {PREFIX}SUMMARIZE_THRESHOLD, for instance to 3000"
     with pytest.warns(UserWarning, match=words) as warned:
@@ -160,15 +160,13 @@ def test_a_summarizer_with_a_threshold_that_nobody_set_is_a_warning() -> None:
     manager.close_sync()
 
 
-async def test_the_asynchronous_one_warns_as_well() -> None:
+async def test_an_asynchronous_summarizer_warns_too() -> None:
     with pytest.warns(UserWarning, match=f"{PREFIX}SUMMARIZE_THRESHOLD"):
         manager = await MemoryManager.async_from_config(summarizer=_summary)
     await manager.close()
 
 
-def test_a_threshold_that_somebody_set_or_a_manager_of_one_s_own_is_no_warning(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_explicit_threshold_or_an_own_manager_does_not_warn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     MemoryManager.from_config().close_sync()
     MemoryManager.from_config(summarizer=_summary, summarize_threshold=10).close_sync()
     (tmp_path / ".env").write_text(f"{PREFIX}SUMMARIZE_THRESHOLD=10\n")
@@ -236,7 +234,7 @@ def test_every_backend_can_be_configured(asynchronous: bool, place: Place, monke
                 assert "configured" in repr(manager.store)
 
 
-def test_a_file_of_settings_is_read_and_the_process_wins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_variables_of_the_process_override_a_settings_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text(f"{PREFIX}BACKEND=file\n{PREFIX}FILE_DIR=from-file\nOTHER=1\n")
     assert (read_settings().backend, read_settings().file_dir) == ("file", "from-file")
     monkeypatch.setenv(f"{PREFIX}FILE_DIR", "from-process")
@@ -260,7 +258,7 @@ def test_a_file_of_settings_is_read_and_the_process_wins(monkeypatch: pytest.Mon
     ],
     ids=str,
 )
-def test_a_setting_that_cannot_be_used_is_named_and_no_secret_shown(
+def test_an_invalid_setting_is_named_and_no_secret_is_shown(
     variables: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in variables.items():
@@ -273,7 +271,7 @@ def test_a_setting_that_cannot_be_used_is_named_and_no_secret_shown(
 
 @pytest.mark.parametrize("in_file", [False, True], ids=["process", ".env"])
 @pytest.mark.parametrize("prefix", [PREFIX, EARLIER_PREFIX])
-def test_an_empty_variable_is_as_good_as_none(
+def test_an_empty_variable_counts_as_unset(
     prefix: str, in_file: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     names = [f"{prefix}{name.upper()}" for name in MemorySettings.model_fields]
@@ -288,7 +286,7 @@ def test_an_empty_variable_is_as_good_as_none(
     assert target(settings) is None
 
 
-def test_a_variable_is_read_from_where_it_is_not_empty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_empty_variable_does_not_hide_another_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text(f"{PREFIX}SUMMARIZE_THRESHOLD=3000\n")
     monkeypatch.setenv(f"{PREFIX}SUMMARIZE_THRESHOLD", "")
     assert read_settings().summarize_threshold == 3000
@@ -338,7 +336,7 @@ def test_the_warning_of_an_earlier_name_points_at_the_caller(monkeypatch: pytest
     assert {each.filename for each in warned} == {__file__}
 
 
-def test_a_file_of_settings_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+def test_an_unusable_settings_file_is_named(tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"OTHER=\xe9\n")
     with pytest.raises(ConfigurationError, match=r"the file \.env is not UTF-8"):
         read_settings()
@@ -355,7 +353,7 @@ def test_from_config_takes_no_store() -> None:
         MemoryManager.from_config(store=InMemoryStore())
 
 
-def test_arguments_that_make_no_sense_are_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     for arguments in ({"max_conversation_tokens": 0}, {"summarize_threshold": -1}, {"summarizer": "gpt"}):
         with pytest.raises(ConfigurationError):
             MemoryManager(**arguments)

@@ -190,13 +190,13 @@ def deep(levels: int) -> Any:
         ([ModelResponse([], provider_details={"\ud800": 1})], "raw_messages[0].provider_details"),
     ],
 )
-def test_what_could_not_be_read_again_is_refused_with_its_path(messages: list[Any], path: str) -> None:
+def test_a_value_that_could_not_be_read_back_is_refused_with_its_path(messages: list[Any], path: str) -> None:
     with pytest.raises(InvalidEntryError) as caught:
         encoded(messages)
     assert path in caught.value.path
 
 
-def test_the_deepest_value_and_the_longest_integer_are_read_again() -> None:
+def test_the_deepest_value_and_the_longest_integer_can_be_read_back() -> None:
     messages = returned([deep(178), 10**4_299])
     assert decoded(*encoded(messages)) == messages
 
@@ -230,13 +230,13 @@ WHEN = datetime(2026, 1, 2, tzinfo=UTC)
         ([WHEN, Decimal("1.10"), UUID(int=5)], ["2026-01-02T00:00:00Z", "1.10", str(UUID(int=5))]),
     ],
 )
-def test_other_values_come_back_as_json_has_them(value: Any, as_json: Any) -> None:
+def test_other_values_come_back_as_json_values(value: Any, as_json: Any) -> None:
     (message,) = decoded(*encoded(returned(value, {"of": value})))
     assert message.parts[0].content == as_json
     assert message.parts[0].metadata == {"of": as_json}
 
 
-def test_what_the_model_was_told_of_its_mistakes_is_written_whatever_it_is() -> None:
+def test_the_details_of_a_validation_error_can_be_stored() -> None:
     class Strict(BaseModel):
         points: tuple[int, int]
 

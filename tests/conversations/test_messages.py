@@ -48,7 +48,7 @@ def test_messages_of_pydantic_ai_come_back_equal(backend: Backend, place: Place)
     memory.store.close_sync()
 
 
-def test_a_turn_of_texts_only_is_replayed_as_two_messages_always_the_same() -> None:
+def test_a_turn_of_texts_is_always_replayed_as_the_same_two_messages() -> None:
     memory = ConversationMemory()
     conversation = memory.new_conversation()
     turn = memory.add_turn(conversation, "hello", "hi")
@@ -60,7 +60,7 @@ def test_a_turn_of_texts_only_is_replayed_as_two_messages_always_the_same() -> N
     assert len(memory.get_message_history(conversation)) == 3
 
 
-def test_texts_are_replayed_in_the_form_of_the_other_messages() -> None:
+def test_texts_are_replayed_in_the_format_of_the_other_messages() -> None:
     memory = ConversationMemory()
     conversation = memory.new_conversation()
     memory.add_turn(conversation, "hello", "hi")
@@ -119,7 +119,7 @@ def test_messages_that_an_earlier_version_stored_keep_loading(tmp_path: Path) ->
     memory.store.close_sync()
 
 
-def test_what_cannot_be_written_is_refused_before_anything_is() -> None:
+def test_unwritable_messages_are_refused_before_anything_is_written() -> None:
     memory = ConversationMemory()
     for messages in (
         [*EVERYTHING, {"role": "user", "content": "mixed"}],
@@ -131,7 +131,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is() -> None:
     assert memory.get_turns("c") == []
 
 
-def test_damaged_messages_are_named_and_stay(tmp_path: Path) -> None:
+def test_damaged_messages_are_named_and_not_changed(tmp_path: Path) -> None:
     import sqlite3
 
     path = tmp_path / "memory.db"
@@ -198,7 +198,7 @@ def test_an_export_with_messages_is_json(tmp_path: Path) -> None:
         assert other.get_turns("c") == memory.get_turns("c")
 
 
-def test_texts_beside_messages_as_json_are_replayed_in_the_same_form() -> None:
+def test_texts_beside_json_messages_are_replayed_as_json() -> None:
     memory = ConversationMemory()
     memory.add_turn("c", "hello", "hi")
     memory.add_turn("c", "p", "a", ModelMessagesTypeAdapter.dump_python(EVERYTHING[3:], mode="json"))
@@ -207,7 +207,7 @@ def test_texts_beside_messages_as_json_are_replayed_in_the_same_form() -> None:
     ModelMessagesTypeAdapter.validate_python(history)
 
 
-def test_strings_as_messages_are_replayed_beside_dicts() -> None:
+def test_texts_beside_string_messages_are_replayed_as_dicts() -> None:
     memory = ConversationMemory()
     memory.add_turn("c", "hello", "hi")
     memory.add_turn("c", "p", "a", ["a string"])
@@ -268,7 +268,7 @@ def _items(part: Any) -> list[Any]:
     return list(content) if isinstance(content, (list, tuple)) else [content]
 
 
-def test_pydantic_ai_reads_them_without_the_notes() -> None:
+def test_pydantic_ai_can_read_stored_messages_by_itself() -> None:
     text, _ = encoded(EXACT[0])
     (message,) = ModelMessagesTypeAdapter.validate_json(text or "")
     (part,) = message.parts
@@ -288,14 +288,14 @@ def test_pydantic_ai_reads_them_without_the_notes() -> None:
         "7",
     ],
 )
-def test_a_note_that_does_not_fit_costs_nothing(note: str) -> None:
+def test_an_invalid_note_of_exact_types_is_ignored(note: str) -> None:
     message = ModelRequest(parts=[UserPromptPart("x")])
     text, form = encoded([message])
     assert text is not None
     assert decoded(text.replace('"parts":', f'"~exact":[{note}],"parts":', 1), form) == [message]
 
 
-def test_values_of_the_wrong_type_are_refused_rather_than_written() -> None:
+def test_messages_with_fields_of_the_wrong_type_are_refused() -> None:
     """They could never be read again."""
     with pytest.raises(InvalidEntryError, match="as JSON"):
         encoded([ModelRequest(parts=[UserPromptPart("x")], conversation_id=5)])  # type: ignore[arg-type]

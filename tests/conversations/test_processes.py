@@ -80,7 +80,7 @@ def test_processes_that_summarize_at_once_summarize_each_turn_once(backend: Back
 
 
 @SHARED
-def test_a_summarizer_whose_process_was_killed_holds_nobody_up_for_ever(backend: Backend, place: Place) -> None:
+def test_the_claim_of_a_killed_summarizer_expires(backend: Backend, place: Place) -> None:
     from firefly_memory.conversations.eviction import LEASE
     from firefly_memory.testing import stopped
 
@@ -105,7 +105,7 @@ def test_a_summarizer_whose_process_was_killed_holds_nobody_up_for_ever(backend:
 
 
 @SHARED
-def test_eight_processes_that_add_to_one_number_count_every_addition(backend: Backend, place: Place) -> None:
+def test_eight_processes_that_increment_one_fact_lose_no_increment(backend: Backend, place: Place) -> None:
     scope = f"counted:{uuid4().hex}"
     together([start(backend, place, "increment", scope, 10) for _ in range(PROCESSES)])
     memory = WorkingMemory(store=adapt(backend.open(place)), scope_id=scope)

@@ -96,7 +96,7 @@ def test_sqlite_reads_by_index(statement: str, tables: dict[str, Any]) -> None:
     assert "TEMP B-TREE" not in plan
 
 
-def test_a_copy_reads_the_turns_that_it_has(tables: dict[str, Any]) -> None:
+def test_a_fork_reads_only_the_turns_that_it_copies(tables: dict[str, Any]) -> None:
     asked = {"conversation_id": "large", "fork_id": "fork", "limit": 10, "now": NOW}
     statements = on_postgresql(ConversationStatements, "conversation_plans")
     head, turns = statements.fork_head, statements.fork_turns
@@ -117,7 +117,7 @@ def test_a_copy_reads_the_turns_that_it_has(tables: dict[str, Any]) -> None:
         assert "SCAN memory" not in "\n".join(row[3] for row in rows)
 
 
-def test_a_window_of_a_long_conversation_is_that_of_a_short_one(tables: dict[str, Any]) -> None:
+def test_a_window_costs_the_same_in_a_long_conversation(tables: dict[str, Any]) -> None:
     for store in (
         SQLiteStore(tables["path"]),
         PostgreSQLStore(tables["url"], schema_name="conversation_plans"),

@@ -52,7 +52,7 @@ async def test_the_model_is_asked_with_the_turns_in_the_template() -> None:
     assert "77 tokens" in asked.instructions[0], "the length that is wanted reaches the model"
 
 
-async def test_an_earlier_summary_reaches_the_model_as_one() -> None:
+async def test_the_model_sees_that_an_earlier_summary_is_a_summary() -> None:
     asked = Asked("new")
     when = TURNS[0].created_at
     await create_llm_summarizer(asked.model).async_summarize(
@@ -61,7 +61,9 @@ async def test_an_earlier_summary_reaches_the_model_as_one() -> None:
     assert "Summary of what came before:\nAda is a poet.\n\nUser: My name is Ada." in asked.prompts[0]
 
 
-async def test_where_the_model_fails_sentences_of_the_newest_turns_stand_in(caplog: pytest.LogCaptureFixture) -> None:
+async def test_if_the_model_fails_sentences_of_the_newest_turns_are_the_summary(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     for answer in (RuntimeError("no network"), "  "):
         summarizer = create_llm_summarizer(Asked(answer).model)
         summary = await summarizer.async_summarize(TURNS)
@@ -100,7 +102,7 @@ LONG = {
 
 
 @pytest.mark.parametrize("text", LONG.values(), ids=list(LONG))
-def test_a_summary_without_the_model_can_be_made_of_any_text(text: str) -> None:
+def test_a_summary_without_the_model_can_be_made_from_any_text(text: str) -> None:
     estimator = TokenEstimator()
     when = TURNS[0].created_at
     for prompt, response in ((text, ""), ("", text), (text, text), ("Hi", text)):
@@ -112,7 +114,7 @@ def test_a_summary_without_the_model_can_be_made_of_any_text(text: str) -> None:
                 assert summary.strip() == summary
 
 
-async def test_a_turn_of_messages_only_is_shown_by_what_they_say() -> None:
+async def test_a_turn_without_texts_is_shown_by_the_texts_of_its_messages() -> None:
     turn = ConversationTurn(
         user_prompt="",
         assistant_response="",
@@ -126,7 +128,7 @@ async def test_a_turn_of_messages_only_is_shown_by_what_they_say() -> None:
     assert await create_llm_summarizer(Asked("").model).async_summarize([only_text]) == "a plain message"
 
 
-def test_a_template_without_the_place_for_the_turns_is_refused() -> None:
+def test_a_template_without_the_placeholder_for_turns_is_refused() -> None:
     for template in ("Summarize!", "{turns}", "", None):
         with pytest.raises(ConfigurationError, match=r"\{turns_text\}"):
             create_llm_summarizer(TestModel(), template)  # type: ignore[arg-type]
@@ -136,7 +138,7 @@ def test_a_template_without_the_place_for_the_turns_is_refused() -> None:
     assert PLACE == "{turns_text}"
 
 
-def test_without_a_model_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_model_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FIREFLY_AGENTIC_MEMORY_SUMMARY_MODEL", raising=False)
     with pytest.raises(ConfigurationError, match="FIREFLY_AGENTIC_MEMORY_SUMMARY_MODEL"):
         create_llm_summarizer()
@@ -144,7 +146,7 @@ def test_without_a_model_the_environment_is_asked(monkeypatch: pytest.MonkeyPatc
     assert "'test'" in repr(create_llm_summarizer())
 
 
-def test_it_summarizes_for_blocking_callers_also_inside_a_running_loop() -> None:
+def test_blocking_callers_can_summarize_inside_a_running_loop() -> None:
     asked = Asked("the summary")
     memory = ConversationMemory(summarize_threshold=1, summarizer=create_llm_summarizer(asked.model))
 
@@ -161,7 +163,7 @@ def test_it_summarizes_for_blocking_callers_also_inside_a_running_loop() -> None
     assert len(asked.prompts) == 2
 
 
-async def test_it_summarizes_for_tasks() -> None:
+async def test_asynchronous_callers_can_summarize() -> None:
     asked = Asked("the summary")
     memory = ConversationMemory(summarize_threshold=1, summarizer=create_llm_summarizer(asked.model))
     for _ in range(3):
@@ -173,7 +175,7 @@ async def test_it_summarizes_for_tasks() -> None:
     assert window.turns == (2,)
 
 
-def test_a_summary_counts_towards_the_budget_and_is_left_out_where_it_has_no_room() -> None:
+def test_a_summary_counts_towards_the_budget_and_is_left_out_if_it_does_not_fit() -> None:
     words = "word " * 100
     memory = ConversationMemory(summarize_threshold=1, summarizer=lambda _: words)
     for _ in range(3):
@@ -224,7 +226,7 @@ WAYS = [
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_summarizer_can_be_called_by_one_of_the_users_own(way: str) -> None:
+def test_a_custom_summarizer_can_call_the_summarizer(way: str) -> None:
     asked = Asked("the summary")
     summarizer = called_from(create_llm_summarizer(asked.model), way)
     memory = ConversationMemory(summarize_threshold=1, summarizer=summarizer)
@@ -242,7 +244,7 @@ def test_a_summarizer_can_be_called_by_one_of_the_users_own(way: str) -> None:
     assert len(asked.prompts) == 3
 
 
-def test_a_call_returns_the_text_with_and_without_a_running_loop() -> None:
+def test_the_summarizer_returns_its_text_with_and_without_a_running_loop() -> None:
     summarizer = create_llm_summarizer(Asked("the summary").model)
     turn = ConversationTurn(user_prompt="My name is Ada.", assistant_response="Hello Ada!")
 
@@ -253,7 +255,7 @@ def test_a_call_returns_the_text_with_and_without_a_running_loop() -> None:
     assert asyncio.run(inside()) == "Notes: the summary"
 
 
-async def test_tasks_go_on_while_the_model_summarizes() -> None:
+async def test_other_tasks_run_while_the_model_summarizes() -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def respond(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -271,7 +273,7 @@ async def test_tasks_go_on_while_the_model_summarizes() -> None:
     assert await memory.async_get_summary("c") == "the summary"
 
 
-async def test_a_cancelled_summarizer_is_tried_again() -> None:
+async def test_a_cancelled_summary_is_retried() -> None:
     calls: list[int] = []
     begun = asyncio.Event()
 
@@ -294,7 +296,7 @@ async def test_a_cancelled_summarizer_is_tried_again() -> None:
     assert await memory.async_get_summary("c") == "done"
 
 
-async def test_a_slow_summarizer_holds_nobody_up() -> None:
+async def test_a_slow_summarizer_delays_no_other_caller() -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def summarize(_: list[ConversationTurn]) -> str:
@@ -313,7 +315,7 @@ async def test_a_slow_summarizer_holds_nobody_up() -> None:
     assert (await memory.async_get_window("c")).turns == (1, 2, 3, 4)
 
 
-def test_the_extra_is_named_where_it_is_missing() -> None:
+def test_a_missing_extra_is_named() -> None:
     code = (
         "import sys; sys.modules['pydantic_ai'] = None\n"
         "from firefly_memory.summarization import create_llm_summarizer\n"
@@ -324,7 +326,7 @@ def test_the_extra_is_named_where_it_is_missing() -> None:
     assert "pip install 'firefly-memory[agents]'" in shown
 
 
-def test_what_a_summarizer_must_be() -> None:
+def test_a_summarizer_must_be_callable() -> None:
     with pytest.raises(ConfigurationError, match="must be a function"):
         ConversationMemory(summarizer="openai:gpt-4o")  # type: ignore[arg-type]
 

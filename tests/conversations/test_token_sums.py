@@ -31,7 +31,7 @@ class Fixed(TokenEstimator):
         return self.tokens
 
 
-async def test_turns_that_cost_the_most_have_an_exact_sum(store: EntryStore) -> None:
+async def test_the_largest_token_counts_have_an_exact_sum(store: EntryStore) -> None:
     memory = ConversationMemory(store=store, estimator=Fixed(tokens=MOST_TOKENS))
     for _ in range(3):
         await memory.async_add_turn("c", "p", "a")
@@ -40,7 +40,7 @@ async def test_turns_that_cost_the_most_have_an_exact_sum(store: EntryStore) -> 
 
 
 @pytest.mark.parametrize("tokens", [MOST_TOKENS + 1, 2**63, 10**1000, 1.5, float("inf"), "12", None])
-async def test_an_estimate_that_is_no_count_of_tokens_is_refused(tokens: Any, store: EntryStore) -> None:
+async def test_an_invalid_token_estimate_is_refused(tokens: Any, store: EntryStore) -> None:
     memory = ConversationMemory(store=store, estimator=Fixed(tokens=tokens))
     with pytest.raises(InvalidEntryError, match="token_estimate"):
         await memory.async_add_turn("c", "p", "a")

@@ -32,7 +32,7 @@ def test_a_row_and_a_turn_commit_or_roll_back_together(kind: str, place: Place) 
 
 
 @KINDS
-def test_what_is_refused_does_not_end_the_transaction(kind: str, place: Place) -> None:
+def test_a_refused_call_does_not_end_the_transaction(kind: str, place: Place) -> None:
     with opened(kind, place) as (store, engine):
         with engine.begin() as connection:
             memory = ConversationMemory(store=store.bind(connection))
@@ -49,7 +49,7 @@ def test_what_is_refused_does_not_end_the_transaction(kind: str, place: Place) -
 
 
 @DRIVERS
-async def test_asynchronous_transactions(driver: str, place: Place) -> None:
+async def test_a_store_can_be_bound_to_an_asynchronous_transaction(driver: str, place: Place) -> None:
     async with opened_async(driver, place) as (store, engine):
         memory = ConversationMemory(store=store)
         async with engine.connect() as connection:

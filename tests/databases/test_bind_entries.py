@@ -68,7 +68,7 @@ def test_a_row_and_a_memory_roll_back_together(kind: str, memory_first: bool, ma
 
 
 @KINDS
-def test_a_connection_that_commits_as_it_goes_keeps_what_was_committed(kind: str, place: Place) -> None:
+def test_a_connection_that_commits_in_between_keeps_its_commits(kind: str, place: Place) -> None:
     with opened(kind, place) as (store, engine):
         with engine.connect() as connection:
             bound = store.bind(connection)
@@ -80,7 +80,7 @@ def test_a_connection_that_commits_as_it_goes_keeps_what_was_committed(kind: str
 
 
 @KINDS
-def test_a_refused_batch_undoes_itself_and_not_the_rest(kind: str, place: Place) -> None:
+def test_a_refused_batch_is_undone_without_the_rest_of_the_transaction(kind: str, place: Place) -> None:
     with opened(kind, place) as (store, engine):
         store.save("elsewhere", MemoryEntry(entry_id="theirs"))
         with engine.begin() as connection:
@@ -120,7 +120,7 @@ def test_every_operation_works_on_a_bound_store_in_both_modes(kind: str, place: 
 
 
 @DRIVERS
-async def test_asynchronous_transactions(driver: str, place: Place) -> None:
+async def test_a_store_can_be_bound_to_an_asynchronous_transaction(driver: str, place: Place) -> None:
     async with opened_async(driver, place) as (store, engine):
         async with engine.begin() as connection:
             await connection.execute(text("INSERT INTO orders VALUES (1)"))
@@ -139,7 +139,7 @@ async def test_asynchronous_transactions(driver: str, place: Place) -> None:
 
 
 @DRIVERS
-async def test_an_async_connection_cannot_block(driver: str, place: Place) -> None:
+async def test_a_blocking_call_on_an_asynchronous_connection_is_refused(driver: str, place: Place) -> None:
     async with opened_async(driver, place) as (store, engine), engine.connect() as connection:
         with pytest.raises(NotSupportedError, match="await the asynchronous ones"):
             store.bind(connection).save(NAMESPACE, MemoryEntry())
@@ -159,7 +159,7 @@ def test_the_applications_events_see_the_statements(kind: str, place: Place) -> 
         assert any("INSERT INTO" in statement and "memory_entries" in statement for statement in seen)
 
 
-def test_connections_that_do_not_fit_are_refused(place: Place) -> None:
+def test_unsuitable_connections_are_refused(place: Place) -> None:
     engine = create_engine("sqlite://")
     with engine.connect() as connection:
         postgresql = PostgreSQLStore(place.postgresql())
@@ -213,7 +213,7 @@ def test_a_driver_in_autocommit_mode_is_refused_too(place: Place) -> None:
         unaware.dispose()
 
 
-def test_an_application_that_begins_its_sqlite_transactions_itself_can_be_joined(place: Place) -> None:
+def test_a_store_joins_sqlite_transactions_that_the_application_begins(place: Place) -> None:
     """As SQLAlchemy recommends for savepoints: the driver is in autocommit mode, the application is not."""
     with opened("sqlite", place) as (store, engine):
 
@@ -235,7 +235,7 @@ def test_an_application_that_begins_its_sqlite_transactions_itself_can_be_joined
 
 
 @KINDS
-def test_when_a_store_is_closed_what_was_bound_is_closed_as_well(kind: str, place: Place) -> None:
+def test_closing_a_store_closes_its_bound_stores(kind: str, place: Place) -> None:
     with opened(kind, place) as (store, engine), engine.begin() as connection:
         bound = store.bind(connection)
         bound_again = bound.bind(connection)
@@ -255,7 +255,7 @@ def test_when_a_store_is_closed_what_was_bound_is_closed_as_well(kind: str, plac
         assert connection.execute(text("SELECT 1")).scalar_one() == 1
 
 
-def test_a_store_on_a_closed_engine_of_the_callers_binds_nothing_either(place: Place) -> None:
+def test_closing_a_store_on_the_callers_engine_closes_its_bound_stores(place: Place) -> None:
     with opened("sqlite", place) as (_, engine), engine.connect() as connection:
         store = SQLiteStore(engine=engine)
         bound = store.bind(connection)

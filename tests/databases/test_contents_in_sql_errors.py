@@ -54,7 +54,7 @@ WAYS = [
 
 
 @pytest.mark.parametrize(("kind", "mode"), [*WAYS, ("engine sqlite", Mode.BLOCKING)])
-async def test_no_error_quotes_what_was_to_be_stored(kind: str, mode: Mode, place: Place, name: str) -> None:
+async def test_no_error_quotes_contents_that_were_to_be_stored(kind: str, mode: Mode, place: Place, name: str) -> None:
     async with opened(kind, place, name) as store:
         await store.async_count("n") if mode is Mode.SUSPENDING else store.count("n")
         for table, column in (("memory_entries", "namespace"), ("memory_turns", "conversation_id")):

@@ -18,7 +18,7 @@ from firefly_memory import (
     SQLiteStore,
 )
 from firefly_memory.archive import export_jsonl
-from tests.fuzzing.filling import fill
+from tests.fuzzing.sample_data import fill
 from tests.support.backends import Place
 from tests.support.databases import empty_postgresql, execute
 
@@ -80,7 +80,7 @@ def _damaged(url: str, table: str, column: str, value: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("table", ON_SQLITE)
-def test_sqlite_takes_anything_and_an_export_says_what_is_damaged(table: str, tmp_path: Path) -> None:
+def test_an_export_names_damaged_values_in_sqlite(table: str, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/memory.db"
     with SQLiteStore(tmp_path / "memory.db") as store:
         fill(store)
@@ -95,7 +95,7 @@ def test_sqlite_takes_anything_and_an_export_says_what_is_damaged(table: str, tm
 
 
 @pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
-def test_an_instant_of_postgresql_that_python_cannot_say_is_damage(driver: str, place: Place) -> None:
+def test_a_postgresql_timestamp_beyond_pythons_range_is_damage(driver: str, place: Place) -> None:
     columns = [
         ("memory_entries", "created_at"), ("memory_turns", "created_at"), ("memory_agent_history", "updated_at"),
         ("memory_conversations", "created_at"), ("memory_conversations", "updated_at"),
@@ -114,7 +114,7 @@ def _with(driver: str, url: str) -> str:
     return url.replace("postgresql:", f"postgresql+{driver}:")
 
 
-def test_a_retry_says_that_the_turn_it_repeats_is_damaged(tmp_path: Path) -> None:
+def test_a_retry_of_a_damaged_turn_is_an_error(tmp_path: Path) -> None:
     with SQLiteStore(tmp_path / "memory.db") as store:
         fill(store)
         memory = ConversationMemory(store=store)
@@ -124,7 +124,7 @@ def test_a_retry_says_that_the_turn_it_repeats_is_damaged(tmp_path: Path) -> Non
                 memory.add_turn("chat", "p", "a", turn_id=3)
 
 
-def test_a_turn_that_nobody_could_ask_beyond_is_damage_and_the_reading_ends(url: str) -> None:
+def test_a_turn_with_the_highest_number_is_damage(url: str) -> None:
     database = SQLiteStore(url.removeprefix("sqlite:///")) if url.startswith("sqlite") else PostgreSQLStore(url)
     with database as store:
         fill(store)

@@ -32,7 +32,7 @@ async def turn(store: EntryStore, namespace: str, content: object) -> None:
 
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=str)
-def test_several_event_loops_one_after_another(backend: Backend, place: Place) -> None:
+def test_a_store_works_in_several_event_loops_in_succession(backend: Backend, place: Place) -> None:
     namespace = f"loops:{uuid4().hex}"
     store = adapt(backend.open(place))
     for number in range(4):
@@ -45,7 +45,7 @@ def test_several_event_loops_one_after_another(backend: Backend, place: Place) -
 
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=str)
-def test_event_loops_in_threads_at_once(backend: Backend, place: Place) -> None:
+def test_a_store_works_in_event_loops_of_several_threads_at_once(backend: Backend, place: Place) -> None:
     namespace = f"loops at once:{uuid4().hex}"
     store = adapt(backend.open(place))
     with ThreadPoolExecutor(4) as threads:
@@ -68,7 +68,7 @@ async def test_a_blocking_call_inside_a_running_loop_works(backend: Backend, pla
 
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=str)
-async def test_two_hundred_tasks_at_once(backend: Backend, place: Place) -> None:
+async def test_two_hundred_tasks_can_use_a_store_at_once(backend: Backend, place: Place) -> None:
     namespace = f"tasks:{uuid4().hex}"
     async with adapt(backend.open(place)) as store:
         entries = [MemoryEntry(content=number, key=f"key {number % 3}") for number in range(200)]
@@ -86,7 +86,7 @@ async def test_two_hundred_tasks_at_once(backend: Backend, place: Place) -> None
 
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=str)
-def test_eight_threads_at_once(backend: Backend, place: Place) -> None:
+def test_eight_threads_can_use_a_store_at_once(backend: Backend, place: Place) -> None:
     namespace = f"threads:{uuid4().hex}"
     with adapt(backend.open(place)) as store, ThreadPoolExecutor(8) as threads:
         entries = [MemoryEntry(content=number) for number in range(160)]
@@ -108,7 +108,7 @@ async def test_a_store_closed_in_one_mode_is_closed_in_the_other(name: str, plac
     await store.close()
 
 
-def test_a_loop_that_is_running_elsewhere_closes_its_connections_when_asked(place: Place) -> None:
+def test_closing_a_store_closes_the_connections_of_loops_in_other_threads(place: Place) -> None:
     store = PostgreSQLStore(place.postgresql())
     loop = asyncio.new_event_loop()
     with ThreadPoolExecutor(1) as thread:
@@ -184,7 +184,7 @@ def used_and_closed(store: EntryStore) -> None:
 
 
 @ENDED
-def test_loops_that_end_without_a_word_leave_no_connections(
+def test_event_loops_that_end_without_closing_leave_no_connections(
     name: str, place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     ended = Ended(name, place)
@@ -204,7 +204,7 @@ def test_loops_that_end_without_a_word_leave_no_connections(
 
 
 @ENDED
-def test_a_loop_at_rest_that_ends_after_the_store_leaves_no_connections(name: str, place: Place) -> None:
+def test_an_idle_event_loop_that_ends_after_the_store_leaves_no_connections(name: str, place: Place) -> None:
     ended = Ended(name, place)
     loop = asyncio.new_event_loop()
     loop.run_until_complete(ended.store.async_count("n"))
@@ -216,7 +216,7 @@ def test_a_loop_at_rest_that_ends_after_the_store_leaves_no_connections(name: st
 
 
 @ENDED
-def test_threads_that_end_with_their_loops_leave_no_connections(
+def test_threads_that_end_with_their_event_loops_leave_no_connections(
     name: str, place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As servers have them that handle each request in a thread, with a loop that nobody closes."""
@@ -244,7 +244,7 @@ def test_threads_that_end_with_their_loops_leave_no_connections(
     assert not [record for record in caplog.records if record.name == "asyncio"]
 
 
-def test_a_task_of_pymongo_that_had_not_begun_is_ended_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unstarted_pymongo_task_is_ended_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     loop = asyncio.new_event_loop()
     nobody: Any = None
     task = loop.create_task(PyMongoProtocol.write(nobody, b"hello"))
@@ -258,7 +258,7 @@ def test_a_task_of_pymongo_that_had_not_begun_is_ended_without_a_word(caplog: py
 
 
 @ENDED
-def test_a_closed_store_leaves_no_connections_in_a_loop_at_rest(name: str, place: Place) -> None:
+def test_a_closed_store_leaves_no_connections_in_an_idle_event_loop(name: str, place: Place) -> None:
     ended = Ended(name, place)
     loop = asyncio.new_event_loop()
     loop.run_until_complete(ended.store.async_count("n"))
@@ -270,6 +270,6 @@ def test_a_closed_store_leaves_no_connections_in_a_loop_at_rest(name: str, place
     gc.collect()
 
 
-async def test_a_coroutine_that_suspends_is_no_blocking_call() -> None:
+async def test_the_sync_bridge_refuses_a_coroutine_that_suspends() -> None:
     with pytest.raises(RuntimeError, match="tried to suspend"):
         run_without_loop(asyncio.sleep(0, "never"))

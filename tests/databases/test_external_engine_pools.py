@@ -71,7 +71,7 @@ def test_an_engine_in_autocommit_mode_still_saves_all_or_nothing(driver: str, sk
 
 
 @SUSPENDING
-async def test_an_asynchronous_engine_in_autocommit_mode_does_too(driver: str, place: Place) -> None:
+async def test_an_asynchronous_engine_in_autocommit_mode_still_saves_all_or_nothing(driver: str, place: Place) -> None:
     async with suspending_engine(driver, place, isolation_level="AUTOCOMMIT") as engine:
         store = store_on(engine)
         await store.async_clear(NAMESPACE)
@@ -133,7 +133,7 @@ def looks_at_the_schema(engine: Engine) -> list[str]:
 
 
 @BLOCKING
-async def test_calls_that_start_together_look_at_the_schema_once(driver: str, place: Place) -> None:
+async def test_simultaneous_calls_check_the_schema_once(driver: str, place: Place) -> None:
     with blocking_engine(driver, place) as engine:
         store_on(engine).initialize_sync()
         seen = looks_at_the_schema(engine)
@@ -143,7 +143,7 @@ async def test_calls_that_start_together_look_at_the_schema_once(driver: str, pl
 
 
 @SUSPENDING
-async def test_tasks_that_start_together_look_at_the_schema_once(driver: str, place: Place) -> None:
+async def test_simultaneous_tasks_check_the_schema_once(driver: str, place: Place) -> None:
     async with suspending_engine(driver, place) as engine:
         await store_on(engine).initialize()
         seen = looks_at_the_schema(engine.sync_engine)
@@ -152,7 +152,7 @@ async def test_tasks_that_start_together_look_at_the_schema_once(driver: str, pl
         assert len(seen) == 1
 
 
-async def test_many_characters_go_in_several_statements_in_the_order_of_their_ids(place: Place) -> None:
+async def test_a_large_batch_is_split_into_statements_in_the_order_of_ids(place: Place) -> None:
     sent: list[list[str]] = []
 
     def note(*arguments: Any) -> None:

@@ -51,7 +51,7 @@ def test_a_passed_engine_without_the_schema_is_reported_or_migrated(engine: Any)
         assert store.load("n") == []
 
 
-async def test_an_async_engine_cannot_block(tmp_path: Path) -> None:
+async def test_a_blocking_call_on_an_asynchronous_engine_is_refused(tmp_path: Path) -> None:
     engine = create_async_engine(f"sqlite+aiosqlite:///{tmp_path}/app.db")
     store = SQLiteStore(engine=engine)
     await store.async_save("n", MemoryEntry())
@@ -79,13 +79,13 @@ async def test_a_passed_client_serves_its_mode_and_stays_open(place: Place) -> N
 
 
 @pytest.mark.parametrize(("make", "thing"), [(SQLiteStore, "x"), (PostgreSQLStore, 5)])
-def test_what_is_no_engine_is_refused(make: Any, thing: object) -> None:
+def test_other_objects_than_engines_are_refused(make: Any, thing: object) -> None:
     with pytest.raises(ConfigurationError, match="must be a SQLAlchemy Engine or AsyncEngine"):
         make(engine=thing)
 
 
 @pytest.mark.parametrize("thing", [None, 5, "engine"])
-def test_what_is_no_connection_is_refused(thing: object, engine: Any) -> None:
+def test_other_objects_than_connections_are_refused(thing: object, engine: Any) -> None:
     store = SQLiteStore(engine=engine)
     for each in (thing, engine):
         with pytest.raises(ConfigurationError, match=r"bind\(\) needs an open Connection"):

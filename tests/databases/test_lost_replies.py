@@ -38,9 +38,9 @@ from firefly_memory.entries.sql import operations
 from firefly_memory.testing import Mode, checks
 from firefly_memory.testing.checks import Check
 from tests.support.backends import BY_NAME, Place
+from tests.support.lost_reply_cases import ACTS, MANY, MEETINGS, Act, Meeting, Uses
 from tests.support.proxy import Proxy, Weather
 from tests.support.store_worker import start, together
-from tests.support.uncertain_acts import ACTS, MANY, MEETINGS, Act, Meeting, Uses
 
 T = TypeVar("T")
 
@@ -97,7 +97,7 @@ class Run:
 
 
 @pytest.mark.parametrize("act", ACTS, ids=str)
-def test_whichever_answer_is_lost_the_result_is_right_or_said_to_be_unknown(act: Act, server: Server) -> None:
+def test_after_any_lost_reply_the_result_is_right_or_outcome_unknown(act: Act, server: Server) -> None:
     mode, run = server.mode, Run(server.mode)
     with server.open(server.url) as direct:
 
@@ -138,7 +138,7 @@ def test_whichever_answer_is_lost_the_result_is_right_or_said_to_be_unknown(act:
 
 
 @pytest.mark.parametrize("meeting", MEETINGS, ids=str)
-def test_what_others_do_before_a_loss_is_noticed_stays(meeting: Meeting, server: Server) -> None:
+def test_a_retry_does_not_undo_changes_of_others(meeting: Meeting, server: Server) -> None:
     mode, run = server.mode, Run(server.mode)
     with server.open(server.url) as direct:
 
@@ -171,9 +171,7 @@ def test_what_others_do_before_a_loss_is_noticed_stays(meeting: Meeting, server:
 
 @pytest.mark.parametrize("server", [each for each in KINDS if each[1] is Mode.SUSPENDING], indirect=True, ids="-".join)
 @pytest.mark.parametrize("what", ["entries", "turns"])
-async def test_after_a_lost_answer_and_a_lost_server_no_error_says_that_nothing_was_written(
-    what: str, server: Server
-) -> None:
+async def test_after_a_lost_reply_and_a_lost_server_the_outcome_is_unknown(what: str, server: Server) -> None:
     """Writes of several tasks go together; their answer is lost, and the store cannot look what became of them."""
     with server.open(server.url) as direct:
         direct.count("there")
@@ -207,7 +205,7 @@ async def test_after_a_lost_answer_and_a_lost_server_no_error_says_that_nothing_
 
 
 @pytest.mark.parametrize("server", [("psycopg", Mode.BLOCKING)], indirect=True, ids="-".join)
-def test_nobody_is_told_that_what_was_never_there_was_deleted(server: Server) -> None:
+def test_deleting_an_absent_entry_never_reports_a_deletion(server: Server) -> None:
     with server.open_behind_proxy() as store:
         store.count("warm")
         history = store.blocking.log(AGENT_HISTORY_LOG)
@@ -225,7 +223,7 @@ RETRIES = [each for each in checks() if each.rule == "C2"]
 
 
 @pytest.mark.parametrize("check", RETRIES, ids=str)
-def test_the_rules_on_retries_hold_whichever_answer_is_lost(check: Check, server: Server) -> None:
+def test_the_rules_on_retries_hold_whichever_reply_is_lost(check: Check, server: Server) -> None:
     lost, answers = 0, 0
     while not answers or lost:
         server.proxy.lose_reply(answers)
@@ -252,7 +250,7 @@ WEATHER = Weather(lost_reply=0.03, cut=0.02, stall=0.02, seed=9)
         ("mongodb", Mode.SUSPENDING),
     ],
 )
-def test_processes_on_connections_that_break_all_the_time_get_true_answers(name: str, mode: Mode, place: Place) -> None:
+def test_processes_on_breaking_connections_get_right_results(name: str, mode: Mode, place: Place) -> None:
     backend, scope = BY_NAME[name], uuid4().hex
     url = place.mongodb() if name == "mongodb" else place.postgresql()
     port = urlsplit(url).port
@@ -290,7 +288,7 @@ def test_processes_on_connections_that_break_all_the_time_get_true_answers(name:
         facts.clear()
 
 
-def test_an_operation_that_does_not_say_what_a_lost_answer_means_cannot_be_defined() -> None:
+def test_an_operation_must_declare_on_lost_reply() -> None:
     decorate: Any = operation
     with pytest.raises(TypeError, match="on_lost_reply"):
         decorate(name="forgetful")

@@ -37,7 +37,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("url", URLS)
-def test_no_command_shows_it(
+def test_no_command_shows_an_unencoded_password(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -59,7 +59,9 @@ def test_no_command_shows_it(
 
 @pytest.mark.parametrize("url", URLS)
 @pytest.mark.parametrize("variable", ["URL", "{}_URL"])
-def test_no_error_of_a_manager_shows_it(variable: str, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_error_of_a_manager_shows_an_unencoded_password(
+    variable: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     backend = "postgres" if url.startswith("postgresql") else "mongodb"
     monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_" + variable.format(backend.upper()), url)
     monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_BACKEND", backend)

@@ -46,7 +46,7 @@ KINDS = [
     Kind("postgresql-psycopg", EmbeddedPostgreSQL, _postgresql("psycopg")),
     Kind("mongodb", EmbeddedMongoDB, lambda url, timeout, name: MongoDBStore(url, timeout=timeout, database=name)),
 ]
-COLOURS = pytest.mark.parametrize("mode", Mode)
+IN_BOTH_MODES = pytest.mark.parametrize("mode", Mode)
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=str)
@@ -64,8 +64,8 @@ def server(kind: Kind) -> Iterator[Server]:
     server.remove()
 
 
-@COLOURS
-def test_a_server_that_is_down_is_said_so_and_used_once_it_is_up(
+@IN_BOTH_MODES
+def test_a_server_that_is_down_is_an_error_and_is_used_when_it_is_back(
     kind: Kind, mode: Mode, server: Server, using: MakeStoreCaller
 ) -> None:
     store = using(kind.open(server.url, 3, f"down_{mode}"), mode)
@@ -80,8 +80,8 @@ def test_a_server_that_is_down_is_said_so_and_used_once_it_is_up(
     assert store("count", "n") == 1
 
 
-@COLOURS
-def test_a_server_lost_in_the_middle_is_reconnected_to(
+@IN_BOTH_MODES
+def test_a_store_reconnects_to_a_restarted_server(
     kind: Kind, mode: Mode, server: Server, using: MakeStoreCaller
 ) -> None:
     store = using(kind.open(server.url, 3, f"lost_{mode}"), mode)
@@ -99,10 +99,8 @@ def test_a_server_lost_in_the_middle_is_reconnected_to(
     assert store("count", "n") == 3
 
 
-@COLOURS
-def test_a_server_that_hangs_is_not_waited_for_for_ever(
-    kind: Kind, mode: Mode, server: Server, using: MakeStoreCaller
-) -> None:
+@IN_BOTH_MODES
+def test_a_hanging_server_ends_in_a_time_out(kind: Kind, mode: Mode, server: Server, using: MakeStoreCaller) -> None:
     store = using(kind.open(server.url, 1, f"hanging_{mode}"), mode)
     store("count", "n")
     server.freeze()

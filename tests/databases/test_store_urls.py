@@ -59,7 +59,7 @@ def test_a_url_opens_its_store(url: str, kind: type, shown: str) -> None:
     store.close_sync()
 
 
-def test_options_are_those_of_the_class(tmp_path: Path) -> None:
+def test_options_of_a_url_are_those_of_the_store_class(tmp_path: Path) -> None:
     assert "database='mine'" in repr(connect("mongodb://h/other", database="mine"))
     store = connect("postgresql://h/d", schema_name="mine", pool_size=3)
     assert "schema_name='mine'" in repr(store)
@@ -82,7 +82,7 @@ def test_options_are_those_of_the_class(tmp_path: Path) -> None:
         (5, "not int"),
     ],
 )
-def test_anything_else_is_refused_with_what_there_is(url: Any, words: str) -> None:
+def test_an_invalid_url_is_refused_with_a_hint(url: Any, words: str) -> None:
     with pytest.raises(ConfigurationError, match=words) as caught:
         connect(url)
     assert "s3cret" not in str(caught.value)
@@ -128,7 +128,7 @@ def test_postgresql_urls_that_cannot_be_read_are_refused_without_showing_them(ur
     assert "ss@" not in str(caught.value).replace("user:password@host", "")
 
 
-def test_what_only_libpq_understands_goes_to_psycopg() -> None:
+def test_urls_that_only_libpq_understands_go_to_psycopg() -> None:
     assert not postgresql_url("postgresql://h/d?sslmode=require&keepalives=1&application_name=x").only_libpq_understands
     assert postgresql_url("postgresql://h/d?channel_binding=require").only_libpq_understands == {"channel_binding"}
     url = postgresql_url("postgresql://u:p@h1,h2:5433/d?keepalives_idle=5&connect_timeout=7&sslmode=disable")
@@ -222,7 +222,7 @@ def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
         "u:12?s3cret",
     ],
 )
-def test_a_url_that_can_be_read_in_two_ways_is_refused_and_shown_nowhere(scheme: str, rest: str) -> None:
+def test_an_ambiguous_url_is_refused_and_not_shown(scheme: str, rest: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         connect(f"{scheme}://{rest}")
     assert "s3c" not in shown_by(caught.value)
@@ -237,7 +237,7 @@ def test_a_password_may_have_any_character_if_it_is_percent_encoded(password: st
 
 
 @pytest.mark.parametrize("password", ["p#w", "p@w", "p:w"])
-def test_a_password_may_have_what_ends_no_part_of_a_url_as_it_is(password: str) -> None:
+def test_a_password_may_contain_harmless_characters_unencoded(password: str) -> None:
     url = postgresql_url(f"postgresql://u:{password}@h/d")
     assert url.parameters["password"] == password
     assert password not in repr(url)

@@ -86,20 +86,20 @@ def test_a_server_that_cannot_prove_its_name_is_not_used(who: str, driver: str, 
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_a_server_that_wants_tls_refuses_who_comes_without(driver: str, secured: Secured) -> None:
+def test_a_server_that_requires_tls_refuses_plain_connections(driver: str, secured: Secured) -> None:
     with pytest.raises(DatabaseConnectionError), opened(secured.url(driver)) as store:
         store.load("tls")
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_nothing_goes_in_plain_to_a_server_without_tls(driver: str, place: Place) -> None:
+def test_nothing_is_sent_unencrypted_to_a_server_without_tls(driver: str, place: Place) -> None:
     url = f"{place.mongodb()}&tls=true" if driver == "mongodb" else f"{place.with_driver(driver)}?sslmode=require"
     with pytest.raises(DatabaseConnectionError, match=r"(?i)ssl|tls"), opened(url) as store:
         store.save("tls", MemoryEntry(content="for nobody"))
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_an_authority_that_is_not_there_is_an_error_before_anybody_connects(
+def test_a_missing_certificate_authority_is_an_error_before_connecting(
     driver: str, secured: Secured, tmp_path: Path
 ) -> None:
     with pytest.raises(ConfigurationError, match=r"(sslrootcert|tlsCAFile).* cannot be read"):
@@ -107,7 +107,7 @@ def test_an_authority_that_is_not_there_is_an_error_before_anybody_connects(
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "mongodb"])
-def test_commands_use_tls_as_stores_do(kind: str, secured: Secured) -> None:
+def test_commands_use_tls_like_stores(kind: str, secured: Secured) -> None:
     driver = "psycopg" if kind == "postgresql" else kind
     for authority, code in [(secured.certificates.authority, 0), (secured.certificates.other_authority, 6)]:
         url = secured.url(driver, authority=authority)

@@ -66,14 +66,14 @@ def test_commands_refuse_such_an_option_as_well(capsys: pytest.CaptureFixture[st
         assert PASSWORD not in said
 
 
-def test_a_file_of_certificates_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_certificate_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_text("no certificate")
     with pytest.raises(ConfigurationError, match="TLS files that the MongoDB URL names cannot be used"):
         MongoDBStore(f"mongodb://localhost:1/?tls=true&tlsCAFile={file}")
 
 
-def test_warnings_of_others_stay_warnings_while_a_client_is_made() -> None:
+def test_other_warnings_stay_warnings_while_a_client_is_created() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         MongoDBStore("mongodb://localhost:1/?tls=true&authSource=admin").close_sync()
@@ -81,7 +81,7 @@ def test_warnings_of_others_stay_warnings_while_a_client_is_made() -> None:
     assert [str(each.message) for each in caught] == ["somebody else's"]
 
 
-def test_stores_that_are_made_in_several_threads_leave_the_filters_of_warnings_as_they_were() -> None:
+def test_stores_created_in_several_threads_do_not_change_the_warning_filters() -> None:
     before = list(warnings.filters)
 
     def make_stores(_: int) -> None:
@@ -131,7 +131,7 @@ def test_an_option_of_tls_that_a_postgresql_driver_would_ignore_is_refused(
 
 
 @pytest.mark.parametrize("option", ["channel_binding=require", "gssencmode=require", "require_auth=none"])
-def test_asyncpg_is_not_given_what_it_does_not_know(option: str) -> None:
+def test_asyncpg_gets_no_unknown_options(option: str) -> None:
     with pytest.raises(ConfigurationError, match=f"asyncpg does not know {option.partition('=')[0]}"):
         connect(f"postgresql+asyncpg://localhost:1/d?{option}")
 
@@ -145,7 +145,7 @@ def test_asyncpg_is_not_given_what_it_does_not_know(option: str) -> None:
         (f"mongodb://h/?:{PASSWORD}/d?tls=1", "an option without a proper name"),
     ],
 )
-def test_what_cannot_be_the_name_of_an_option_is_not_shown(url: str, words: str) -> None:
+def test_text_that_cannot_be_an_option_name_is_not_shown(url: str, words: str) -> None:
     with pytest.raises(ConfigurationError, match=words) as caught:
         connect(url)
     assert PASSWORD not in repr(caught.value)

@@ -62,7 +62,7 @@ def test_the_table_has_every_module_at_the_top_in_the_layers_of_the_architecture
 
 
 @pytest.mark.parametrize("path", sorted(set(files(PAGE))))
-def test_every_file_on_the_page_is_there(path: str) -> None:
+def test_every_file_on_the_page_exists(path: str) -> None:
     places = [PACKAGE, ROOT, *(PACKAGE / facet for facet in ("entries", "conversations", "agent_history"))]
     assert any((place / path).is_file() for place in places)
 

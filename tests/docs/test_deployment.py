@@ -67,7 +67,7 @@ def run(command: list[str], url: str, directory: Path) -> None:
 
 
 @pytest.mark.parametrize("line", PIECES, ids=str)
-def test_the_commands_of_a_piece_run(line: int, database: str, tmp_path: Path) -> None:
+def test_the_commands_of_each_example_run(line: int, database: str, tmp_path: Path) -> None:
     found = commands(PIECES[line])
     assert found
     if not any("upgrade" in command for command in found):
@@ -78,7 +78,7 @@ def test_the_commands_of_a_piece_run(line: int, database: str, tmp_path: Path) -
         assert store.count("n") == 0
 
 
-def test_the_script_makes_a_database_that_is_not_there_and_then_has_nothing_to_do(tmp_path: Path) -> None:
+def test_the_script_creates_a_missing_database_and_can_run_twice(tmp_path: Path) -> None:
     (script,) = (
         block.text
         for block in blocks(ROOT / "docs" / "deployment.md")
@@ -99,11 +99,11 @@ def test_the_script_makes_a_database_that_is_not_there_and_then_has_nothing_to_d
     assert said[1].endswith("nothing to do\n")
 
 
-def test_there_is_a_piece_for_each() -> None:
+def test_the_page_has_five_examples() -> None:
     assert len(PIECES) == 5
 
 
-def test_the_variables_in_the_pieces_are_those_that_are_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_library_reads_the_variables_of_the_examples(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from firefly_memory.settings import PREFIX, MemorySettings
 
     named = set()

@@ -101,7 +101,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", pages(), ids=name_of)
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
+def test_links_between_pages_have_targets(page: Path) -> None:
     broken = []
     for target in LINK.findall(prose(page)):
         if target.startswith(("https://", "http://")):
@@ -176,13 +176,13 @@ def test_every_public_name_is_documented() -> None:
     assert [name for name in firefly_memory.__all__ if not re.search(rf"\b{name}\b", everything)] == []
 
 
-def test_the_benchmarks_find_the_place_of_their_table() -> None:
+def test_the_benchmarks_find_their_table_in_the_docs() -> None:
     page = (ROOT / "docs" / "performance.md").read_text()
     assert page.index(BEGIN) < page.index(END)
 
 
 @pytest.mark.parametrize("name", ["blob_store.py", "test_blob_store.py"])
-def test_the_package_of_a_backend_is_that_of_its_page(name: str) -> None:
+def test_the_example_backend_package_equals_the_code_on_its_page(name: str) -> None:
     shown = [block.text for block in BLOCKS if block.text.startswith(f"# {name}\n")]
     assert shown == [f"# {name}\n{(ROOT / PACKAGE / name).read_text()}"]
 

@@ -38,25 +38,25 @@ def test_a_chat_survives_its_process(tmp_path: Path) -> None:
     assert again.rstrip().endswith("Before that you said: My name is Ada. / What is my name?")
 
 
-def test_two_agents() -> None:
+def test_the_example_with_two_agents_runs() -> None:
     printed = run("two_agents.py")
     assert "Translate: Hello, world!\n  Bonjour, le monde !\n" in printed
     assert "Now write it in Python.\n  print('Hello, world!')\n" in printed
     assert "2 turns in the conversation, and the facts are {'customer': 'Ada'}" in printed
 
 
-def test_a_pipeline() -> None:
+def test_the_pipeline_example_runs() -> None:
     printed = run("pipeline.py")
     assert "checks: sum: plausible; sender: known to us\nwriter: Your invoice will be paid.\n" in printed
     assert "extract --> checks//fork" in printed
 
 
 @pytest.mark.parametrize("name", ["two_agents.py", "pipeline.py"])
-def test_a_model_may_be_named(name: str) -> None:
+def test_an_example_accepts_the_name_of_a_model(name: str) -> None:
     assert "success (no tool calls)" in run(name, model="test")
 
 
-def test_a_model_may_be_named_for_a_chat(tmp_path: Path) -> None:
+def test_the_chat_example_accepts_the_name_of_a_model(tmp_path: Path) -> None:
     assert "success (no tool calls)" in run("chat_that_survives.py", tmp_path / "memory.db", "Hello", model="test")
 
 
@@ -119,7 +119,7 @@ def test_a_chat_over_http_streams_and_remembers_also_after_a_restart(tmp_path: P
             assert [turn["user"] for turn in turns(port)] == ["Hello"] * times
 
 
-def test_an_answer_nobody_waits_for_is_kept_as_far_as_it_came(tmp_path: Path) -> None:
+def test_an_abandoned_answer_is_stored_up_to_where_it_came(tmp_path: Path) -> None:
     with serving("-c", ENDLESS, str(tmp_path / "memory.db")) as port:
         with asking(port, "Hello") as response:
             assert response.read(8) == b"one two "

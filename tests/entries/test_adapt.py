@@ -17,7 +17,7 @@ from firefly_memory import (
     StoreClosedError,
     adapt,
 )
-from tests.support.folder_store import FolderStore
+from tests.support.folder_backend import FolderStore
 
 
 class Recorder:
@@ -68,12 +68,12 @@ class AsyncRecorder(Recorder):
         self.clear(namespace)
 
 
-def test_a_store_of_ours_is_adapted_to_itself() -> None:
+def test_adapting_a_store_of_the_library_returns_the_same_store() -> None:
     store = InMemoryStore()
     assert adapt(store) is store
 
 
-def test_a_backend_gets_values_that_it_can_keep() -> None:
+def test_a_backend_gets_encoded_values() -> None:
     backend = Recorder()
     assert isinstance(backend, MemoryStore)
     store = adapt(backend)
@@ -101,7 +101,7 @@ async def test_asynchronous_methods_of_a_backend_are_awaited() -> None:
     assert backend.awaited == 5
 
 
-def test_closing_an_adapted_backend_leaves_the_backend_alone(tmp_path: Path) -> None:
+def test_closing_an_adapted_store_does_not_close_the_backend(tmp_path: Path) -> None:
     backend = FolderStore(tmp_path / "five")
     with adapt(backend) as store:
         store.save("n", MemoryEntry())
@@ -110,7 +110,7 @@ def test_closing_an_adapted_backend_leaves_the_backend_alone(tmp_path: Path) -> 
     assert len(backend.load("n")) == 1
 
 
-def test_what_is_no_backend_is_refused() -> None:
+def test_other_objects_than_backends_are_refused() -> None:
     things: list[Any] = [5, None, object()]
     for thing in things:
         with pytest.raises(ConfigurationError, match="is no store"):
@@ -125,7 +125,7 @@ def test_what_is_no_backend_is_refused() -> None:
         adapt(Recorder(), {"durable"})  # type: ignore[arg-type]
 
 
-def test_a_backend_that_returns_something_else_is_an_error() -> None:
+def test_a_backend_that_returns_a_wrong_type_is_an_error() -> None:
     backend = Recorder()
     backend.entries["n"] = [{"content": 1}]  # type: ignore[list-item]
     with pytest.raises(CorruptDataError, match="the backend returned dict"):

@@ -35,7 +35,7 @@ from firefly_memory.entries.mongodb.fact_ids import _renamed
 from firefly_memory.entries.record import Position
 from firefly_memory.identifiers import original_name
 from tests.support.backends import Place
-from tests.support.facts_of_before import NOW, SCOPES, id_of_before, rows_of_before, rows_of_mallory
+from tests.support.earlier_facts import NOW, SCOPES, id_of_before, rows_of_before, rows_of_mallory
 from tests.support.servers import EmbeddedMongoDB
 
 
@@ -128,7 +128,7 @@ def save_as_before(url: str, name: str, of_before: list[dict[str, Any]]) -> None
     engine.dispose()
 
 
-def test_an_upgrade_gives_the_facts_that_are_there_their_ids(url: str, name: str, db: Callable[..., None]) -> None:
+def test_an_upgrade_gives_existing_facts_their_ids(url: str, name: str, db: Callable[..., None]) -> None:
     db("upgrade", "0003")
     save_as_before(url, name, rows_of_before())
     with pytest.raises(SchemaMismatchError, match="is at 0003"), opened(url, name):
@@ -143,7 +143,7 @@ def test_an_upgrade_gives_the_facts_that_are_there_their_ids(url: str, name: str
         check(store)
 
 
-def test_whoever_planted_names_before_an_upgrade_stops_nobody_after_it(
+def test_ids_planted_before_an_upgrade_block_no_fact_after_it(
     url: str, name: str, db: Callable[..., None], tmp_path: Path
 ) -> None:
     db("upgrade", "0003")
@@ -163,9 +163,7 @@ def test_whoever_planted_names_before_an_upgrade_stops_nobody_after_it(
         assert [entry.entry_id for entry in store.load("renamed:conv:" + "x" * 499)] == ["longest"]
 
 
-def test_a_downgrade_goes_on_where_somebody_has_taken_the_id_of_before(
-    url: str, name: str, db: Callable[..., None]
-) -> None:
+def test_a_downgrade_succeeds_although_a_former_id_is_taken(url: str, name: str, db: Callable[..., None]) -> None:
     db("upgrade")
     with opened(url, name) as store:
         WorkingMemory(scope_id="alice", store=store).set("name", "Alice")
@@ -204,7 +202,7 @@ def save_in_mongodb_as_before(server: EmbeddedMongoDB, name: str, of_before: lis
         client[name].memory_version.drop()
 
 
-def test_mongodb_gives_them_their_ids_whoever_starts_first(server: EmbeddedMongoDB, name: str) -> None:
+def test_mongodb_gives_existing_facts_their_ids_whoever_starts_first(server: EmbeddedMongoDB, name: str) -> None:
     with MongoDBStore(server.url, database=name):
         pass  # the indexes
     save_in_mongodb_as_before(server, name, rows_of_before())
@@ -229,9 +227,7 @@ def test_mongodb_gives_them_their_ids_whoever_starts_first(server: EmbeddedMongo
         assert [store.load_page("working:bob", 1).entries[0].entry_id] == places[:1]
 
 
-def test_a_fact_is_left_alone_where_an_entry_was_that_another_process_has_renamed(
-    server: EmbeddedMongoDB, name: str
-) -> None:
+def test_a_slow_process_does_not_rename_a_fact_under_a_reused_id(server: EmbeddedMongoDB, name: str) -> None:
     """The ``_id`` that a slow process still wants to rename may be that of a fact by then."""
     with MongoDBStore(server.url, database=name):
         pass  # the indexes
@@ -245,7 +241,7 @@ def test_a_fact_is_left_alone_where_an_entry_was_that_another_process_has_rename
         assert run_without_loop(_renamed(connection, everything, None)) == []
 
 
-def test_mongodb_frees_what_was_planted(server: EmbeddedMongoDB, name: str, tmp_path: Path) -> None:
+def test_mongodb_frees_ids_that_were_planted(server: EmbeddedMongoDB, name: str, tmp_path: Path) -> None:
     with MongoDBStore(server.url, database=name):
         pass  # the indexes
     save_in_mongodb_as_before(server, name, rows_of_mallory())
@@ -253,7 +249,7 @@ def test_mongodb_frees_what_was_planted(server: EmbeddedMongoDB, name: str, tmp_
         check_that_nothing_is_stuck(store, tmp_path)
 
 
-def test_mongodb_goes_on_where_a_standalone_server_stopped_in_between(server: EmbeddedMongoDB, name: str) -> None:
+def test_mongodb_continues_an_interrupted_renaming_on_a_standalone_server(server: EmbeddedMongoDB, name: str) -> None:
     with MongoDBStore(server.url, database=name) as store:
         WorkingMemory(scope_id="alice", store=store).set("name", "Alice")
     with pymongo.MongoClient[dict[str, Any]](server.url) as client:
@@ -265,7 +261,7 @@ def test_mongodb_goes_on_where_a_standalone_server_stopped_in_between(server: Em
         assert [entry.entry_id for entry in store.load("working:alice")] == [fact_id("working:alice", "name")]
 
 
-def test_mongodb_without_its_note_is_good_enough_where_no_fact_is_of_before(server: EmbeddedMongoDB, name: str) -> None:
+def test_mongodb_needs_no_version_document_if_all_ids_are_present_ones(server: EmbeddedMongoDB, name: str) -> None:
     with MongoDBStore(server.url, database=name) as store:
         WorkingMemory(store=store).set("name", "Alice")
     with pymongo.MongoClient[dict[str, Any]](server.url) as client:
@@ -274,7 +270,7 @@ def test_mongodb_without_its_note_is_good_enough_where_no_fact_is_of_before(serv
         assert WorkingMemory(store=store).get("name") == "Alice"
 
 
-def test_files_have_them_when_they_are_read_and_keep_them_when_they_are_written(tmp_path: Path) -> None:
+def test_files_give_facts_their_ids_on_reading_and_store_them_on_writing(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
     facts = WorkingMemory(scope_id="alice", store=store)
     facts.set("name", "Alice")
@@ -292,7 +288,7 @@ def test_files_have_them_when_they_are_read_and_keep_them_when_they_are_written(
     assert f'"{id_of_before("working:alice", "age")}"' not in file.read_text()
 
 
-def test_files_free_what_was_planted(tmp_path: Path) -> None:
+def test_files_free_ids_that_were_planted(tmp_path: Path) -> None:
     store = FileStore(tmp_path / "files")
     rows = [row for row in rows_of_mallory() if not row["namespace"].startswith("conversation:")]
     for number, row in enumerate(rows):
@@ -324,7 +320,7 @@ def test_a_file_with_a_fact_under_both_ids_keeps_both(tmp_path: Path) -> None:
     assert target.count(facts.namespace) == 2
 
 
-def test_an_archive_of_before_is_taken_with_the_ids_of_today() -> None:
+def test_an_older_archive_is_imported_with_the_present_ids() -> None:
     source = InMemoryStore()
     WorkingMemory(scope_id="alice", store=source).set("name", "Alice")
     archive = io.StringIO()
@@ -335,7 +331,7 @@ def test_an_archive_of_before_is_taken_with_the_ids_of_today() -> None:
         assert copy_store(source, target).equal
 
 
-def test_what_an_archive_has_under_the_id_of_a_fact_makes_way_the_same_in_every_import() -> None:
+def test_every_archive_import_renames_an_entry_under_the_id_of_a_fact_alike() -> None:
     source = InMemoryStore()
     WorkingMemory(scope_id="alice", store=source).set("name", "Alice")
     source.save("renamed:conv:c", MemoryEntry(entry_id="of the application", content=1))

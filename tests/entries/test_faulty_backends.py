@@ -29,7 +29,7 @@ from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.over_entries import EntryConversationLog
 from firefly_memory.entries import namespace_lock
 from firefly_memory.entries.ordered_records import OrderedRecords
-from tests.support.folder_store import FolderStore
+from tests.support.folder_backend import FolderStore
 
 
 class Printed:
@@ -116,7 +116,7 @@ def async_edit(store: EntryStore, change: Callable[[OrderedRecords], object]) ->
     ("loaded", "words"),
     [(None, "load() returned None, not a list of entries"), (..., "returned ellipsis"), (5, "returned int")],
 )
-def test_a_backend_that_loads_no_list_is_told_so(loaded: object, words: str) -> None:
+def test_a_backend_that_does_not_load_a_list_is_an_error(loaded: object, words: str) -> None:
     store = adapt(Printed() if loaded is None else Returning(loaded))
     for operation, use in (
         ("load", lambda: store.load("n")),
@@ -130,20 +130,20 @@ def test_a_backend_that_loads_no_list_is_told_so(loaded: object, words: str) -> 
         assert caught.value.operation == operation
 
 
-def test_two_entries_of_one_id_are_damage() -> None:
+def test_two_entries_with_the_same_id_are_damage() -> None:
     store = adapt(Returning([MemoryEntry(entry_id="it"), MemoryEntry(entry_id="it")]))
     with pytest.raises(CorruptDataError, match="'it' occurs twice"):
         store.load("n")
 
 
-def test_entries_that_were_never_checked_are_damage() -> None:
+def test_unvalidated_entries_are_damage() -> None:
     for fields in ({"scope": "no scope"}, {"created_at": None}):
         broken = MemoryEntry.model_construct(**(MemoryEntry().__dict__ | fields))
         with pytest.raises(CorruptDataError, match="namespace 'n'"):
             adapt(Returning([MemoryEntry(), broken])).load("n")
 
 
-def test_the_backends_own_errors_pass_through_while_it_is_read() -> None:
+def test_errors_of_the_backend_pass_through_on_reading() -> None:
     def entries() -> Any:
         yield MemoryEntry()
         raise ValueError("the backend's own")
@@ -152,7 +152,7 @@ def test_the_backends_own_errors_pass_through_while_it_is_read() -> None:
         adapt(Returning(entries())).load("n")
 
 
-def test_coroutines_in_place_of_the_blocking_methods_are_refused() -> None:
+def test_coroutine_functions_as_blocking_methods_are_refused() -> None:
     class Misnamed(Printed):
         async def save(self, namespace: str, entry: MemoryEntry) -> None:  # type: ignore[override]
             ...
@@ -164,7 +164,7 @@ def test_coroutines_in_place_of_the_blocking_methods_are_refused() -> None:
 # Cancellation
 
 
-async def test_a_cancelled_save_is_waited_for() -> None:
+async def test_a_cancelled_save_waits_for_its_thread() -> None:
     """A thread inside the backend cannot be stopped."""
     backend = InMemory()
     store = adapt(backend)
@@ -183,7 +183,7 @@ async def test_a_cancelled_save_is_waited_for() -> None:
     assert backend.entries["it"].content == "later"
 
 
-async def test_an_error_that_nobody_waits_for_is_not_reported_to_the_loop() -> None:
+async def test_an_error_after_a_cancellation_is_not_reported_to_the_event_loop() -> None:
     class Failing(InMemory):
         def save(self, namespace: str, entry: MemoryEntry) -> None:
             super().save(namespace, entry)
@@ -206,7 +206,7 @@ async def test_an_error_that_nobody_waits_for_is_not_reported_to_the_loop() -> N
 # Editing
 
 
-def test_an_edit_writes_what_was_changed_and_nothing_else() -> None:
+def test_an_edit_writes_only_the_changed_entries() -> None:
     backend = InMemory()
     backend.may_write.set()
     store = adapt(backend)
@@ -233,7 +233,7 @@ def increase(ordered: OrderedRecords) -> None:
     ordered.put(before._replace(content=before.content + 1), before.created_at)
 
 
-def test_edits_of_threads_lose_nothing_although_each_has_a_store_of_its_own(tmp_path: Path) -> None:
+def test_concurrent_edits_of_threads_with_own_stores_lose_nothing(tmp_path: Path) -> None:
     backend = FolderStore(tmp_path / "five")
     adapt(backend).save("n", MemoryEntry(entry_id="it", content=0))
 
@@ -249,7 +249,7 @@ def test_edits_of_threads_lose_nothing_although_each_has_a_store_of_its_own(tmp_
     assert [entry.content for entry in adapt(backend).load("n")] == [40]
 
 
-async def test_edits_of_tasks_and_threads_lose_nothing() -> None:
+async def test_concurrent_edits_of_tasks_and_threads_lose_nothing() -> None:
     backend = Awaited()
     backend.may_write.set()
     store = adapt(backend)
@@ -271,7 +271,7 @@ async def test_a_blocking_edit_does_not_wait_for_a_task_of_the_loop_that_it_bloc
     assert sorted(backend.entries) == ["it", "mine"]
 
 
-async def test_a_cancelled_edit_lets_the_next_one_in() -> None:
+async def test_a_cancelled_edit_releases_its_lock() -> None:
     backend = Awaited()
     store = adapt(backend)
     backend.entries["it"] = MemoryEntry(entry_id="it", content=0)
@@ -285,7 +285,7 @@ async def test_a_cancelled_edit_lets_the_next_one_in() -> None:
     assert backend.entries["it"].content == 1
 
 
-def test_nobody_waits_for_ever_for_a_backend_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_backend_ends_in_a_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(namespace_lock, "LOCK_TIMEOUT", 0.2)
     backend = Awaited()
     store = adapt(backend)
@@ -330,7 +330,7 @@ class Sealing:
         return entry.model_copy(update={"content": json.loads(b64decode(entry.content[::-1]))})
 
 
-def test_a_store_that_seals_contents_gives_back_what_it_was_given(tmp_path: Path) -> None:
+def test_a_backend_that_encrypts_contents_returns_the_original_values(tmp_path: Path) -> None:
     value = {"a": [1, {"b": None}], "é\x00": "\ud800", "n": 2**70}
     with SQLiteStore(tmp_path / "sealed.db") as inner:
         memory = MemoryManager(store=Sealing(inner))
@@ -343,7 +343,7 @@ def test_a_store_that_seals_contents_gives_back_what_it_was_given(tmp_path: Path
         assert all(isinstance(entry.content, str) for name in inner.namespaces() for entry in inner.load(name))
 
 
-def test_namespaces_of_conversations_are_closed_and_none_is_taken_for_another(tmp_path: Path) -> None:
+def test_reserved_namespaces_are_refused_and_never_confused(tmp_path: Path) -> None:
     with SQLiteStore(tmp_path / "sealed.db") as inner:
         store = adapt(Sealing(inner))
         memory = ConversationMemory(store=store)

@@ -61,7 +61,7 @@ def asking_for_what_is_not_there(name: str, url: str, ids: int, directory: Path)
 
 
 @pytest.mark.parametrize("name", OPEN)
-def test_nothing_is_kept_of_unknown_ids_that_were_asked_for(name: str, place: Place, tmp_path: Path) -> None:
+def test_asking_for_unknown_ids_keeps_nothing_in_memory(name: str, place: Place, tmp_path: Path) -> None:
     url = {"postgresql": place.postgresql, "mongodb": place.mongodb}.get(name, str)()
     ids = UNKNOWN[name]
     (kept,) = kept_by_each(partial(asking_for_what_is_not_there, name, url), tmp_path, ids)
@@ -108,7 +108,7 @@ WORKS = [_saved_and_loaded, _said_and_replayed, _a_fact_in_a_prompt, _counted, _
 
 @pytest.mark.parametrize("work", WORKS, ids=lambda work: work.__name__[1:])
 @pytest.mark.parametrize("text", TEXTS, ids=ascii)
-def test_a_text_four_times_as_long_takes_about_four_times_as_long(
+def test_the_time_grows_linearly_with_the_length_of_the_text(
     text: str, work: Callable[[str, EntryStore], None], tmp_path: Path
 ) -> None:
     """Work that grows with the square of the text would take sixteen times as long, of the processor's time."""

@@ -32,7 +32,7 @@ from tests.support.backends import Place
 HEXADECIMAL = {"~int": "0x" + "f" * 4_000}
 
 
-def test_every_store_refuses_them_and_keeps_what_was_there(store: EntryStore) -> None:
+def test_every_store_refuses_long_integers_and_keeps_the_former_value(store: EntryStore) -> None:
     store.save("ns", MemoryEntry(entry_id="e", content=1))
     memory = MemoryManager(store=store)
     for wrong in ({"content": 10**4300}, {"content": 1, "metadata": {"n": [-(10**4300)]}}, {"content": {10**4300: 1}}):
@@ -65,12 +65,12 @@ def test_every_store_refuses_them_and_keeps_what_was_there(store: EntryStore) ->
     ids=["pooler", "schema_name", "synchronous", "file_mode", "base_dir", "tokens_per_word"],
 )
 @pytest.mark.parametrize("sign", [1, -1])
-def test_no_constructor_fails_while_it_refuses_one(make: Callable[[Any], object], sign: int) -> None:
+def test_every_constructor_refuses_a_long_integer_with_a_clear_error(make: Callable[[Any], object], sign: int) -> None:
     with pytest.raises(ConfigurationError, match=r"an int too long to show|0o1"):
         make(sign * 10**4400)
 
 
-def test_postgresql_says_which_entry_has_one(place: Place) -> None:
+def test_postgresql_names_the_entry_with_a_long_integer(place: Place) -> None:
     url = place.with_driver("psycopg")
     with PostgreSQLStore(url, schema_name="integers") as store:
         for number, damage in enumerate((json.dumps(HEXADECIMAL), "1" * 5_000)):
@@ -85,7 +85,7 @@ def test_postgresql_says_which_entry_has_one(place: Place) -> None:
         connection.execute("DROP SCHEMA integers CASCADE")
 
 
-def test_mongodb_says_which_entry_has_one(place: Place) -> None:
+def test_mongodb_names_the_entry_with_a_long_integer(place: Place) -> None:
     client: pymongo.MongoClient[dict[str, Any]]
     with MongoDBStore(place.mongodb(), database="integers") as store, pymongo.MongoClient(place.mongodb()) as client:
         store.save("ns", MemoryEntry(entry_id="e", key="k", content=1))
@@ -97,7 +97,7 @@ def test_mongodb_says_which_entry_has_one(place: Place) -> None:
 
 
 @pytest.mark.parametrize("damage", [json.dumps(HEXADECIMAL), "1" * 5_000], ids=["hexadecimal", "decimal"])
-def test_an_archive_with_one_is_refused(damage: str) -> None:
+def test_an_archive_with_a_long_integer_is_refused(damage: str) -> None:
     source, target = InMemoryStore(), InMemoryStore()
     source.save("ns", MemoryEntry(content={"n": 777_777}))
     file = io.StringIO()

@@ -23,7 +23,7 @@ def test_an_entry_has_the_documented_defaults() -> None:
     assert MemoryEntry().entry_id != MemoryEntry().entry_id
 
 
-def test_scopes_are_their_documented_words() -> None:
+def test_scopes_have_the_documented_values() -> None:
     assert [scope.value for scope in MemoryScope] == ["conversation", "working", "long_term"]
     assert MemoryEntry(scope="long_term").scope is MemoryScope.LONG_TERM
 
@@ -38,7 +38,7 @@ def test_importance_is_checked_when_made_and_when_changed(importance: float) -> 
     assert entry.importance == 1.0
 
 
-def test_instants_need_a_zone_and_are_kept_in_utc() -> None:
+def test_datetimes_need_a_time_zone_and_are_kept_in_utc() -> None:
     for field in ("created_at", "expires_at"):
         with pytest.raises(ValidationError, match=field):
             MemoryEntry(**{field: datetime(2024, 1, 1)})  # noqa: DTZ001
@@ -49,7 +49,7 @@ def test_instants_need_a_zone_and_are_kept_in_utc() -> None:
     assert entry.expires_at.tzinfo is UTC
 
 
-def test_expiry_is_reached_at_the_very_instant() -> None:
+def test_an_entry_is_expired_at_its_instant_of_expiry() -> None:
     with stopped() as clock:
         entry = MemoryEntry(expires_at=clock.now() + timedelta(seconds=1))
         assert not entry.is_expired
@@ -70,7 +70,7 @@ def test_fields_of_the_wrong_type_are_refused(fields: dict[str, object]) -> None
         MemoryEntry(**fields)
 
 
-def test_an_entry_goes_through_json_and_has_a_schema() -> None:
+def test_an_entry_survives_json_and_has_a_json_schema() -> None:
     entry = MemoryEntry(key="k", content={"a": [1, None]}, metadata={"m": 1})
     assert MemoryEntry.model_validate_json(entry.model_dump_json()) == entry
     assert set(json.loads(json.dumps(MemoryEntry.model_json_schema()))["properties"]) == set(MemoryEntry.model_fields)
@@ -101,7 +101,7 @@ def test_loaded_entries_share_nothing() -> None:
         assert "content" in second.model_dump(exclude_unset=True)
 
 
-def test_a_deep_value_loaded_with_little_stack_left_is_one_clear_error() -> None:
+def test_loading_a_deep_value_with_little_stack_left_raises_one_clear_error() -> None:
     value: object = 1
     for _ in range(MAX_DEPTH):
         value = [value]

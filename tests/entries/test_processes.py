@@ -58,7 +58,7 @@ def test_eight_writers_of_one_entry_leave_one_entry(backend: Backend, place: Pla
 
 
 @on_each(SHARED)
-def test_what_was_acknowledged_survives_kill_9(backend: Backend, place: Place) -> None:
+def test_every_acknowledged_save_survives_kill_9(backend: Backend, place: Place) -> None:
     namespace = f"killed:{uuid4().hex}"
     for _ in range(3):
         worker = start(backend, place, "save_until_killed", namespace)
@@ -73,7 +73,7 @@ def test_what_was_acknowledged_survives_kill_9(backend: Backend, place: Place) -
 
 
 @on_each([backend for backend in OWN if Capability.DURABLE in backend.capabilities])
-def test_another_process_reads_what_this_one_wrote(backend: Backend, place: Place) -> None:
+def test_another_process_reads_the_entries_of_this_process(backend: Backend, place: Place) -> None:
     namespace = f"handed over:{uuid4().hex}"
     store = adapt(backend.open(place))
     store.save(namespace, MemoryEntry(content={"to": "the other", "é\x00": [1.5, None]}))

@@ -169,7 +169,7 @@ def test_mongodb_reads_by_index(place: Place) -> None:
         store.clear("small")
 
 
-def test_the_newest_of_many_entries_of_one_key_is_one_row_read(tables: dict[str, Any]) -> None:
+def test_the_newest_of_many_entries_of_one_key_costs_one_row(tables: dict[str, Any]) -> None:
     statements = on_postgresql(EntryStatements, "plans")
     values = {"namespace": "large", "key": "same", "now": NOW}
     sql = f"EXPLAIN (ANALYZE, FORMAT JSON) {statements.newest.sql}"

@@ -157,7 +157,7 @@ def machine(open_store: Callable[[], EntryStore]) -> type[RuleBasedStateMachine]
 
 
 @pytest.mark.parametrize("backend", OWN, ids=str)
-def test_a_store_tells_the_same_story_as_a_dict(backend: Backend, place: Place) -> None:
+def test_a_store_gives_the_same_results_as_a_dict(backend: Backend, place: Place) -> None:
     run_state_machine_as_test(
         machine(lambda: adapt(backend.open(place))),
         settings=settings(

@@ -21,7 +21,7 @@ from firefly_memory import (
 from tests.support.backends import OWN, Backend, Place
 
 
-def test_calls_with_the_wrong_kind_of_argument_say_so() -> None:
+def test_arguments_of_the_wrong_type_are_named() -> None:
     store = InMemoryStore()
     with pytest.raises(InvalidEntryError, match="use save\\(\\) for one"):
         store.save_many("n", MemoryEntry())  # type: ignore[arg-type]
@@ -31,13 +31,13 @@ def test_calls_with_the_wrong_kind_of_argument_say_so() -> None:
 
 
 @pytest.mark.parametrize("make", [FileStore, SQLiteStore])
-def test_time_outs_are_seconds(make: Any) -> None:
+def test_invalid_time_outs_are_refused(make: Any) -> None:
     for timeout in (0, -1, "5", None, True, float("nan")):
         with pytest.raises(ConfigurationError, match="timeout must be a number of seconds"):
             make("x", timeout=timeout)
 
 
-def test_pools_have_at_least_one_connection() -> None:
+def test_a_pool_needs_at_least_one_connection() -> None:
     for size in (0, -1, 1.5, "3"):
         with pytest.raises(ConfigurationError, match="pool_size"):
             SQLiteStore("x.db", pool_size=size)  # type: ignore[arg-type]
@@ -52,6 +52,6 @@ def test_a_store_cannot_be_pickled_or_copied_and_says_why(backend: Backend, plac
     store.close_sync()
 
 
-def test_every_promise_is_explained() -> None:
+def test_every_capability_has_a_description() -> None:
     assert all(capability.value for capability in Capability)
     assert InMemoryStore().capabilities < SQLiteStore("x.db").capabilities == frozenset(Capability)

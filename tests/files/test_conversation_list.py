@@ -54,7 +54,7 @@ def test_a_new_conversation_adds_a_line_to_the_list(tmp_path: Path) -> None:
         assert len(lines(tmp_path)) == 1 + 101, "which was there"
 
 
-def test_a_new_conversation_reads_only_what_was_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adding_a_conversation_reads_only_new_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[bytes] = []
     take = ConversationListFile._take
 
@@ -73,7 +73,7 @@ def test_a_new_conversation_reads_only_what_was_added(tmp_path: Path, monkeypatc
         assert len(parsed) == 2
 
 
-def test_the_format_is_as_documented(tmp_path: Path) -> None:
+def test_the_list_has_the_documented_format(tmp_path: Path) -> None:
     with FileStore(tmp_path) as store:
         memory = ConversationMemory(store=store)
         memory.new_conversation("\x00 \ud800 ü")
@@ -99,7 +99,7 @@ def test_two_stores_see_what_each_other_did(tmp_path: Path) -> None:
         assert len(lines(tmp_path)) < 250, "what was deleted is left behind now and then"
 
 
-def test_what_was_deleted_is_left_behind(tmp_path: Path) -> None:
+def test_a_rewritten_list_omits_deleted_conversations(tmp_path: Path) -> None:
     with FileStore(tmp_path) as store:
         memory = ConversationMemory(store=store)
         for number in range(120):
@@ -117,7 +117,7 @@ def test_what_was_deleted_is_left_behind(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "torn", [b'{"conv', b'{"conversation": "x", "created_at": "2026-01-01T00:00:00+00:00"}', b"\0" * 9]
 )
-def test_a_line_that_was_not_finished_is_cut_off(torn: bytes, tmp_path: Path) -> None:
+def test_an_unfinished_line_is_cut_off(torn: bytes, tmp_path: Path) -> None:
     with FileStore(tmp_path) as store:
         memory = ConversationMemory(store=store)
         memory.new_conversation("a")
@@ -148,7 +148,7 @@ def test_a_line_that_was_not_finished_is_cut_off(torn: bytes, tmp_path: Path) ->
     ],
     ids=lambda line: line[:50],
 )
-def test_a_damaged_line_is_named_and_left(line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_line_is_named_and_not_changed(line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with FileStore(tmp_path) as store:
         memory = ConversationMemory(store=store)
         memory.add_turn("a", "p", "a")
@@ -167,7 +167,7 @@ def test_a_damaged_line_is_named_and_left(line: str, tmp_path: Path, capsys: pyt
 
 
 @pytest.mark.parametrize("name", [NAME, "conversation%3aa.json"])
-def test_a_conversation_that_cannot_be_deleted_whole_keeps_its_turns_and_facts(name: str, tmp_path: Path) -> None:
+def test_a_failed_deletion_keeps_turns_and_facts(name: str, tmp_path: Path) -> None:
     with FileStore(tmp_path) as store:
         memory = ConversationMemory(store=store)
         memory.add_turn("a", "p", "a")
@@ -190,7 +190,7 @@ def test_a_list_of_a_newer_version_is_refused(tmp_path: Path) -> None:
         ConversationMemory(store=store).new_conversation("a")
 
 
-def test_the_list_of_an_earlier_version_is_read_and_taken_over(tmp_path: Path) -> None:
+def test_the_list_of_an_earlier_version_is_read_and_converted(tmp_path: Path) -> None:
     earlier_list(tmp_path, "old", "older")
     with FileStore(tmp_path) as store:
         memory = ConversationMemory(store=store)
@@ -207,7 +207,7 @@ def test_the_list_of_an_earlier_version_is_read_and_taken_over(tmp_path: Path) -
         assert ids(tmp_path) == ["by an earlier version meanwhile", "new", "older"]
 
 
-def test_the_list_that_is_taken_over_keeps_its_mode_and_group(tmp_path: Path) -> None:
+def test_a_converted_list_keeps_its_mode_and_group(tmp_path: Path) -> None:
     earlier_list(tmp_path, "old")
     old = tmp_path / "conversation%3a.json"
     if os.geteuid() == 0:
@@ -220,7 +220,7 @@ def test_the_list_that_is_taken_over_keeps_its_mode_and_group(tmp_path: Path) ->
     assert (stat.S_IMODE(after.st_mode), after.st_gid) == (0o660, before.st_gid)
 
 
-def test_a_reader_sees_all_conversations_while_a_list_is_taken_over(
+def test_a_reader_sees_all_conversations_while_a_list_is_converted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     earlier_list(tmp_path, "old", "older")
@@ -238,7 +238,7 @@ def test_a_reader_sees_all_conversations_while_a_list_is_taken_over(
         assert not (tmp_path / "conversation%3a.json").exists()
 
 
-def test_a_list_that_is_put_back_from_a_backup_is_read_anew(tmp_path: Path) -> None:
+def test_a_list_restored_from_a_backup_is_read_completely(tmp_path: Path) -> None:
     backup = tmp_path / "backup"
     with FileStore(tmp_path / "files") as running:
         memory = ConversationMemory(store=running)
@@ -265,7 +265,7 @@ def test_one_conversation_is_found_without_a_copy_of_the_list(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("name", ["", "x" * 513])
-def test_an_id_that_no_conversation_may_have_is_not_taken_over(name: str, tmp_path: Path) -> None:
+def test_an_invalid_conversation_id_is_not_converted(name: str, tmp_path: Path) -> None:
     earlier_list(tmp_path, "old", name)
     before = (tmp_path / "conversation%3a.json").read_bytes()
     with FileStore(tmp_path) as store:
@@ -293,14 +293,14 @@ def creating(directory: Path, name: str, count: int) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
-def test_processes_that_make_conversations_at_once_lose_none(tmp_path: Path) -> None:
+def test_processes_that_create_conversations_at_once_lose_none(tmp_path: Path) -> None:
     working = [creating(tmp_path, name, 25) for name in "abcd"]
     said = [name for each in working for name in each.communicate()[0].splitlines()]
     assert sorted(said) == ids(tmp_path)
     assert len(said) == 100
 
 
-def test_what_was_acknowledged_before_a_kill_is_listed(tmp_path: Path) -> None:
+def test_a_conversation_acknowledged_before_a_kill_is_listed(tmp_path: Path) -> None:
     for round_ in range(3):
         with creating(tmp_path, str(round_), 100_000) as working:
             assert working.stdout is not None
@@ -313,7 +313,7 @@ def test_what_was_acknowledged_before_a_kill_is_listed(tmp_path: Path) -> None:
     assert "after all" in ids(tmp_path)
 
 
-def test_a_forked_child_goes_on_with_the_list(tmp_path: Path) -> None:
+def test_a_forked_child_can_use_the_list(tmp_path: Path) -> None:
     with FileStore(tmp_path) as store:
         memory = ConversationMemory(store=store)
         memory.new_conversation("before")

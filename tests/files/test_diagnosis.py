@@ -13,7 +13,7 @@ from firefly_memory.service.file_diagnosis import diagnose
 
 
 @pytest.mark.parametrize("namespace", [True, 5, None, ["n"], {}])
-def test_a_file_whose_namespace_is_no_text_is_named(namespace: Any, tmp_path: Path) -> None:
+def test_doctor_names_a_file_whose_namespace_is_not_a_text(namespace: Any, tmp_path: Path) -> None:
     with FileStore(tmp_path) as store:
         store.save("n", MemoryEntry(content=1))
     (file,) = tmp_path.glob("*.json")

@@ -28,7 +28,7 @@ from tests.support.small_disk import run_on
 
 
 @pytest.mark.parametrize("work", ["fill_file_store", "fill_sqlite"])
-def test_a_full_disk_is_one_clear_error_and_loses_nothing(work: str, tmp_path: Path) -> None:
+def test_a_full_disk_raises_one_clear_error_and_loses_nothing(work: str, tmp_path: Path) -> None:
     report = run_on(tmp_path / "disk", work)
     assert report["error"].startswith("DatabaseStoreError: save failed: ")
     assert any(words in report["error"] for words in ("no space left", "larger than this system", "disk reports"))
@@ -37,7 +37,7 @@ def test_a_full_disk_is_one_clear_error_and_loses_nothing(work: str, tmp_path: P
     assert report["after"] == ["old", "after"]
 
 
-def test_a_read_only_disk_is_one_clear_error(tmp_path: Path) -> None:
+def test_a_read_only_disk_raises_one_clear_error(tmp_path: Path) -> None:
     report = run_on(tmp_path / "disk", "read_only")
     assert report["FileStore"].startswith("DatabaseConnectionError: save failed: ")
     assert any(words in report["FileStore"].lower() for words in ("read-only", "permission denied"))
@@ -48,7 +48,7 @@ def test_a_read_only_disk_is_one_clear_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [FileStore, lambda path: SQLiteStore(path / "memory.db")])
-def test_a_file_where_the_directory_should_be_is_said_so(make: object, tmp_path: Path) -> None:
+def test_a_file_in_place_of_the_directory_is_named(make: object, tmp_path: Path) -> None:
     assert callable(make)
     (tmp_path / "taken").write_text("a file")
     store = make(tmp_path / "taken")
@@ -120,7 +120,7 @@ def test_a_damaged_file_is_never_reset(damage: str | bytes, name: str, tmp_path:
     ("text", "kind"),
     [("", CorruptDataError), ("{}", CorruptDataError), ('{"format": "firefly-memory/2"}', SchemaMismatchError)],
 )
-def test_a_file_that_cannot_be_read_does_not_stop_the_clean_up_of_the_others(
+def test_an_unreadable_file_does_not_stop_the_clean_up_of_others(
     text: str, kind: type[DatabaseStoreError], name: str, tmp_path: Path
 ) -> None:
     store = FileStore(tmp_path)
@@ -137,7 +137,7 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_clean_up_of_the_others(
 
 
 @pytest.mark.parametrize("name", ["n", "n" * 300], ids=["short name", "long name"])
-def test_a_file_that_is_gone_meanwhile_is_no_trouble(name: str, tmp_path: Path) -> None:
+def test_a_file_deleted_meanwhile_is_no_error(name: str, tmp_path: Path) -> None:
     store = FileStore(tmp_path)
     store.save(name, MemoryEntry())
     path = only_file(tmp_path)
@@ -172,7 +172,7 @@ def test_a_damaged_entry_is_named(field: str, value: object, tmp_path: Path) -> 
     assert json.loads(path.read_text()) == document
 
 
-def test_two_entries_of_one_id_in_a_file_are_damage(tmp_path: Path) -> None:
+def test_two_entries_with_the_same_id_in_a_file_are_damage(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
     store.save("n", MemoryEntry(entry_id="it"))
     path = only_file(tmp_path)
@@ -196,7 +196,7 @@ def test_a_file_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
     assert path.read_text() == text
 
 
-def test_a_file_is_for_people_to_read_and_edit(tmp_path: Path) -> None:
+def test_a_file_can_be_edited_by_hand(tmp_path: Path) -> None:
     store = FileStore(tmp_path)
     store.save("working:Session 42", MemoryEntry(entry_id="it", key="city", content={"zip": "8001", "city": "Zürich"}))
     path = only_file(tmp_path)
@@ -223,7 +223,7 @@ def test_a_crash_before_the_rename_leaves_the_old_file(tmp_path: Path) -> None:
     assert not half_written.exists()
 
 
-def test_a_lock_that_is_never_freed_is_not_waited_for_for_ever(tmp_path: Path) -> None:
+def test_a_lock_that_is_never_released_ends_in_a_time_out(tmp_path: Path) -> None:
     import fcntl
 
     store = FileStore(tmp_path, timeout=0.05)
@@ -241,7 +241,7 @@ def test_a_lock_that_is_never_freed_is_not_waited_for_for_ever(tmp_path: Path) -
     assert store.count("n") == 2
 
 
-def test_reading_creates_nothing(tmp_path: Path) -> None:
+def test_reading_creates_no_file(tmp_path: Path) -> None:
     store = FileStore(tmp_path / "not" / "there")
     assert store.load("n") == []
     assert store.namespaces() == []
@@ -264,7 +264,7 @@ def test_reading_creates_nothing(tmp_path: Path) -> None:
         ({"engine": "sqlite://"}, "Engine or AsyncEngine"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, object], words: str) -> None:
+def test_invalid_arguments_are_refused(arguments: dict[str, object], words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         SQLiteStore(**arguments)  # type: ignore[arg-type]
 

@@ -62,7 +62,7 @@ def fill(url: str, **options: Any) -> None:
 
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o027, 0o077], ids=oct)
 @pytest.mark.parametrize("url", ["file:new/store", "sqlite:///new/store/memory.db"])
-def test_what_a_store_makes_is_its_owners_alone(url: str, mask: int, tmp_path: Path) -> None:
+def test_only_the_owner_can_read_new_files_of_a_store(url: str, mask: int, tmp_path: Path) -> None:
     with umask(mask), connect(url) as store:
         MemoryManager(store=store).add_turn("c", "p", "a")
         store.save("n", MemoryEntry(content="secret"))
@@ -78,7 +78,7 @@ def test_what_a_store_makes_is_its_owners_alone(url: str, mask: int, tmp_path: P
 
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077], ids=oct)
 @pytest.mark.parametrize("url", ["file:new", "sqlite:///new/memory.db"])
-def test_a_team_says_what_its_group_may_do(url: str, mask: int, tmp_path: Path) -> None:
+def test_options_set_the_modes_of_files_and_directories(url: str, mask: int, tmp_path: Path) -> None:
     with umask(mask), connect(url, file_mode=0o660, directory_mode=0o2770) as store:
         store.save("n", MemoryEntry())
         found = modes(tmp_path / "new")
@@ -88,7 +88,9 @@ def test_a_team_says_what_its_group_may_do(url: str, mask: int, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("url", ["file:new", "sqlite:///new/memory.db"])
-def test_so_do_its_variables(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_set_the_modes_of_files_and_directories(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name, value in (("URL", url), ("FILE_MODE", "0640"), ("DIRECTORY_MODE", "750")):
         monkeypatch.setenv(PREFIX + name, value)
     with MemoryManager.from_config() as manager:
@@ -98,7 +100,7 @@ def test_so_do_its_variables(url: str, tmp_path: Path, monkeypatch: pytest.Monke
     assert {mode for name, mode in found.items() if (tmp_path / name).is_file()} == {0o640}
 
 
-def test_the_migrating_command_and_alembic_make_such_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_db_upgrade_and_alembic_create_files_with_the_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["db", "upgrade", "--url", "sqlite:///mine.db"]) == Exit.DONE
     monkeypatch.setenv(f"{PREFIX}FILE_MODE", "0660")
     assert main(["db", "upgrade", "--url", "sqlite:///ours.db"]) == Exit.DONE
@@ -110,7 +112,7 @@ def test_the_migrating_command_and_alembic_make_such_a_file(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("url", ["file:there", "sqlite:///there/memory.db"])
-def test_what_is_there_keeps_its_rights(url: str, tmp_path: Path) -> None:
+def test_existing_files_keep_their_rights(url: str, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "there").chmod(0o755)
     fill(url)
@@ -121,7 +123,7 @@ def test_what_is_there_keeps_its_rights(url: str, tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "there").stat().st_mode) == 0o755
 
 
-def test_an_sqlite_file_is_made_where_a_link_leads(tmp_path: Path) -> None:
+def test_an_sqlite_file_is_created_at_the_target_of_a_link(tmp_path: Path) -> None:
     (tmp_path / "memory.db").symlink_to("elsewhere.db")
     with umask(0):
         fill("sqlite:///memory.db")
@@ -130,7 +132,7 @@ def test_an_sqlite_file_is_made_where_a_link_leads(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [600, 0o400, 0o1600, -1, True, "0600", None, 0.5], ids=repr)
-def test_a_mode_that_cannot_be_used_is_refused(mode: Any) -> None:
+def test_an_invalid_mode_is_refused(mode: Any) -> None:
     for make in (FileStore, SQLiteStore):
         with pytest.raises(ConfigurationError, match="file_mode must be a mode such as 0o600"):
             make("x", file_mode=mode)
@@ -139,13 +141,13 @@ def test_a_mode_that_cannot_be_used_is_refused(mode: Any) -> None:
 
 
 @pytest.mark.parametrize("value", ["rw", "0888", "6", "u=rw", "-600"])
-def test_so_is_a_variable(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_with_an_invalid_mode_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"{PREFIX}FILE_MODE", value)
     with pytest.raises(ConfigurationError, match=f"{PREFIX}FILE_MODE: must be a mode such as 0660"):
         MemoryManager.from_config()
 
 
-def test_a_new_file_can_be_opened_by_nobody_else_before_it_has_its_mode(tmp_path: Path) -> None:
+def test_nobody_else_can_open_a_new_file_before_it_has_its_mode(tmp_path: Path) -> None:
     made: list[int] = []
     watched = os.open
 
@@ -200,7 +202,7 @@ def test_nobody_else_can_hold_a_lock(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["link", "hanging link"])
-def test_a_lock_is_not_made_where_a_planted_link_leads(kind: str, tmp_path: Path) -> None:
+def test_a_lock_is_not_created_at_the_target_of_a_planted_link(kind: str, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     if kind == "link":
         precious.write_text("precious")
@@ -214,7 +216,7 @@ def test_a_lock_is_not_made_where_a_planted_link_leads(kind: str, tmp_path: Path
     assert not precious.exists() or precious.read_text() == "precious"
 
 
-def test_a_store_does_not_write_through_a_link_of_somebody_else(tmp_path: Path) -> None:
+def test_a_store_does_not_write_through_a_link_of_another_user(tmp_path: Path) -> None:
     victim = tmp_path / "victim.json"
     with FileStore(tmp_path / "files") as store:
         store.save("n", MemoryEntry(content="old"))
@@ -241,7 +243,7 @@ def warnings_of(url: str, capsys: pytest.CaptureFixture[str]) -> list[tuple[str,
 
 
 @pytest.mark.parametrize("url", ["file:store", "sqlite:///store/memory.db"])
-def test_doctor_says_what_others_may_read_or_write(
+def test_doctor_names_files_that_others_may_read_or_write(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fill(url)
@@ -274,7 +276,7 @@ def exported(tmp_path: Path) -> str:
     return "sqlite:///a.db"
 
 
-def test_an_export_is_its_owners_alone(exported: str, tmp_path: Path) -> None:
+def test_only_the_owner_can_read_an_export(exported: str, tmp_path: Path) -> None:
     with umask(0):
         assert main(["export", "--url", exported, "out.jsonl", "--quiet"]) == Exit.DONE
     assert stat.S_IMODE((tmp_path / "out.jsonl").stat().st_mode) == 0o600
@@ -282,7 +284,7 @@ def test_an_export_is_its_owners_alone(exported: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o400, 0o644], ids=oct)
-def test_an_export_keeps_the_mode_of_what_it_replaces(mode: int, exported: str, tmp_path: Path) -> None:
+def test_an_export_keeps_the_mode_of_the_file_it_replaces(mode: int, exported: str, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     out.write_text("earlier")
     out.chmod(mode)
@@ -291,7 +293,7 @@ def test_an_export_keeps_the_mode_of_what_it_replaces(mode: int, exported: str, 
     assert "secret" in out.read_text()
 
 
-def test_the_mode_of_somebody_elses_file_is_no_model(exported: str, tmp_path: Path) -> None:
+def test_an_export_does_not_copy_the_mode_of_another_users_file(exported: str, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     out.write_text("put there to be read")
     out.chmod(0o666)
@@ -300,7 +302,7 @@ def test_the_mode_of_somebody_elses_file_is_no_model(exported: str, tmp_path: Pa
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
 
 
-def test_an_export_does_not_follow_what_lies_beside_it(exported: str, tmp_path: Path) -> None:
+def test_an_export_does_not_write_through_a_planted_partial_file(exported: str, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("precious")
     (tmp_path / "out.jsonl.partial").symlink_to(precious)
@@ -310,7 +312,7 @@ def test_an_export_does_not_follow_what_lies_beside_it(exported: str, tmp_path: 
 
 
 @pytest.mark.parametrize("exists", [True, False])
-def test_an_export_neither_replaces_a_link_nor_writes_where_it_leads(
+def test_an_export_neither_replaces_a_link_nor_writes_to_its_target(
     exists: bool, exported: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     precious = tmp_path / "precious"
@@ -332,7 +334,7 @@ def test_an_export_fails_before_it_replaces_anything(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} <= {"out.jsonl", "empty.db", "empty.db-wal", "empty.db-shm"}
 
 
-def test_a_device_is_written_to_and_stays(exported: str, tmp_path: Path) -> None:
+def test_an_export_writes_to_a_device_and_does_not_replace_it(exported: str, tmp_path: Path) -> None:
     """A null device of the test's own; where that cannot be made, a pipe stands for it."""
     device, link = tmp_path / "device", tmp_path / "link"
     reader = None
@@ -352,7 +354,7 @@ def test_a_device_is_written_to_and_stays(exported: str, tmp_path: Path) -> None
         os.close(reader)
 
 
-def test_a_socket_is_refused(exported: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_export_to_a_socket_is_refused(exported: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("out.jsonl")
         assert main(["export", "--url", exported, "out.jsonl", "--quiet"]) == Exit.USAGE
@@ -360,7 +362,7 @@ def test_a_socket_is_refused(exported: str, tmp_path: Path, capsys: pytest.Captu
         assert (tmp_path / "out.jsonl").is_socket()
 
 
-def test_a_pipe_that_somebody_else_planted_where_everybody_may_write_gets_nothing(
+def test_an_export_does_not_write_to_a_pipe_planted_by_another_user(
     exported: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     public = tmp_path / "public"
@@ -373,14 +375,14 @@ def test_a_pipe_that_somebody_else_planted_where_everybody_may_write_gets_nothin
 
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "-"])
-def test_the_standard_output_has_several_names(name: str, exported: str) -> None:
+def test_an_export_accepts_every_name_of_the_standard_output(name: str, exported: str) -> None:
     command = [sys.executable, "-m", "firefly_memory.cli", "export", "--url", exported, name, "--quiet"]
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "secret" in ended.stdout
     assert Path("/dev/stdout").is_symlink()
 
 
-def test_a_process_substitution_is_written_to(exported: str, tmp_path: Path) -> None:
+def test_an_export_writes_to_a_process_substitution(exported: str, tmp_path: Path) -> None:
     script = f"{sys.executable} -m firefly_memory.cli export --url {exported} --quiet >(cat > through) && wait $!"
     subprocess.run(["bash", "-c", script], check=True)
     assert "secret" in (tmp_path / "through").read_text()

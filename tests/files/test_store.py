@@ -67,7 +67,7 @@ def open_files(directory: Path) -> list[str]:
 
 
 @forks_beside_threads
-def test_a_fork_waits_for_whoever_is_writing(store: FileStore, tmp_path: Path) -> None:
+def test_a_fork_waits_for_writers(store: FileStore, tmp_path: Path) -> None:
     """So that no child inherits a lock, or half a file."""
     writing, forking = threading.Event(), threading.Event()
     os.register_at_fork(before=forking.set)
@@ -90,7 +90,7 @@ def test_a_fork_waits_for_whoever_is_writing(store: FileStore, tmp_path: Path) -
 
 
 @forks_beside_threads
-def test_children_that_live_on_keep_no_lock(store: FileStore) -> None:
+def test_surviving_children_keep_no_lock(store: FileStore) -> None:
     done = threading.Event()
     failed: list[BaseException] = []
 
@@ -127,7 +127,7 @@ def test_children_that_live_on_keep_no_lock(store: FileStore) -> None:
     assert not failed
 
 
-def test_a_lock_is_free_again_even_if_a_child_still_has_its_file_open(tmp_path: Path) -> None:
+def test_a_lock_is_released_although_a_child_has_its_file_open(tmp_path: Path) -> None:
     """One that was forked behind Python's back."""
     path = tmp_path / "locks" / "00.lock"
     with exclusive_lock(path, 1):
@@ -160,7 +160,7 @@ async def given_up(call: Any) -> None:
     assert not isinstance(caught.value, StoreTimeoutError)
 
 
-async def test_a_save_that_was_given_up_is_not_made_later(store: FileStore) -> None:
+async def test_cancelled_writes_are_not_made_later(store: FileStore) -> None:
     store.save("n", MemoryEntry(entry_id="it", content="first"))
     loop = asyncio.get_running_loop()
     with locked(store):
@@ -172,7 +172,7 @@ async def test_a_save_that_was_given_up_is_not_made_later(store: FileStore) -> N
     assert contents(store) == ["first"]
 
 
-async def test_a_save_that_no_thread_has_begun_can_be_given_up(store: FileStore) -> None:
+async def test_a_save_can_be_cancelled_before_a_thread_begins_it(store: FileStore) -> None:
     store.save("n", MemoryEntry(entry_id="it", content="first"))
     end = threading.Event()
     others = [asyncio.create_task(asyncio.to_thread(end.wait, 10)) for _ in range(32)]  # as many threads as there are
@@ -185,7 +185,7 @@ async def test_a_save_that_no_thread_has_begun_can_be_given_up(store: FileStore)
     assert contents(store) == ["first"]
 
 
-async def test_a_call_that_is_cancelled_again_and_again_is_still_waited_for(store: FileStore) -> None:
+async def test_a_call_that_is_cancelled_repeatedly_still_waits_for_its_thread(store: FileStore) -> None:
     """A thread that is writing already cannot be stopped: nobody goes on before it has ended."""
     writing, end = threading.Event(), threading.Event()
 
@@ -233,7 +233,7 @@ def test_an_edit_that_fails_writes_nothing(store: FileStore) -> None:
     assert contents(store) == ["new"]
 
 
-def test_an_edit_from_one_to_true_is_a_change(store: FileStore) -> None:
+def test_replacing_1_by_true_is_a_change(store: FileStore) -> None:
     """Which Python calls equal."""
     store.save("n", MemoryEntry(entry_id="it", content=1))
     now = store.load("n")[0].created_at
@@ -289,7 +289,7 @@ def test_a_relative_directory_stays_where_it_was_when_the_store_was_made(
 
 
 @pytest.mark.parametrize("base_dir", ["", b"files", "a\x00b", 5, None])
-def test_a_base_dir_that_names_no_directory_is_refused(base_dir: Any) -> None:
+def test_an_invalid_base_dir_is_refused(base_dir: Any) -> None:
     with pytest.raises(ConfigurationError, match="base_dir must name a directory"):
         FileStore(base_dir)
 
@@ -314,7 +314,7 @@ def test_a_file_keeps_its_owner(store: FileStore) -> None:
     assert (path.stat().st_uid, path.stat().st_gid) == owner
 
 
-def test_a_link_stays_a_link_and_its_target_is_written(store: FileStore, tmp_path: Path) -> None:
+def test_a_link_stays_a_link_and_its_target_is_written_and_deleted(store: FileStore, tmp_path: Path) -> None:
     store.save("n", MemoryEntry(entry_id="it", content="old"))
     path, target = only_file(store.path), tmp_path / "kept elsewhere.json"
     path.rename(target)
@@ -331,7 +331,7 @@ def test_a_link_stays_a_link_and_its_target_is_written(store: FileStore, tmp_pat
     assert '"again"' in target.read_text()
 
 
-def test_what_lies_where_the_new_text_is_written_is_not_written_through(store: FileStore, tmp_path: Path) -> None:
+def test_a_save_does_not_write_through_a_planted_temporary_file(store: FileStore, tmp_path: Path) -> None:
     store.save("n", MemoryEntry(content="old"))
     precious = tmp_path / "precious"
     precious.write_text("precious")
@@ -341,7 +341,7 @@ def test_what_lies_where_the_new_text_is_written_is_not_written_through(store: F
     assert precious.read_text() == "precious"
 
 
-def test_files_are_told_apart_whatever_their_namespaces_are_called(tmp_path: Path) -> None:
+def test_similar_namespaces_have_different_files(tmp_path: Path) -> None:
     """The very names, where the conformance suite adds to them in order not to meet anybody else's."""
     with FileStore(tmp_path / "files") as store:
         for name in LOOKALIKES:

@@ -19,10 +19,10 @@ from firefly_memory.archive import async_import_jsonl, export_jsonl, import_json
 from firefly_memory.errors import FireflyMemoryError
 from firefly_memory.facets import log_if_there
 from firefly_memory.testing import Mode
-from tests.fuzzing.behind import behind
-from tests.fuzzing.bending import bent, bent_bytes
-from tests.fuzzing.filling import fill
 from tests.fuzzing.limits import bounded
+from tests.fuzzing.mutations import bent, bent_bytes
+from tests.fuzzing.sample_data import fill
+from tests.fuzzing.stored_data import behind
 from tests.support.backends import Place
 
 BACKENDS = ["memory", "file", "sqlite", "asyncpg", "psycopg", "mongodb"]

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from firefly_memory.codec import BSON, DOCUMENT, JSONB, PORTABLE, TEXT, DecodeError, Form
 from firefly_memory.errors import InvalidEntryError
 from firefly_memory.testing.rules.values import same
-from tests.fuzzing.bending import bent, bent_bytes, odd_values
 from tests.fuzzing.limits import bounded
+from tests.fuzzing.mutations import bent, bent_bytes, odd_values
 from tests.support.backends import Place
 from tests.support.value_strategies import json_values
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.testing import Mode
-from tests.fuzzing.behind import Behind, behind
-from tests.fuzzing.filling import fill
 from tests.fuzzing.limits import bounded, typed
 from tests.fuzzing.operations import reading, writing
+from tests.fuzzing.sample_data import fill
+from tests.fuzzing.stored_data import Behind, behind
 from tests.support.backends import Place
 
 BACKENDS = ["file", "sqlite", "asyncpg", "psycopg", "mongodb"]

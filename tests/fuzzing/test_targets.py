@@ -17,7 +17,7 @@ TARGETS = {archives: 8, codec: 150, urls: 200, rows: 8}
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.__name__.rpartition(".")[2])
-def test_whatever_is_bent_ends_in_a_typed_error_or_is_right(target: ModuleType, place: Place) -> None:
+def test_every_altered_input_gives_a_typed_error_or_a_right_result(target: ModuleType, place: Place) -> None:
     short = settings(
         max_examples=TARGETS[target],
         derandomize=True,

@@ -16,8 +16,8 @@ from firefly_memory.errors import ConfigurationError, FireflyMemoryError
 from firefly_memory.settings import read_settings
 from firefly_memory.target import Given, target
 from firefly_memory.urls import without_password
-from tests.fuzzing.bending import odd_texts
 from tests.fuzzing.limits import bounded
+from tests.fuzzing.mutations import odd_texts
 from tests.support.backends import Place
 
 PASSWORD = "XyzzyPlugh"

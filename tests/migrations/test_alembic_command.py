@@ -24,7 +24,7 @@ def test_the_url_and_the_schema_come_from_the_environment(postgresql: str) -> No
 
 
 @pytest.mark.parametrize("command", ["current", "check"])
-def test_alembic_only_looks_where_it_is_asked_to(command: str, tmp_path: Path) -> None:
+def test_reading_alembic_commands_change_nothing(command: str, tmp_path: Path) -> None:
     missing = alembic(f"sqlite:///{tmp_path}/memory.db", command)
     assert missing.returncode != 0
     assert "there is no file" in missing.stderr
@@ -40,7 +40,7 @@ def test_alembic_only_looks_where_it_is_asked_to(command: str, tmp_path: Path) -
     assert (tmp_path / "memory.db").read_bytes() == before
 
 
-def test_alembic_goes_where_a_manager_goes(postgresql: str) -> None:
+def test_alembic_uses_the_database_of_a_manager(postgresql: str) -> None:
     left_over = {"FIREFLY_AGENTIC_MEMORY_POSTGRES_URL": postgresql}
     for variables, words in (
         ({"FIREFLY_AGENTIC_MEMORY_BACKEND": "file"}, "the store is files"),
@@ -68,7 +68,7 @@ def test_alembic_goes_where_a_manager_goes(postgresql: str) -> None:
         (("postgresql://127.0.0.1:1/x", "-x", "schema=", "upgrade", "head"), "-x schema= is empty"),
     ],
 )
-def test_bad_input_is_one_clear_line(url_and_arguments: tuple[str, ...], words: str) -> None:
+def test_invalid_input_is_one_clear_line(url_and_arguments: tuple[str, ...], words: str) -> None:
     finished = alembic(*url_and_arguments)
     assert finished.returncode != 0
     assert words in finished.stderr
@@ -77,7 +77,7 @@ def test_bad_input_is_one_clear_line(url_and_arguments: tuple[str, ...], words: 
 
 
 @pytest.mark.parametrize("arguments", [["current"], ["check"], ["stamp", "head"], ["downgrade", "base"]], ids=" ".join)
-def test_alembic_makes_a_missing_sqlite_file_to_upgrade_it_only(arguments: list[str], tmp_path: Path) -> None:
+def test_alembic_creates_a_missing_sqlite_file_only_to_upgrade_it(arguments: list[str], tmp_path: Path) -> None:
     finished = alembic(f"sqlite:///{tmp_path}/not-there.db", *arguments)
     assert finished.returncode != 0
     assert "there is no file" in finished.stderr

@@ -73,7 +73,7 @@ async def stopped(task: asyncio.Task[None], admin: psycopg.Connection[Any]) -> N
 
 @DRIVERS
 @pytest.mark.parametrize("other", ["other schema", "sqlite"])
-async def test_a_blocking_call_in_a_loop_whose_task_is_migrating_another_store_does_not_wait(
+async def test_a_blocking_call_does_not_wait_for_a_task_that_migrates_another_store(
     other: str, driver: str, place: Place, new_schema: Callable[[], str], admin: psycopg.Connection[Any]
 ) -> None:
     name = new_schema()
@@ -91,7 +91,7 @@ async def test_a_blocking_call_in_a_loop_whose_task_is_migrating_another_store_d
 
 
 @DRIVERS
-async def test_a_blocking_call_in_a_loop_whose_task_is_migrating_the_same_store_waits_for_its_end(
+async def test_a_blocking_call_waits_for_a_task_that_migrates_the_same_store(
     driver: str, place: Place, new_schema: Callable[[], str], admin: psycopg.Connection[Any]
 ) -> None:
     name = new_schema()
@@ -141,7 +141,7 @@ async def test_stores_on_one_engine_in_memory_take_turns_on_its_only_connection(
 
 
 @DRIVERS
-async def test_a_cancelled_start_leaves_nothing_behind(
+async def test_a_cancelled_start_leaves_no_lock(
     driver: str, place: Place, new_schema: Callable[[], str], admin: psycopg.Connection[Any]
 ) -> None:
     name = new_schema()
@@ -189,7 +189,7 @@ def held_by_somebody(place: Place, name: str, admin: psycopg.Connection[Any]) ->
 
 @DRIVERS
 @pytest.mark.parametrize("sees_all", [True, False])
-async def test_whoever_holds_the_migration_lock_is_named_while_others_wait(
+async def test_the_holder_of_the_migration_lock_is_named_while_others_wait(
     driver: str,
     sees_all: bool,
     place: Place,
@@ -216,7 +216,7 @@ async def test_whoever_holds_the_migration_lock_is_named_while_others_wait(
 
 
 @pytest.mark.parametrize("pool_min_size", [2, 10])
-async def test_starts_at_once_of_one_store_do_not_wait_for_each_other_s_connections(
+async def test_simultaneous_starts_of_one_store_do_not_deadlock(
     pool_min_size: int, place: Place, new_schema: Callable[[], str]
 ) -> None:
     name = new_schema()
@@ -228,16 +228,14 @@ async def test_starts_at_once_of_one_store_do_not_wait_for_each_other_s_connecti
             await asyncio.gather(*[store.initialize() for _ in range(20)], *[store.async_count("n") for _ in range(20)])
 
 
-def test_starts_at_once_in_threads_do_not_wait_for_each_other_s_connections(
-    place: Place, new_schema: Callable[[], str]
-) -> None:
+def test_simultaneous_starts_in_threads_do_not_deadlock(place: Place, new_schema: Callable[[], str]) -> None:
     store = PostgreSQLStore(place.postgresql(), schema_name=new_schema(), timeout=10, pool_size=4, pool_min_size=4)
     with store, ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda number: store.count("n") if number % 2 else store.initialize_sync(), range(32)))
 
 
 @pytest.mark.parametrize("driver", ["asyncpg", "psycopg", "sqlite"])
-def test_a_schema_that_was_taken_down_is_made_again(
+def test_a_downgraded_schema_is_created_anew(
     driver: str, place: Place, new_schema: Callable[[], str], admin: psycopg.Connection[Any], tmp_path: Path
 ) -> None:
     """A downgrade leaves the version table, empty."""

@@ -13,11 +13,11 @@ import pytest
 from firefly_memory import MemoryEntry, PostgreSQLStore, SQLiteStore, StoreTimeoutError
 from tests.support.alembic_command import alembic, done
 from tests.support.backends import Place
-from tests.support.catalogue import catalogue
 from tests.support.databases import execute
+from tests.support.schema_objects import catalogue
 
 
-def test_many_starts_at_once_on_an_empty_database(postgresql: str, tmp_path: Path) -> None:
+def test_many_stores_can_start_at_once_on_an_empty_database(postgresql: str, tmp_path: Path) -> None:
     """Threads with stores of their own, as replicas would be; processes are in entries/test_processes.py."""
 
     def start(number: int) -> None:
@@ -49,7 +49,7 @@ async def test_stores_that_start_at_once_in_one_process_do_not_mix_up_their_migr
     execute(place.postgresql(), "".join(f"DROP SCHEMA {name} CASCADE;" for name in names))
 
 
-def test_a_migrator_that_never_ends_is_not_waited_for_for_ever(postgresql: str) -> None:
+def test_waiting_for_another_migrator_ends_in_a_time_out(postgresql: str) -> None:
     from firefly_memory.databases.sql.schema.migration_lock import lock_key
 
     with psycopg.connect(postgresql, autocommit=True) as other:
@@ -64,7 +64,7 @@ def test_a_migrator_that_never_ends_is_not_waited_for_for_ever(postgresql: str) 
         store.save("n", MemoryEntry())
 
 
-def test_a_failed_migration_leaves_nothing_half_done(postgresql: str) -> None:
+def test_a_failed_migration_is_undone(postgresql: str) -> None:
     """A table in the way of the second statement undoes the first."""
     with psycopg.connect(postgresql, autocommit=True) as connection:
         connection.execute("CREATE SCHEMA firefly_memory")

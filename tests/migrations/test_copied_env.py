@@ -12,7 +12,7 @@ from firefly_memory.schema import HEAD
 from tests.support.documentation import ROOT
 
 
-def test_a_copy_of_env_as_it_was_migrates_a_database(tmp_path: Path) -> None:
+def test_a_project_with_the_former_env_py_can_migrate(tmp_path: Path) -> None:
     copied = copytree(ROOT / "migrations", tmp_path / "migrations")
     env = copied / "env.py"
     now, before = "from firefly_memory.alembic_target import", "from firefly_memory.stores.sql.alembic_env import"

@@ -111,11 +111,13 @@ def is_found_and_mended(db: Command, url: str, damage: str, what: str, found: st
     ],
     ids=str,
 )
-def test_each_difference_on_postgresql(damage: str, what: str, found: str, postgresql: str, db: Command) -> None:
+def test_db_check_finds_each_difference_on_postgresql(
+    damage: str, what: str, found: str, postgresql: str, db: Command
+) -> None:
     is_found_and_mended(db, postgresql, damage, what, found)
 
 
-def test_an_index_that_a_broken_build_left_invalid(postgresql: str, db: Command) -> None:
+def test_db_check_finds_an_invalid_index(postgresql: str, db: Command) -> None:
     db("upgrade", "--url", postgresql)
     execute(postgresql, "DROP INDEX firefly_memory.idx_expires_at")
     execute(
@@ -150,11 +152,13 @@ def test_an_index_that_a_broken_build_left_invalid(postgresql: str, db: Command)
     ],
     ids=str,
 )
-def test_each_difference_on_sqlite(damage: str, what: str, found: str, tmp_path: Path, db: Command) -> None:
+def test_db_check_finds_each_difference_on_sqlite(
+    damage: str, what: str, found: str, tmp_path: Path, db: Command
+) -> None:
     is_found_and_mended(db, f"sqlite:///{tmp_path}/memory.db", damage, what, found)
 
 
-def test_what_sqlite_cannot_change_is_said_so(tmp_path: Path, db: Command) -> None:
+def test_db_check_names_differences_that_sqlite_cannot_repair(tmp_path: Path, db: Command) -> None:
     url = f"sqlite:///{tmp_path}/memory.db"
     db("upgrade", "--url", url)
     execute(
@@ -172,13 +176,13 @@ def test_what_sqlite_cannot_change_is_said_so(tmp_path: Path, db: Command) -> No
 
 
 @pytest.mark.parametrize("extra", [f"ALTER TABLE {E} ADD note TEXT", f"CREATE INDEX of_the_team ON {E} (scope)"])
-def test_what_is_in_nobody_s_way_is_no_difference(extra: str, postgresql: str, db: Command) -> None:
+def test_harmless_additions_are_no_difference(extra: str, postgresql: str, db: Command) -> None:
     db("upgrade", "--url", postgresql)
     execute(postgresql, extra)
     assert db("check", "--url", postgresql)["code"] == Exit.DONE
 
 
-def test_a_check_needs_no_right_but_to_read(postgresql: str, db: Command) -> None:
+def test_db_check_needs_only_read_rights(postgresql: str, db: Command) -> None:
     db("upgrade", "--url", postgresql)
     execute(postgresql, "DROP ROLE IF EXISTS looks_only; CREATE ROLE looks_only LOGIN;")
     for statement in db("grants", "looks_only", "--url", postgresql)["statements"]:
@@ -226,7 +230,7 @@ def mongodb(place: Place, monkeypatch: pytest.MonkeyPatch) -> Iterator[Documents
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_each_difference_on_mongodb(
+def test_db_check_finds_each_difference_on_mongodb(
     collection: str, index: str, instead: dict[str, Any], found: str, mongodb: Documents, place: Place, db: Command
 ) -> None:
     mongodb[collection].drop_index(index)
@@ -244,7 +248,7 @@ def test_each_difference_on_mongodb(
     assert "of_the_team_1" in mongodb[collection].index_information()
 
 
-def test_an_index_of_mongodb_that_is_missing_is_behind_or_drift(mongodb: Documents, place: Place, db: Command) -> None:
+def test_a_missing_mongodb_index_is_behind_or_drift(mongodb: Documents, place: Place, db: Command) -> None:
     mongodb.entries.drop_index("namespace_1")
     behind = db("check", "--url", place.mongodb())
     assert (behind["code"], [each["found"] for each in behind["differences"]]) == (Exit.BEHIND, ["missing"])

@@ -50,7 +50,7 @@ def test_the_application_s_autogenerate_leaves_our_tables_alone(project: Path, u
     assert use(url) == 2
 
 
-def test_without_the_helper_it_would_not(project: Path, place: Place) -> None:
+def test_without_the_helper_autogenerate_would_drop_our_tables(project: Path, place: Place) -> None:
     """Or the tests above would show nothing."""
     with empty_postgresql(place.postgresql()) as url:
         with connect(url):
@@ -61,7 +61,7 @@ def test_without_the_helper_it_would_not(project: Path, place: Place) -> None:
         assert "memory_entries" in alembic(project, url, "check").stdout
 
 
-def test_one_upgrade_of_the_application_s_does_both(project: Path, url: str) -> None:
+def test_one_upgrade_of_the_application_migrates_both(project: Path, url: str) -> None:
     done(project, url, "-n", "both", "upgrade", "heads")
     assert use(url) == 1
     assert execute(url, "SELECT count(*) FROM orders") == [(0,)]
@@ -77,7 +77,7 @@ def test_one_upgrade_of_the_application_s_does_both(project: Path, url: str) -> 
         assert store.count("n") == 1, "nothing left to migrate for a store"
 
 
-def test_the_branch_goes_back_step_by_step(project: Path, url: str) -> None:
+def test_the_branch_can_be_downgraded_step_by_step(project: Path, url: str) -> None:
     done(project, url, "-n", "both", "upgrade", "heads")
     done(project, url, "-n", "both", "downgrade", "firefly_memory@firefly_0001")
     with pytest.raises(SchemaMismatchError, match="0001"):
@@ -96,7 +96,7 @@ def test_a_database_that_a_store_has_migrated_is_adopted(project: Path, url: str
     assert use(url) == 2
 
 
-def test_what_a_later_version_has_migrated_is_left_as_it_is(project: Path, url: str) -> None:
+def test_a_schema_of_a_later_version_is_left_unchanged(project: Path, url: str) -> None:
     """If this version goes on working with it; if not, Alembic says so."""
     with connect(url):
         pass
@@ -107,7 +107,7 @@ def test_what_a_later_version_has_migrated_is_left_as_it_is(project: Path, url: 
     assert use(url) == 1
 
 
-def test_what_a_later_version_has_made_unusable_stops_the_upgrade(project: Path, url: str) -> None:
+def test_an_incompatible_later_schema_stops_the_upgrade(project: Path, url: str) -> None:
     with connect(url):
         pass
     table = "firefly_memory_version" if url.startswith("sqlite") else "firefly_memory.firefly_memory_version"
@@ -117,13 +117,13 @@ def test_what_a_later_version_has_made_unusable_stops_the_upgrade(project: Path,
     assert "pip install --upgrade firefly-memory" in refused.stderr
 
 
-def test_the_branch_as_sql(project: Path, url: str) -> None:
+def test_the_branch_can_be_written_as_sql(project: Path, url: str) -> None:
     script = done(project, url, "-n", "both", "upgrade", "heads", "--sql")
     execute(url, script)
     assert use(url) == 1
 
 
-def test_the_search_path_of_the_application_is_afterwards_as_it_was(project: Path, place: Place) -> None:
+def test_the_search_path_of_the_application_is_restored(project: Path, place: Place) -> None:
     with empty_postgresql(place.postgresql()) as url:
         script = done(project, url, "-n", "both", "upgrade", "heads", "--sql")
         shown = "CREATE TABLE public.shown AS SELECT current_setting('search_path') AS path; COMMIT;"
@@ -133,7 +133,7 @@ def test_the_search_path_of_the_application_is_afterwards_as_it_was(project: Pat
         assert execute(url, "SELECT path FROM public.shown") == [('"$user", public',)]
 
 
-def test_the_branch_where_each_statement_is_a_transaction(project: Path, place: Place) -> None:
+def test_the_sql_of_the_branch_runs_with_a_transaction_for_each_statement(project: Path, place: Place) -> None:
     with empty_postgresql(place.postgresql()) as url:
         script = done(project, url, "-n", "both", "upgrade", "heads", "--sql")
         for statement in script.replace("BEGIN;", "").replace("COMMIT;", "").split(";\n"):
@@ -166,7 +166,7 @@ def run_block(text: str, project: Path, url: str) -> None:
         done(project, url, *arguments)
 
 
-def test_the_first_and_a_later_revision_as_the_page_writes_them(new_project: Path, url: str) -> None:
+def test_the_revision_commands_of_the_page_work(new_project: Path, url: str) -> None:
     ours = {path: path.read_bytes() for path in BRANCH.iterdir() if path.is_file()}
     run_block(FIRST, new_project, url)
     assert execute(url, "SELECT count(*) FROM orders") == [(0,)]
@@ -205,7 +205,7 @@ def test_a_revision_that_would_be_written_into_the_package_is_refused(
     assert "Traceback" not in refused.stderr
 
 
-def test_revisions_that_were_there_before_the_branch_are_followed_by_name(project: Path, tmp_path: Path) -> None:
+def test_a_project_with_earlier_revisions_names_the_head_of_a_new_one(project: Path, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/memory.db"
     refused = alembic(project, url, "-n", "both", "revision", "-m", "next")
     assert "Multiple heads" in refused.stdout
@@ -213,7 +213,7 @@ def test_revisions_that_were_there_before_the_branch_are_followed_by_name(projec
     assert len(list((project / "versions").glob("*_next.py"))) == 1
 
 
-def test_other_schemas_and_the_application_s_own_conditions() -> None:
+def test_leave_out_keeps_the_conditions_of_the_application() -> None:
     leave = LeaveOut("agents", include_name=lambda name, *_: name != "secret")
     assert not leave.include_name("agents", "schema", {})
     assert leave.include_name("firefly_memory", "schema", {})
@@ -223,7 +223,7 @@ def test_other_schemas_and_the_application_s_own_conditions() -> None:
     assert not leave.include_name("anything", "table", {"schema_name": "agents"})
 
 
-def test_include_object_does_the_same() -> None:
+def test_include_object_leaves_our_tables_out_too() -> None:
     theirs = metadata("firefly_memory").tables["firefly_memory.memory_entries"]
     own = metadata(None).tables["memory_entries"]
     reflected = True

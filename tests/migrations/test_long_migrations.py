@@ -45,7 +45,7 @@ def _execute(admin: psycopg.Connection[Any], statement: str) -> psycopg.Cursor[A
     ("driver", "upgrade"),
     [("psycopg", _blocking), ("psycopg", _suspending), ("asyncpg", _suspending), ("psycopg", _command)],
 )
-async def test_no_time_out_of_a_driver_stops_a_revision(
+async def test_no_driver_time_out_stops_a_revision(
     driver: str, upgrade: Upgrade, name: str, admin: psycopg.Connection[Any], place: Place
 ) -> None:
     url = place.postgresql()

@@ -62,7 +62,7 @@ _VALID = "SELECT indisvalid FROM pg_index JOIN pg_class ON oid = indexrelid WHER
 
 
 @pytest.mark.usefixtures("next_release")
-def test_an_online_revision_is_run_after_the_others_and_by_itself(url: str) -> None:
+def test_an_online_revision_runs_alone_after_the_others(url: str) -> None:
     with migrations(url, timeout=20) as database:
         assert database.upgrade() == list(schema.REVISIONS)
         assert database.status().revision == "9000"
@@ -73,21 +73,21 @@ def test_an_online_revision_is_run_after_the_others_and_by_itself(url: str) -> N
 
 
 @pytest.mark.usefixtures("next_release")
-def test_a_store_runs_it_too(url: str) -> None:
+def test_a_store_runs_an_online_revision_too(url: str) -> None:
     with connect(url) as store:
         store.save("n", MemoryEntry())
     assert indexes(url) == [True]
 
 
 @pytest.mark.usefixtures("next_release")
-def test_as_sql_it_is_outside_the_transaction() -> None:
+def test_the_sql_script_has_an_online_revision_outside_the_transaction() -> None:
     text = script("postgresql", "firefly_memory", LAST, "head")
     order = [text.index(words) for words in ("COMMIT;", "CREATE INDEX CONCURRENTLY idx_scope", "BEGIN;\n\nUPDATE")]
     assert order == sorted(order)
 
 
 @pytest.mark.usefixtures("next_release")
-def test_writers_go_on_and_of_many_migrators_one_builds(place: Place) -> None:
+def test_writers_continue_and_only_one_migrator_builds_the_index(place: Place) -> None:
     with empty_postgresql(place.postgresql()) as url:
         with migrations(url, timeout=20) as database:
             database.upgrade(LAST)
@@ -128,7 +128,7 @@ def test_writers_go_on_and_of_many_migrators_one_builds(place: Place) -> None:
 
 
 @pytest.mark.usefixtures("next_release")
-def test_what_a_broken_build_left_is_built_anew(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_index_of_a_broken_build_is_built_anew(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     with empty_postgresql(place.postgresql()) as url:
         with migrations(url, timeout=20) as database:
             database.upgrade(LAST)

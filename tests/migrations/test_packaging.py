@@ -35,7 +35,7 @@ def test_no_revision_is_written_into_the_installed_package(autogenerate: list[st
     assert sorted(package.rglob("*")) == before
 
 
-def test_a_checkout_may_write_revisions_of_its_own(tmp_path: Path) -> None:
+def test_a_checkout_can_write_new_revisions(tmp_path: Path) -> None:
     checkout = tmp_path / "checkout"
     shutil.copytree(ROOT / "src", checkout / "src")
     versions = shutil.copytree(ROOT / "migrations", checkout / "migrations") / "versions"
@@ -46,7 +46,7 @@ def test_a_checkout_may_write_revisions_of_its_own(tmp_path: Path) -> None:
     assert len(list(versions.glob("*_ours.py"))) == 1
 
 
-def test_the_wheel_carries_the_migrations_and_an_ini_of_two_lines_finds_them(tmp_path: Path) -> None:
+def test_the_wheel_contains_the_migrations_and_an_ini_of_two_lines_finds_them(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), str(ROOT)]
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("firefly_memory-*.whl")

@@ -13,8 +13,8 @@ from firefly_memory import MemoryEntry, PostgreSQLStore, SQLiteStore
 from firefly_memory.databases.sql.schema.names import MIGRATIONS
 from firefly_memory.schema import HEAD, REVISIONS
 from tests.support.alembic_command import alembic, done
-from tests.support.catalogue import catalogue
 from tests.support.databases import execute
+from tests.support.schema_objects import catalogue
 
 
 def test_postgresql_has_exactly_the_documented_table_and_two_indexes_more(postgresql: str) -> None:
@@ -46,7 +46,7 @@ def test_postgresql_has_exactly_the_documented_table_and_two_indexes_more(postgr
     assert ("memory_entries_importance_check", "c", check) in constraints
 
 
-def test_sqlite_has_the_faithful_equivalents(sqlite: str) -> None:
+def test_sqlite_has_equivalent_tables_and_indexes(sqlite: str) -> None:
     done(sqlite, "upgrade", "head")
     objects = {name: sql for _, name, _, sql in catalogue(sqlite)}
     assert set(objects) >= {
@@ -80,7 +80,7 @@ def test_the_code_knows_every_revision() -> None:
     assert scripts.get_current_head() == HEAD
 
 
-def test_up_down_up_and_check(url: str) -> None:
+def test_upgrade_downgrade_and_upgrade_pass_the_check(url: str) -> None:
     empty = catalogue(url)
     assert "0001" not in done(url, "current")
     done(url, "upgrade", "head")
@@ -93,7 +93,7 @@ def test_up_down_up_and_check(url: str) -> None:
     assert catalogue(url) == whole != empty
 
 
-def test_initialize_makes_the_same_as_alembic(url: str, tmp_path: Path) -> None:
+def test_initialize_makes_the_same_schema_as_alembic(url: str, tmp_path: Path) -> None:
     done(url, "upgrade", "head")
     if url.startswith("sqlite"):
         with SQLiteStore(tmp_path / "other.db"):
@@ -106,7 +106,7 @@ def test_initialize_makes_the_same_as_alembic(url: str, tmp_path: Path) -> None:
     assert renamed == str(catalogue(url))
 
 
-def test_check_names_what_differs(url: str) -> None:
+def test_check_names_each_difference(url: str) -> None:
     done(url, "upgrade", "head")
     execute(
         url, "DROP INDEX idx_expires_at" if url.startswith("sqlite") else "DROP INDEX firefly_memory.idx_expires_at"
@@ -116,7 +116,7 @@ def test_check_names_what_differs(url: str) -> None:
     assert "idx_expires_at" in finished.stderr + finished.stdout
 
 
-def test_check_leaves_the_tables_of_the_application_alone(url: str) -> None:
+def test_check_ignores_the_tables_of_the_application(url: str) -> None:
     execute(url, "CREATE TABLE alembic_version (version_num TEXT)")
     if url.startswith("sqlite"):
         execute(url, "CREATE TABLE orders (id INTEGER)")

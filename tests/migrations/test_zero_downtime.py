@@ -50,12 +50,12 @@ def expanded(
 
 
 @pytest.mark.parametrize("check", list(checks()), ids=str)
-def test_this_version_keeps_the_contract_on_an_expanded_schema(check: Check, expanded: str) -> None:
+def test_this_version_passes_the_conformance_suite_on_an_expanded_schema(check: Check, expanded: str) -> None:
     check.run(lambda: connect(expanded, migrate=False), Mode.BLOCKING)
 
 
 @pytest.mark.parametrize("migrate", [False, True])
-def test_a_start_changes_nothing_there(migrate: bool, expanded: str) -> None:
+def test_a_start_changes_nothing_in_an_expanded_schema(migrate: bool, expanded: str) -> None:
     with connect(expanded, migrate=migrate) as store:
         use(store)
     with migrations(expanded, timeout=10) as database:
@@ -64,7 +64,7 @@ def test_a_start_changes_nothing_there(migrate: bool, expanded: str) -> None:
 
 
 @pytest.mark.parametrize("action", [["db", "current"], ["db", "check"], ["doctor"], ["db", "upgrade"]], ids=" ".join)
-def test_the_steps_of_a_pipeline_go_on_there(
+def test_the_commands_of_a_pipeline_succeed_on_an_expanded_schema(
     action: list[str], expanded: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An init container that runs one of them stops no roll-out."""
@@ -77,7 +77,7 @@ def test_the_steps_of_a_pipeline_go_on_there(
         assert "ahead, compatible" in capsys.readouterr().out
 
 
-def test_a_downgrade_there_is_for_the_version_that_knows_its_revisions(
+def test_this_version_refuses_to_downgrade_an_expanded_schema(
     expanded: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["db", "downgrade", "base", "--url", expanded]) == Exit.AHEAD
@@ -91,7 +91,7 @@ def use(store: EntryStore) -> None:
     ConversationMemory(store=store).clear("c")
 
 
-def test_processes_that_run_go_on_while_the_next_release_is_rolled_out(servers_of_the_session: Any) -> None:
+def test_running_processes_keep_working_during_a_roll_out(servers_of_the_session: Any) -> None:
     with empty_postgresql(servers_of_the_session["postgresql"]()) as url, connect(url) as store:
         use(store)
         execute(url, EXPANSION.format(prefix="firefly_memory.", later=LATER))
@@ -99,7 +99,7 @@ def test_processes_that_run_go_on_while_the_next_release_is_rolled_out(servers_o
 
 
 @pytest.mark.parametrize("revision", ["9999", "9999_9998", f"9999_{HEAD[:4]}x", f"{HEAD[:4]}_0001"])
-def test_a_revision_that_does_not_say_so_is_refused(revision: str, tmp_path: Any) -> None:
+def test_a_later_revision_that_is_not_marked_compatible_is_refused(revision: str, tmp_path: Any) -> None:
     url = f"sqlite:///{tmp_path}/memory.db"
     with connect(url):
         pass

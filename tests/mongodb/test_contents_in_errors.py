@@ -57,7 +57,7 @@ WRITES: dict[str, Callable[[MongoDBStore], Any]] = {
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
-def test_what_a_validator_of_the_database_refuses_is_not_quoted(
+def test_contents_refused_by_a_validator_are_not_quoted(
     store: MongoDBStore, collections: Any, write: Callable[[MongoDBStore], Any]
 ) -> None:
     store.save("a", MemoryEntry(entry_id="there", content="something else"))
@@ -67,7 +67,7 @@ def test_what_a_validator_of_the_database_refuses_is_not_quoted(
     _is_quiet(caught.value)
 
 
-def test_what_an_index_of_somebody_else_refuses_is_not_quoted(store: MongoDBStore, collections: Any) -> None:
+def test_contents_refused_by_a_foreign_index_are_not_quoted(store: MongoDBStore, collections: Any) -> None:
     store.save_many("a", [_entry("there"), MemoryEntry(entry_id="other", content="something else")])
     collections.entries.create_index("content", unique=True, name="theirs")
     with pytest.raises(DatabaseStoreError, match=r"index: theirs$") as caught:
@@ -75,7 +75,7 @@ def test_what_an_index_of_somebody_else_refuses_is_not_quoted(store: MongoDBStor
     _is_quiet(caught.value)
 
 
-def test_a_refused_batch_does_not_quote_what_was_to_be_written(store: MongoDBStore) -> None:
+def test_a_refused_batch_does_not_quote_contents(store: MongoDBStore) -> None:
     store.save("a", _entry("there"))
     with pytest.raises(EntryOwnershipError) as caught:
         store.save_many("b", [_entry("there"), _entry("new")])
@@ -83,7 +83,7 @@ def test_a_refused_batch_does_not_quote_what_was_to_be_written(store: MongoDBSto
     _is_quiet(caught.value)
 
 
-def test_a_refused_turn_does_not_quote_what_was_said(store: MongoDBStore, collections: Any) -> None:
+def test_a_refused_turn_does_not_quote_its_texts(store: MongoDBStore, collections: Any) -> None:
     conversations = ConversationMemory(store=store)
     conversations.add_turn("c", "hello", "hi")
     collections.command("collMod", "memory_conversations", validator={"user_prompt": {"$ne": CONTENT}})

@@ -15,7 +15,7 @@ from tests.support.backends import Place
 from tests.support.turns import a_turn
 
 
-def test_every_query_reads_by_index_and_no_more_than_it_gives(place: Place) -> None:
+def test_every_query_reads_by_index_and_only_the_documents_it_returns(place: Place) -> None:
     documents = conversation_documents
     client: pymongo.MongoClient[Any] = pymongo.MongoClient(place.mongodb())
     place.later.callback(client.close)

@@ -43,9 +43,7 @@ def rivals(place: Place, listener: AtCommand) -> Iterator[tuple[Any, MongoDBStor
 
 
 @pytest.mark.parametrize("made_again", [False, True])
-def test_a_conversation_deleted_at_the_moment_of_an_append_has_the_turn_afterwards(
-    made_again: bool, place: Place
-) -> None:
+def test_a_turn_appended_during_a_deletion_is_there_afterwards(made_again: bool, place: Place) -> None:
     name, between = new_id(), AtCommand()
     with rivals(place, between) as (listened, store, other):
         mine, others = store.blocking.log(CONVERSATION_LOG), other.blocking.log(CONVERSATION_LOG)
@@ -66,7 +64,7 @@ def test_a_conversation_deleted_at_the_moment_of_an_append_has_the_turn_afterwar
         assert [turn["user_prompt"] for turn in found] == ["other"] * made_again + ["late"]
 
 
-def test_of_turns_that_are_appended_together_none_stays_in_a_conversation_that_was_deleted(place: Place) -> None:
+def test_grouped_turns_are_removed_when_the_conversation_was_deleted(place: Place) -> None:
     with (
         MongoDBStore(place.mongodb(), database=DATABASE) as store,
         MongoDBStore(place.mongodb(), database=DATABASE) as other,
@@ -84,7 +82,7 @@ def test_of_turns_that_are_appended_together_none_stays_in_a_conversation_that_w
             assert client[DATABASE].memory_conversations.count_documents(turns) == 1, "none in the earlier life"
 
 
-def test_a_new_conversation_that_somebody_else_makes_first_has_both_turns(place: Place) -> None:
+def test_a_new_conversation_created_by_two_writers_has_both_turns(place: Place) -> None:
     name, between = new_id(), AtCommand()
     with rivals(place, between) as (_, store, other):
         mine, others = store.blocking.log(CONVERSATION_LOG), other.blocking.log(CONVERSATION_LOG)
@@ -94,7 +92,7 @@ def test_a_new_conversation_that_somebody_else_makes_first_has_both_turns(place:
         assert [turn.user_prompt for turn in run_without_loop(mine.turns(name, -1, None))] == ["other", "mine"]
 
 
-def test_a_claim_is_for_the_conversation_that_was_looked_at(place: Place) -> None:
+def test_a_claim_does_not_reach_a_recreated_conversation(place: Place) -> None:
     between, name, given = AtCommand(), new_id(), []
 
     def summarize(turns: list[ConversationTurn]) -> str:
@@ -120,7 +118,7 @@ def test_a_claim_is_for_the_conversation_that_was_looked_at(place: Place) -> Non
         assert given == [["new"]], "nobody holds a claim"
 
 
-def test_what_is_evicted_is_no_news_about_another_conversation(place: Place) -> None:
+def test_an_eviction_does_not_reach_a_recreated_conversation(place: Place) -> None:
     after, name, minute = AtCommand(), new_id(), timedelta(minutes=1)
     with (
         pymongo.MongoClient[Any](place.mongodb(), event_listeners=[after]) as listened,
@@ -142,7 +140,7 @@ def test_what_is_evicted_is_no_news_about_another_conversation(place: Place) -> 
         assert len(run_without_loop(log.window(name, 1_000))[1]) == 7
 
 
-async def test_an_append_cancelled_at_any_await_is_there_or_not_and_can_be_tried_again(place: Place) -> None:
+async def test_an_append_cancelled_at_any_await_is_whole_or_absent_and_can_be_retried(place: Place) -> None:
     at = AtCommand()
     async with (
         pymongo.AsyncMongoClient[Any](place.mongodb(), event_listeners=[at]) as listened,
@@ -168,7 +166,7 @@ async def test_an_append_cancelled_at_any_await_is_there_or_not_and_can_be_tried
 # Many at once
 
 
-async def test_tasks_that_append_to_one_conversation_at_once(place: Place) -> None:
+async def test_tasks_can_append_to_one_conversation_at_once(place: Place) -> None:
     async with MongoDBStore(place.mongodb(), database=DATABASE) as store:
         log, name = store.suspending.log(CONVERSATION_LOG), new_id()
         drafts = [a_turn(f"{number}", key=f"key {number % 30}") for number in range(32)]
@@ -187,7 +185,7 @@ async def test_tasks_that_append_to_one_conversation_at_once(place: Place) -> No
         assert [head.turns for head in expecting if head is not None] == [30]
 
 
-async def test_appends_cancelled_while_they_wait_for_others_hold_up_nobody(place: Place) -> None:
+async def test_appends_cancelled_while_they_wait_delay_nobody(place: Place) -> None:
     async with MongoDBStore(place.mongodb(), database=DATABASE) as store:
         log, name = store.suspending.log(CONVERSATION_LOG), new_id()
         tasks = [asyncio.ensure_future(log.append(name, a_turn(f"{number}"), None)) for number in range(20)]
@@ -213,7 +211,7 @@ def test_eight_processes_of_threads_and_tasks_append_to_one_conversation(place: 
     assert len({turn.append_id for turn in turns}) == len(turns) == PROCESSES * (10 + 32)
 
 
-def test_a_writer_killed_in_the_middle_holds_up_nobody(place: Place) -> None:
+def test_a_killed_writer_delays_nobody(place: Place) -> None:
     """With a transaction the conversation would be locked for a minute and more."""
     name = new_id()
     with MongoDBStore(place.mongodb(), database=DATABASE, timeout=5) as store:
@@ -227,7 +225,7 @@ def test_a_writer_killed_in_the_middle_holds_up_nobody(place: Place) -> None:
             assert set(acknowledged) <= {turn.append_id for turn in turns}
 
 
-async def test_appends_go_on_when_the_primary_steps_down() -> None:
+async def test_appends_continue_when_the_primary_steps_down() -> None:
     server = EmbeddedMongoDB()
     server.start()
     try:
@@ -251,7 +249,7 @@ async def test_appends_go_on_when_the_primary_steps_down() -> None:
         server.remove()
 
 
-def test_a_closed_store_says_so(place: Place) -> None:
+def test_calls_of_a_closed_store_are_refused(place: Place) -> None:
     store = MongoDBStore(place.mongodb(), database=DATABASE)
     store.close_sync()
     with pytest.raises(StoreClosedError, match="append_turn"):

@@ -31,7 +31,7 @@ def logs(place: Place) -> Iterator[list[Any]]:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_window_is_that_of_now_whatever_was_seen_before(seed: int, logs: list[Any]) -> None:
+def test_the_window_is_current_although_the_store_remembers_an_older_end(seed: int, logs: list[Any]) -> None:
     chance, name = Random(seed), new_id()
     kept = KeptConversation(name, NOW)
     for _ in range(60):
@@ -59,7 +59,7 @@ def test_the_window_is_that_of_now_whatever_was_seen_before(seed: int, logs: lis
             assert run_without_loop(each.window(name, budget)) == (kept.window(budget) if kept.turns else None)
 
 
-def test_what_a_deletion_that_broke_off_has_left_is_in_no_window(logs: list[Any], place: Place) -> None:
+def test_turns_left_by_an_interrupted_deletion_are_in_no_window(logs: list[Any], place: Place) -> None:
     (mine, other), name = logs, new_id()
     for number in range(3):
         run_without_loop(mine.append(name, a_turn(f"{number}"), None))

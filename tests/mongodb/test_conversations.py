@@ -31,7 +31,7 @@ from tests.support.servers import EmbeddedMongoDB
 from tests.support.store_caller import MakeStoreCaller
 from tests.support.turns import NOW, a_turn, new_id
 
-COLOURS = pytest.mark.parametrize("mode", Mode)
+IN_BOTH_MODES = pytest.mark.parametrize("mode", Mode)
 DATABASE = "conversing"
 
 Client = pymongo.MongoClient[dict[str, Any]]
@@ -74,7 +74,7 @@ def log(request: pytest.FixtureRequest, opened: Callable[..., Log]) -> Log:
 # What is stored and comes back
 
 
-def test_what_was_appended_comes_back_exactly(log: Log) -> None:
+def test_appended_turns_come_back_exactly(log: Log) -> None:
     name, draft = new_id(), a_turn("hello \U0001f600", key="once")
     assert log("create", name, NOW)
     assert not log("create", name, NOW)
@@ -95,7 +95,7 @@ def test_what_was_appended_comes_back_exactly(log: Log) -> None:
     assert log("find", name, "twice") is None
 
 
-def test_the_documents(log: Log, client: Client) -> None:
+def test_the_documents_are_the_documented_ones(log: Log, client: Client) -> None:
     name, draft = new_id(), a_turn("hello", key="once")
     log("append", name, a_turn(at=NOW.replace(microsecond=0)), None)
     log("append", name, draft, None)
@@ -156,7 +156,7 @@ def test_the_window_is_the_newest_turns_that_fit(log: Log) -> None:
     assert [window(budget) for budget in (0, 4, 1_000)] == [[], [4], [3, 4]]
 
 
-def test_a_claim_is_for_one_until_its_time_is_up(log: Log) -> None:
+def test_a_claim_has_one_holder_until_it_expires(log: Log) -> None:
     name, minute = new_id(), timedelta(minutes=1)
     log("append", name, a_turn(tokens=7), None)
     assert not log("claim", name, "early", 1, NOW, NOW + minute), "nothing is evicted yet"
@@ -175,7 +175,7 @@ def test_a_claim_is_for_one_until_its_time_is_up(log: Log) -> None:
     assert not log("claim", new_id(), "e", 0, NOW, NOW + minute)
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_conversations_are_listed_newest_first(mode: Mode, opened: Callable[..., Log], client: Client) -> None:
     client.drop_database("listed")
     log = opened(mode, database="listed")
@@ -207,7 +207,7 @@ def test_conversations_are_listed_newest_first(mode: Mode, opened: Callable[...,
 # Refusals
 
 
-def test_what_is_refused_is_not_written(log: Log, client: Client) -> None:
+def test_an_append_with_another_expected_number_or_a_used_key_is_not_written(log: Log, client: Client) -> None:
     name = new_id()
     assert log("append", name, a_turn(), 1) is None
     assert log("head", name) is None
@@ -235,7 +235,7 @@ def test_a_turn_that_is_too_large_is_refused_and_leaves_nothing(log: Log, client
     log("delete", name)
 
 
-def test_damage_is_named(log: Log, client: Client) -> None:
+def test_damaged_documents_are_named(log: Log, client: Client) -> None:
     name, database = new_id(), client[DATABASE]
     for damage in ({"$unset": {"metadata": ""}}, {"$set": {"created_at": "2024"}}, {"$set": {"turn_id": "first"}}):
         log("append", name, a_turn(), None)
@@ -254,7 +254,7 @@ def test_damage_is_named(log: Log, client: Client) -> None:
 # Appending again, and conversations that are deleted meanwhile
 
 
-def test_an_append_whose_answer_was_lost_is_recognised(log: Log) -> None:
+def test_a_repeated_append_is_recognised(log: Log) -> None:
     name, draft = new_id(), a_turn(key="k")
     first = log("append", name, draft, 0)
     assert first.turns == 1
@@ -267,8 +267,8 @@ def test_an_append_whose_answer_was_lost_is_recognised(log: Log) -> None:
         log("append", new_id(), draft, None)
 
 
-@COLOURS
-def test_a_conversation_deleted_by_somebody_else_begins_again(
+@IN_BOTH_MODES
+def test_a_conversation_deleted_by_another_store_starts_anew(
     mode: Mode, opened: Callable[..., Log], client: Client
 ) -> None:
     mine, other = opened(mode), opened(mode)
@@ -289,7 +289,7 @@ def test_a_conversation_deleted_by_somebody_else_begins_again(
     assert client[DATABASE].memory_conversations.count_documents(turns_of(name)) == 0
 
 
-def test_what_a_dead_writer_left_of_an_earlier_life_is_seen_by_nobody_and_goes_with_the_next_deletion(
+def test_turns_left_by_a_dead_writer_are_invisible_until_the_next_deletion_removes_them(
     log: Log, client: Client
 ) -> None:
     name, turns = new_id(), client[DATABASE].memory_conversations
@@ -313,8 +313,8 @@ def standalone() -> Iterator[EmbeddedMongoDB]:
     server.remove()
 
 
-@COLOURS
-def test_a_standalone_server_will_do(mode: Mode, standalone: EmbeddedMongoDB, opened: Callable[..., Log]) -> None:
+@IN_BOTH_MODES
+def test_a_standalone_server_is_enough(mode: Mode, standalone: EmbeddedMongoDB, opened: Callable[..., Log]) -> None:
     log, name = opened(mode, standalone.url), new_id()
     assert [log("append", name, a_turn(), number).turns for number in range(3)] == [1, 2, 3]
     assert log("append", name, a_turn(), 0) is None
@@ -324,7 +324,7 @@ def test_a_standalone_server_will_do(mode: Mode, standalone: EmbeddedMongoDB, op
 
 
 @pytest.mark.parametrize("make", [pymongo.MongoClient, pymongo.AsyncMongoClient, AsyncIOMotorClient])
-async def test_passed_clients_serve_as_well(make: Callable[..., Any], place: Place) -> None:
+async def test_clients_of_the_caller_can_be_used(make: Callable[..., Any], place: Place) -> None:
     client = make(place.mongodb())
     store = MongoDBStore(client=client, database=DATABASE)
     log, name = store.suspending.log(CONVERSATION_LOG), new_id()
@@ -342,8 +342,8 @@ async def test_passed_clients_serve_as_well(make: Callable[..., Any], place: Pla
         await closed
 
 
-@COLOURS
-def test_missing_indexes_are_reported_or_made(mode: Mode, opened: Callable[..., Log], client: Client) -> None:
+@IN_BOTH_MODES
+def test_missing_indexes_are_reported_or_created(mode: Mode, opened: Callable[..., Log], client: Client) -> None:
     client.drop_database("unindexed")
     cautious = opened(mode, database="unindexed", migrate=False)
     with pytest.raises(SchemaMismatchError) as caught:
@@ -357,6 +357,6 @@ def test_missing_indexes_are_reported_or_made(mode: Mode, opened: Callable[..., 
         opened(mode, database="unindexed", migrate=False)("head", "c")
 
 
-def test_entries_are_not_put_among_the_turns() -> None:
+def test_entries_are_not_stored_among_the_turns() -> None:
     with pytest.raises(ConfigurationError, match="choose another name"):
         MongoDBStore("mongodb://localhost", collection="memory_conversations")

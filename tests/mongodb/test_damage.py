@@ -146,7 +146,7 @@ async def damaged(request: pytest.FixtureRequest, place: Place) -> AsyncIterator
         motor.close()
 
 
-async def test_entries(damaged: Damaged) -> None:
+async def test_damaged_entries_are_named(damaged: Damaged) -> None:
     store = damaged.store
 
     async def blocking() -> None:
@@ -158,7 +158,7 @@ async def test_entries(damaged: Damaged) -> None:
     )
 
 
-async def test_turns(damaged: Damaged) -> None:
+async def test_damaged_turns_are_named(damaged: Damaged) -> None:
     memory = damaged.memory
 
     async def blocking() -> None:
@@ -168,7 +168,7 @@ async def test_turns(damaged: Damaged) -> None:
     await damaged.each("memory_conversations", {"turn_id": 0}, TURN, *reads, damaged.export, damaged.copy)
 
 
-async def test_counts_that_a_shell_wrote_as_doubles_are_counts(damaged: Damaged) -> None:
+async def test_counts_written_as_doubles_by_a_shell_are_accepted(damaged: Damaged) -> None:
     memory = damaged.memory
     (turn,) = await memory.async_get_turns("c")
     damaged.set(
@@ -180,7 +180,7 @@ async def test_counts_that_a_shell_wrote_as_doubles_are_counts(damaged: Damaged)
     assert (info.turns, type(info.total_tokens)) == (2, int)
 
 
-async def test_a_sum_of_tokens_beyond_64_bits(damaged: Damaged) -> None:
+async def test_a_token_sum_beyond_64_bits_is_damage(damaged: Damaged) -> None:
     damaged.set("memory_conversations", {"turn_id": 0}, tokens_before=Int64(2**63 - 1))
     async with damaged.another() as store:
         memory = ConversationMemory(store=store)
@@ -191,7 +191,7 @@ async def test_a_sum_of_tokens_beyond_64_bits(damaged: Damaged) -> None:
         assert len(await memory.async_get_turns("c")) == 1
 
 
-async def test_a_sum_of_tokens_that_a_new_turn_makes_too_large(damaged: Damaged) -> None:
+async def test_a_turn_is_refused_if_the_token_sum_would_exceed_64_bits(damaged: Damaged) -> None:
     (turn,) = await damaged.memory.async_get_turns("c")
     most = 2**63 - 1 - turn.token_estimate
     damaged.set("memory_conversations", {"turn_id": 0}, tokens_before=Int64(most))
@@ -203,7 +203,7 @@ async def test_a_sum_of_tokens_that_a_new_turn_makes_too_large(damaged: Damaged)
         assert await memory.async_get_turns("c") == [turn]
 
 
-async def test_a_conversation_of_which_the_id_is_in_one_field_only_is_damage_and_soon_said(damaged: Damaged) -> None:
+async def test_a_conversation_with_different_ids_in_its_fields_is_damage(damaged: Damaged) -> None:
     memory = damaged.memory
     damaged.set("memory_conversations", {"_id": "c"}, conversation_id="another")
     for write in (memory.async_add_turn("c", "p", "a"), memory.async_new_conversation("c")):
@@ -211,7 +211,7 @@ async def test_a_conversation_of_which_the_id_is_in_one_field_only_is_damage_and
             await asyncio.wait_for(write, 5)
 
 
-async def test_conversations(damaged: Damaged) -> None:
+async def test_damaged_conversations_are_named(damaged: Damaged) -> None:
     memory = damaged.memory
     reads: list[Read] = [
         lambda: memory.async_get_window("c"),
@@ -222,7 +222,7 @@ async def test_conversations(damaged: Damaged) -> None:
     await damaged.each("memory_conversations", {"_id": "c"}, CONVERSATION, *reads, damaged.export, damaged.copy)
 
 
-async def test_agent_history(damaged: Damaged) -> None:
+async def test_damaged_agent_history_is_named(damaged: Damaged) -> None:
     conversations = damaged.conversations
     record = await conversations.read_record("d")
     assert record is not None
@@ -236,7 +236,7 @@ async def test_agent_history(damaged: Damaged) -> None:
     await damaged.each("memory_agent_history", {"_id": "d"}, {"chain": CONVERSATION_OF_PYDANTIC_AI["chain"]}, write)
 
 
-async def test_a_message_with_an_id_that_is_no_text_is_missing(damaged: Damaged) -> None:
+async def test_a_message_whose_id_is_not_a_text_counts_as_missing(damaged: Damaged) -> None:
     await damaged.conversations.save(Conversation(conversation_id="two", messages=messages(2)))
     last = damaged.take("memory_agent_history_entries", {"parent_id": {"$ne": None}})
     first = damaged.take("memory_agent_history_entries", {"_id": last["parent_id"]})
@@ -245,7 +245,7 @@ async def test_a_message_with_an_id_that_is_no_text_is_missing(damaged: Damaged)
         await damaged.export()
 
 
-async def test_messages(damaged: Damaged) -> None:
+async def test_damaged_messages_are_named(damaged: Damaged) -> None:
     conversations = damaged.conversations
     reads: list[Read] = [lambda: conversations.load("d"), lambda: conversations.load("d", limit=5), damaged.export]
     await damaged.each("memory_agent_history_entries", {}, MESSAGE, *reads)

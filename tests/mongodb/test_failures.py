@@ -34,7 +34,7 @@ from tests.support.durations import quickest
 from tests.support.servers import EmbeddedMongoDB, free_port
 from tests.support.store_caller import MakeStoreCaller, StoreCaller
 
-COLOURS = pytest.mark.parametrize("mode", Mode)
+IN_BOTH_MODES = pytest.mark.parametrize("mode", Mode)
 Client = pymongo.MongoClient[dict[str, Any]]
 
 
@@ -63,8 +63,8 @@ def client(server: EmbeddedMongoDB) -> Iterator[Client]:
 # Servers
 
 
-@COLOURS
-def test_a_primary_that_steps_down_is_waited_for(
+@IN_BOTH_MODES
+def test_a_call_waits_while_the_primary_steps_down(
     mode: Mode,
     server: EmbeddedMongoDB,
     client: Client,
@@ -78,8 +78,8 @@ def test_a_primary_that_steps_down_is_waited_for(
     assert store("count", "n") == 1
 
 
-@COLOURS
-def test_a_primary_that_stays_away_is_an_error_of_reasonable_length(
+@IN_BOTH_MODES
+def test_a_missing_primary_is_a_short_error(
     mode: Mode,
     server: EmbeddedMongoDB,
     client: Client,
@@ -95,8 +95,8 @@ def test_a_primary_that_stays_away_is_an_error_of_reasonable_length(
     server.wait_until_it_answers()
 
 
-@COLOURS
-def test_a_wrong_password_is_said_so_and_never_shown(
+@IN_BOTH_MODES
+def test_a_wrong_password_is_an_error_that_does_not_show_it(
     mode: Mode,
     server: EmbeddedMongoDB,
     using: MakeStoreCaller,
@@ -130,14 +130,14 @@ def test_a_wrong_password_is_said_so_and_never_shown(
         ({"url": "mongodb://h", "timeout": "5"}, "timeout"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, Any], words: str) -> None:
+def test_invalid_arguments_are_refused(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigurationError, match=words) as caught:
         MongoDBStore(**arguments)
     assert "w0rd" not in "".join(traceback.format_exception(caught.value))
 
 
-@COLOURS
-def test_hosts_that_do_not_exist(mode: Mode) -> None:
+@IN_BOTH_MODES
+def test_an_unreachable_host_is_an_error(mode: Mode) -> None:
     store = StoreCaller(MongoDBStore(f"mongodb://127.0.0.1:{free_port()}/", timeout=0.5), mode)
     with pytest.raises((DatabaseConnectionError, StoreTimeoutError)):
         store("load", "n")
@@ -147,7 +147,7 @@ def test_hosts_that_do_not_exist(mode: Mode) -> None:
 # Standalone servers have no transactions
 
 
-def test_a_standalone_server_keeps_what_it_promises(standalone: EmbeddedMongoDB) -> None:
+def test_a_standalone_server_keeps_its_declared_capabilities(standalone: EmbeddedMongoDB) -> None:
     with MongoDBStore(standalone.url) as store:
         promised = store.capabilities
     assert promised == frozenset(Capability) - {Capability.ATOMIC_BATCHES}
@@ -161,7 +161,7 @@ def _uses_batches(check: Check) -> bool:
     return "save_many" in inspect.getsource(check.body)
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_a_batch_on_a_standalone_server_is_refused_instead_of_half_saved(
     mode: Mode,
     standalone: EmbeddedMongoDB,
@@ -179,7 +179,7 @@ def test_a_batch_on_a_standalone_server_is_refused_instead_of_half_saved(
 # Documents
 
 
-def test_the_document_is_the_documented_one(server: EmbeddedMongoDB, client: Client) -> None:
+def test_an_entrys_document_is_the_documented_one(server: EmbeddedMongoDB, client: Client) -> None:
     moment = datetime(2024, 5, 6, 7, 8, 9, 123_456, UTC)
     with MongoDBStore(server.url, database="shape") as store:
         store.clear("n")
@@ -237,8 +237,8 @@ def _plain(value: Any) -> Any:
     return {key: _plain(inner) for key, inner in value.items()} if isinstance(value, dict) else value
 
 
-@COLOURS
-def test_missing_indexes_are_made_or_reported(
+@IN_BOTH_MODES
+def test_missing_indexes_are_created_or_reported(
     mode: Mode,
     server: EmbeddedMongoDB,
     client: Client,
@@ -254,7 +254,7 @@ def test_missing_indexes_are_made_or_reported(
     assert store("load", "n") == []
 
 
-def test_an_index_in_the_way_is_reported(server: EmbeddedMongoDB, client: Client) -> None:
+def test_a_conflicting_index_is_reported(server: EmbeddedMongoDB, client: Client) -> None:
     client.drop_database("in_the_way")
     client.in_the_way.entries.create_index("entry_id")  # not unique
     store = MongoDBStore(server.url, database="in_the_way")
@@ -263,8 +263,8 @@ def test_an_index_in_the_way_is_reported(server: EmbeddedMongoDB, client: Client
     store.close_sync()
 
 
-@COLOURS
-def test_a_value_beyond_sixteen_megabytes_is_refused_before_anything_is_written(
+@IN_BOTH_MODES
+def test_a_value_over_sixteen_megabytes_is_refused_before_anything_is_written(
     mode: Mode,
     server: EmbeddedMongoDB,
     using: MakeStoreCaller,
@@ -282,7 +282,7 @@ def test_a_value_beyond_sixteen_megabytes_is_refused_before_anything_is_written(
     assert len(store("load", "n")[1].content) == 15 * 1024 * 1024
 
 
-async def test_a_value_too_large_fails_alone(server: EmbeddedMongoDB) -> None:
+async def test_a_value_that_is_too_large_fails_alone(server: EmbeddedMongoDB) -> None:
     async with MongoDBStore(server.url, database="large") as store:
         await store.async_clear("n")
         entries = [MemoryEntry(content="x" * (17 * 1024 * 1024) if number == 5 else number) for number in range(10)]
@@ -291,7 +291,7 @@ async def test_a_value_too_large_fails_alone(server: EmbeddedMongoDB) -> None:
         assert await store.async_count("n") == 9
 
 
-@COLOURS
+@IN_BOTH_MODES
 @pytest.mark.parametrize(
     "damage",
     [{"content": ObjectId()}, {"content": {"~int": "zz"}}, {"scope": "nowhere"}, {"importance": 7}, {"metadata": []},
@@ -317,7 +317,7 @@ def test_a_damaged_document_is_named(
     assert document.items() >= damage.items()
 
 
-def test_a_date_changed_by_hand_is_what_counts(server: EmbeddedMongoDB, client: Client) -> None:
+def test_documents_changed_by_hand_are_read_as_changed(server: EmbeddedMongoDB, client: Client) -> None:
     with MongoDBStore(server.url, database="by_hand") as store:
         store.clear("n")
         store.save("n", MemoryEntry(entry_id="it"))
@@ -328,8 +328,8 @@ def test_a_date_changed_by_hand_is_what_counts(server: EmbeddedMongoDB, client: 
         assert store.load("m")[0].entry_id == "it"
 
 
-@COLOURS
-def test_saves_that_meet_expired_entries_of_their_ids_make_their_way(
+@IN_BOTH_MODES
+def test_saves_replace_expired_entries_with_the_same_ids(
     mode: Mode,
     server: EmbeddedMongoDB,
     using: MakeStoreCaller,
@@ -345,7 +345,7 @@ def test_saves_that_meet_expired_entries_of_their_ids_make_their_way(
     store("clear", "new")
 
 
-def test_reading_is_from_the_primary_and_writing_durable_whatever_the_client_says(place: Place) -> None:
+def test_reads_use_the_primary_and_writes_are_durable_whatever_the_client_says(place: Place) -> None:
     with pymongo.MongoClient[Any](place.mongodb(), w=0, readPreference="secondary") as careless:
         store = MongoDBStore(client=careless, database="careless")
         connection = store.database.blocking()
@@ -357,7 +357,7 @@ def test_reading_is_from_the_primary_and_writing_durable_whatever_the_client_say
         assert careless.admin.command("ping")["ok"] == 1, "a passed client is not closed"
 
 
-def test_a_server_that_is_not_there_is_waited_for_once() -> None:
+def test_an_unreachable_server_costs_one_time_out() -> None:
     def wait() -> float:
         start = time.perf_counter()
         with pytest.raises(DatabaseConnectionError), MongoDBStore(f"mongodb://127.0.0.1:{free_port()}", timeout=1):

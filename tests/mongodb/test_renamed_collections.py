@@ -71,7 +71,7 @@ async def test_every_conversation_is_there_under_the_new_names(kind: str, databa
                 pass
 
 
-def test_any_number_of_processes_may_open_a_store_at_once(database: Documents, place: Place) -> None:
+def test_many_processes_can_open_a_store_at_once(database: Documents, place: Place) -> None:
     before = documents_of(database, FORMERLY.values())
 
     def start(_: int) -> None:
@@ -83,16 +83,14 @@ def test_any_number_of_processes_may_open_a_store_at_once(database: Documents, p
     assert_renamed(database, before)
 
 
-def test_a_process_that_stopped_between_two_collections_is_followed_by_the_next(
-    database: Documents, place: Place
-) -> None:
+def test_the_next_process_continues_an_interrupted_renaming(database: Documents, place: Place) -> None:
     before = documents_of(database, FORMERLY.values())
     database.memory_dialogues.rename("memory_agent_history")
     with MongoDBStore(place.mongodb(), database=database.name):
         assert_renamed(database, before)
 
 
-def test_without_migrate_the_command_is_named_and_nothing_changes(database: Documents, place: Place) -> None:
+def test_with_migrate_false_the_error_names_the_command_and_nothing_changes(database: Documents, place: Place) -> None:
     store = MongoDBStore(place.mongodb(), database=database.name, migrate=False)
     with pytest.raises(SchemaMismatchError, match="memory_dialogues, memory_dialogue_entries") as failed:
         store.initialize_sync()
@@ -102,7 +100,7 @@ def test_without_migrate_the_command_is_named_and_nothing_changes(database: Docu
     assert set(FORMERLY).isdisjoint(database.list_collection_names())
 
 
-def test_an_empty_collection_of_the_former_name_is_left_alone(database: Documents, place: Place) -> None:
+def test_an_empty_collection_of_the_former_name_is_ignored(database: Documents, place: Place) -> None:
     with MongoDBStore(place.mongodb(), database=database.name):
         pass
     before = documents_of(database, FORMERLY)
@@ -113,7 +111,7 @@ def test_an_empty_collection_of_the_former_name_is_left_alone(database: Document
 
 
 @pytest.mark.parametrize("is_empty", [False, True])
-def test_if_both_are_there_the_error_names_both_and_nothing_is_lost(
+def test_if_both_names_exist_the_error_names_both_and_nothing_is_lost(
     is_empty: bool, database: Documents, place: Place
 ) -> None:
     """Also if one is empty: a process may write to it at that moment."""
@@ -129,9 +127,7 @@ def test_if_both_are_there_the_error_names_both_and_nothing_is_lost(
     assert documents_of(database, [*FORMERLY, *FORMERLY.values()]) == before
 
 
-def test_a_process_that_comes_second_replaces_nothing(
-    database: Documents, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_process_replaces_nothing(database: Documents, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process renames the collections after this one has looked which names are in use."""
     before = documents_of(database, FORMERLY.values())
     rename, others = renames._rename, list(FORMERLY.items())
@@ -158,7 +154,7 @@ class ServerWithUsers(EmbeddedMongoDB):
         return [*super().command(), "--auth"]
 
 
-def test_a_user_who_may_not_rename_is_told_so() -> None:
+def test_a_user_without_the_right_to_rename_gets_an_error() -> None:
     server = ServerWithUsers(replica_set=False)
     try:
         server.start()

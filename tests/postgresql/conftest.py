@@ -8,8 +8,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.support.own_postgresql import PASSWORD
 from tests.support.servers import EmbeddedPostgreSQL
+from tests.support.stoppable_postgresql import PASSWORD
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,12 @@ import pytest
 from sqlalchemy import create_engine
 
 from firefly_memory import ConfigurationError, MemoryEntry, PostgreSQLStore
-from tests.support.own_postgresql import everything_shown
 from tests.support.servers import EmbeddedPostgreSQL
+from tests.support.stoppable_postgresql import everything_shown
 
 
 @pytest.mark.parametrize("name", ["", "1st", "a-b", "a b", 'a"b', "a;drop", "pg_mine", "ü", "x" * 64, "a.b", None])
-def test_a_schema_name_that_is_no_identifier_is_refused(name: str) -> None:
+def test_an_invalid_schema_name_is_refused(name: str) -> None:
     with pytest.raises(ConfigurationError, match="schema_name"):
         PostgreSQLStore("postgresql://localhost/x", schema_name=name)
 
@@ -47,7 +47,7 @@ def test_a_schema_name_may_have_capitals_and_be_a_reserved_word(server: Embedded
         ({"url": "postgresql://u:n%00nsense@h/x"}, "%00"),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, Any], words: str) -> None:
+def test_invalid_arguments_are_refused(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigurationError, match=words) as caught:
         PostgreSQLStore(**arguments)
     assert "nsense" not in everything_shown(caught.value), "it may be a part of the password"

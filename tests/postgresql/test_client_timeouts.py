@@ -20,7 +20,7 @@ from tests.support.durations import in_the_end
 from tests.support.store_caller import MakeStoreCaller, StoreCaller
 
 DRIVERS = pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
-COLOURS = pytest.mark.parametrize("mode", Mode)
+IN_BOTH_MODES = pytest.mark.parametrize("mode", Mode)
 
 Admin = psycopg.Connection[Any]
 
@@ -50,10 +50,10 @@ SAVES: dict[str, Callable[[MemoryEntry], tuple[Any, ...]]] = {
 
 
 @DRIVERS
-@COLOURS
+@IN_BOTH_MODES
 @pytest.mark.parametrize("operation", SAVES)
 @pytest.mark.parametrize("ended_by", ["the server", "the driver"])
-def test_a_save_that_was_given_up_is_not_written_later(
+def test_a_save_that_timed_out_is_not_written_later(
     ended_by: str,
     operation: str,
     driver: str,
@@ -98,9 +98,9 @@ async def test_a_save_that_was_cancelled_is_not_written_later(
 
 
 @DRIVERS
-@COLOURS
+@IN_BOTH_MODES
 @pytest.mark.parametrize("options", ["", "-c statement_timeout=0"])
-def test_starts_that_take_too_long_cost_no_connection(
+def test_a_start_that_times_out_loses_no_connection(
     options: str, driver: str, mode: Mode, place: Place, name: str, using: MakeStoreCaller
 ) -> None:
     with PostgreSQLStore(place.postgresql(), schema_name=name):
@@ -169,8 +169,8 @@ def pooler(server_url: str) -> Iterator[int]:
 
 
 @DRIVERS
-@COLOURS
-def test_a_pooler_that_refuses_settings_is_used_without(
+@IN_BOTH_MODES
+def test_a_pooler_that_refuses_settings_is_used_without_them(
     driver: str, mode: Mode, place: Place, name: str, admin: Admin
 ) -> None:
     server = place.postgresql()
@@ -188,7 +188,7 @@ def test_a_pooler_that_refuses_settings_is_used_without(
 
 
 @DRIVERS
-@COLOURS
+@IN_BOTH_MODES
 def test_settings_in_the_url_go_to_the_server_beside_ours(
     driver: str, mode: Mode, place: Place, name: str, using: MakeStoreCaller
 ) -> None:
@@ -203,9 +203,9 @@ def test_settings_in_the_url_go_to_the_server_beside_ours(
 
 
 @DRIVERS
-@COLOURS
+@IN_BOTH_MODES
 @pytest.mark.parametrize("operation", ["save", "delete_many"])
-def test_a_connection_that_is_lost_in_the_middle_of_a_call(
+def test_a_statement_is_repeated_after_its_connection_was_lost(
     operation: str, driver: str, mode: Mode, place: Place, name: str, admin: Admin, using: MakeStoreCaller
 ) -> None:
     """The server said that it ended the connection, so it has undone the statement, which is done again."""
@@ -234,8 +234,8 @@ def test_a_connection_that_is_lost_in_the_middle_of_a_call(
 
 
 @DRIVERS
-@COLOURS
-def test_a_deletion_counts_right_on_a_connection_that_died_at_rest(
+@IN_BOTH_MODES
+def test_a_deletion_counts_correctly_after_an_idle_connection_died(
     driver: str, mode: Mode, place: Place, name: str, admin: Admin, using: MakeStoreCaller
 ) -> None:
     application = f"{url(place, driver)}{'&' if '?' in place.postgresql() else '?'}application_name={name}"

@@ -14,7 +14,7 @@ from tests.support.cancellation import cancelled_at
 
 
 @pytest.mark.parametrize("answer", [None, b"", b"N", b"?"])
-async def test_whenever_a_caller_gives_up_connecting_nothing_is_left_for_the_log(answer: bytes | None) -> None:
+async def test_a_cancelled_connection_attempt_logs_no_error(answer: bytes | None) -> None:
     """asyncio logs the error of a future that nobody looks at."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -49,12 +49,12 @@ def test_conformance(check: Check, driver: str, mode: Mode, service: str) -> Non
 
 
 @pytest.mark.parametrize("role", ["current_user", "session_user", "current_role", "user", "all", "PUBLIC", "100%"])
-def test_a_word_of_postgresql_is_granted_to_as_the_name_of_a_role(role: str) -> None:
+def test_grants_accept_a_role_named_like_a_keyword(role: str) -> None:
     assert all(statement.endswith(f' TO "{role}";') for statement in grants(role, "firefly_memory"))
 
 
 @pytest.mark.parametrize("role", ["svc\n", 'a\\b"\r\u2028', "tab\t", "user\u00a0", "a$b", "Svc", "é"])
-def test_grants_reach_the_role_of_that_name_and_no_other(role: str, place: Place) -> None:
+def test_grants_reach_only_the_role_of_that_name(role: str, place: Place) -> None:
     url = place.postgresql()
     quoted = '"' + role.replace('"', '""') + '"'
     execute(url, f"CREATE ROLE {quoted}")
@@ -71,7 +71,7 @@ def test_grants_reach_the_role_of_that_name_and_no_other(role: str, place: Place
         execute(url, f"DROP ROLE {quoted}")
 
 
-def test_every_word_of_postgresql_is_quoted_or_refused(place: Place) -> None:
+def test_every_keyword_of_postgresql_is_quoted_or_refused(place: Place) -> None:
     dialect = make_url("postgresql+psycopg://").get_dialect()()
     with psycopg.connect(place.postgresql(), autocommit=True) as connection:
         words = [word for (word,) in connection.execute("SELECT word FROM pg_get_keywords()")]
@@ -94,13 +94,13 @@ def test_the_role_can_create_nothing(service: str) -> None:
                 connection.execute(statement.encode())
 
 
-def test_without_migrate_false_it_works_too_as_long_as_there_is_nothing_to_migrate(service: str) -> None:
+def test_migrate_true_works_on_a_current_schema(service: str) -> None:
     with PostgreSQLStore(service) as store:
         store.save("n", MemoryEntry(content=1))
         store.clear("n")
 
 
-def test_the_environment_can_forbid_migrating(
+def test_an_environment_variable_can_forbid_migrating(
     servers_of_the_session: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_MIGRATE", "false")

@@ -137,7 +137,7 @@ def test_eight_processes_migrate_at_once(name: str, through: Callable[[str, str]
     assert not admin.execute("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'").fetchall()
 
 
-def test_who_is_killed_while_migrating_leaves_the_others_free(
+def test_a_killed_migrator_does_not_block_the_others(
     name: str, through: Callable[[str, str], str], admin: Admin
 ) -> None:
     url = through("transaction", "psycopg")
@@ -181,7 +181,7 @@ def test_a_restart_of_the_pooler_goes_unnoticed(
 
 @on_each_driver
 @in_each_mode
-def test_without_the_option_the_error_names_it(
+def test_without_the_pgbouncer_option_the_error_names_it(
     mode: Mode, driver: str, place: Place, name: str, using: MakeStoreCaller
 ) -> None:
     """And nobody's statement is run in place of somebody else's."""
@@ -214,7 +214,7 @@ def at_work(admin: Admin, name: str) -> list[Any]:
 @on_each_driver
 @in_each_mode
 @pytest.mark.parametrize(("pooling", "operation"), [("transaction", "save_many"), ("session", "save")])
-def test_a_save_that_was_given_up_is_not_written_later(
+def test_a_save_that_timed_out_is_not_written_later(
     *,
     pooling: str,
     operation: str,
@@ -257,17 +257,19 @@ async def test_a_save_that_was_cancelled_is_not_written_later(
 # The option
 
 
-def test_another_word_for_the_pooler_is_refused() -> None:
+def test_an_unknown_pooler_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="must be 'transaction', 'session' or None, not 'statement'"):
         PostgreSQLStore("postgresql://h/d", pooler="statement")
 
 
-def test_an_engine_that_is_the_caller_s_is_not_told_here() -> None:
+def test_the_pooler_option_is_refused_for_an_engine_of_the_caller() -> None:
     with pytest.raises(ConfigurationError, match="connect_args"):
         PostgreSQLStore(engine=create_engine("postgresql+psycopg://h/d"), pooler="transaction")
 
 
-async def test_engines_that_are_the_caller_s_and_prepare_nothing(name: str, through: Callable[[str, str], str]) -> None:
+async def test_engines_of_the_caller_without_prepared_statements_work(
+    name: str, through: Callable[[str, str], str]
+) -> None:
     unprepared = {"statement_cache_size": 0, "prepared_statement_cache_size": 0}
     suspending = create_async_engine(through("transaction", "asyncpg"), connect_args=unprepared)
     blocking = create_engine(through("transaction", "psycopg"), connect_args={"prepare_threshold": None})
@@ -283,7 +285,7 @@ async def test_engines_that_are_the_caller_s_and_prepare_nothing(name: str, thro
 
 
 @pytest.mark.parametrize("by", ["url", "backend"])
-def test_the_settings_say_it_too(by: str, through: Callable[[str, str], str], name: str) -> None:
+def test_the_pooler_can_be_set_in_the_settings(by: str, through: Callable[[str, str], str], name: str) -> None:
     url = through("transaction", "psycopg")
     given = {"url": url} if by == "url" else {"backend": "postgres", "postgres_url": url, "postgres_schema": name}
     store = configured_store(MemorySettings.model_validate(given | {"postgres_pooler": "transaction"}))
@@ -315,7 +317,7 @@ def url_of(pooling: str | None, driver: str, place: Place, through: Callable[[st
 @on_each_driver
 @in_each_mode
 @pytest.mark.parametrize("pooling", [None, *MODES])
-def test_a_running_store_goes_on_when_the_tables_are_altered(
+def test_a_running_store_survives_altered_tables(
     pooling: str | None,
     mode: Mode,
     driver: str,
@@ -342,7 +344,7 @@ def test_a_running_store_goes_on_when_the_tables_are_altered(
 
 @on_each_driver
 @pytest.mark.parametrize("pooling", [None, *MODES])
-async def test_all_connections_of_a_pool_go_on_when_the_tables_are_altered(
+async def test_all_connections_of_a_pool_survive_altered_tables(
     pooling: str | None, driver: str, place: Place, name: str, admin: Admin, through: Callable[[str, str], str]
 ) -> None:
     url = url_of(pooling, driver, place, through)
@@ -362,9 +364,7 @@ async def test_all_connections_of_a_pool_go_on_when_the_tables_are_altered(
         assert len(await ConversationMemory(store=store).async_get_turns("c")) == 128
 
 
-def test_an_engine_that_is_the_caller_s_gets_an_error_that_may_be_tried_again(
-    place: Place, name: str, admin: Admin
-) -> None:
+def test_altered_tables_are_a_retryable_error_on_an_engine_of_the_caller(place: Place, name: str, admin: Admin) -> None:
     engine = create_engine(place.with_driver("psycopg"))
     with PostgreSQLStore(engine=engine, schema_name=name) as store:
         for _ in range(8):

@@ -22,9 +22,9 @@ from firefly_memory.testing import Mode
 from tests.support.command_line import run
 from tests.support.databases import execute
 from tests.support.host_project import PROJECT, done
+from tests.support.lost_reply_cases import ACTS, Uses
 from tests.support.pgbouncer import PgBouncer
 from tests.support.planted_functions import calls, planted_database
-from tests.support.uncertain_acts import ACTS, Uses
 
 SUSPENDING, BLOCKING = Mode.SUSPENDING, Mode.BLOCKING
 
@@ -136,7 +136,7 @@ async def reading(store: EntryStore) -> None:
         (on_async_engine, "psycopg", SUSPENDING),
     ],
 )
-async def test_no_operation_runs_it(opened: Any, driver: str, mode: Mode, url: str, name: str) -> None:
+async def test_no_operation_runs_a_planted_function(opened: Any, driver: str, mode: Mode, url: str, name: str) -> None:
     async with opened(url, driver, name) as store:
         await every_act(store, mode)
 
@@ -144,14 +144,14 @@ async def test_no_operation_runs_it(opened: Any, driver: str, mode: Mode, url: s
 @pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("pooler", ["pooled", "silently_pooled"])
-async def test_no_operation_runs_it_behind_a_pooler(
+async def test_no_operation_behind_a_pooler_runs_a_planted_function(
     driver: str, mode: Mode, pooler: str, name: str, request: pytest.FixtureRequest
 ) -> None:
     async with own(request.getfixturevalue(pooler), driver, name, "transaction") as store:
         await every_act(store, mode)
 
 
-def test_no_operation_runs_it_on_a_bound_connection(url: str, name: str) -> None:
+def test_no_operation_on_a_bound_connection_runs_a_planted_function(url: str, name: str) -> None:
     engine = create_engine(with_driver(url, "psycopg"))
     with PostgreSQLStore(url, schema_name=name) as store, engine.connect() as connection:
         asyncio.run(every_act(store.bind(connection), BLOCKING))
@@ -159,7 +159,7 @@ def test_no_operation_runs_it_on_a_bound_connection(url: str, name: str) -> None
     engine.dispose()
 
 
-async def test_no_operation_runs_it_on_a_bound_asynchronous_connection(url: str, name: str) -> None:
+async def test_no_operation_on_a_bound_asynchronous_connection_runs_a_planted_function(url: str, name: str) -> None:
     engine = create_async_engine(with_driver(url, "asyncpg"))
     async with PostgreSQLStore(url, schema_name=name) as store, engine.connect() as connection:
         await every_act(store.bind(connection), SUSPENDING)
@@ -180,7 +180,9 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("through", ["url", "pooled"])
-def test_no_command_runs_it(through: str, name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_no_command_runs_a_planted_function(
+    through: str, name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     for command in COMMANDS:
         at = ["--url", request.getfixturevalue(through), "--schema", name]
         ended = run(*command, *at, cwd=tmp_path, FIREFLY_AGENTIC_MEMORY_POSTGRES_POOLER="transaction")
@@ -189,7 +191,7 @@ def test_no_command_runs_it(through: str, name: str, request: pytest.FixtureRequ
 
 
 @pytest.mark.parametrize("through", ["url", "pooled"])
-def test_no_import_of_a_legacy_table_runs_it(
+def test_no_import_of_a_legacy_table_runs_a_planted_function(
     through: str, url: str, name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     execute(url, f"CREATE SCHEMA {name}_old")
@@ -204,14 +206,14 @@ def test_no_import_of_a_legacy_table_runs_it(
         assert store.count("n") == 1
 
 
-def test_no_script_of_a_migration_runs_it(url: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_migration_script_runs_a_planted_function(url: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["db", "sql", "--url", url, "--schema", name]) == 0
     execute(url, capsys.readouterr().out)
     with PostgreSQLStore(url, schema_name=name, migrate=False) as store:
         store.save("n", MemoryEntry())
 
 
-def test_no_revision_in_an_application_s_own_alembic_runs_it(url: str, tmp_path: Path) -> None:
+def test_no_revision_in_the_applications_alembic_runs_a_planted_function(url: str, tmp_path: Path) -> None:
     project = Path(shutil.copytree(PROJECT, tmp_path / "project"))
     script = done(project, url, "-n", "both", "upgrade", "heads", "--sql")
     # Alembic's own table, in the application's own search path, is not ours to see to.
@@ -282,7 +284,7 @@ def test_doctor_names_who_owns_a_schema_of_the_search_path(
     assert f"ALTER SCHEMA {role} OWNER TO {role};" in after
 
 
-def test_a_name_of_a_role_makes_no_line_of_its_own(url: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_role_name_cannot_add_a_line_to_the_output(url: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     forged = f"{name}\nok       everything: all is well"
     with PostgreSQLStore(url, schema_name=name):
         execute(url, f'CREATE ROLE "{forged}"; GRANT CREATE ON SCHEMA {name} TO "{forged}"')

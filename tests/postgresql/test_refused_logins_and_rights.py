@@ -10,14 +10,14 @@ import pytest
 
 from firefly_memory import DatabaseConnectionError, DatabaseStoreError, PostgreSQLStore
 from firefly_memory.testing import Mode, checks
-from tests.support.own_postgresql import COLOURS, DRIVERS, PASSWORD, everything_shown, prepare, url
 from tests.support.servers import EmbeddedPostgreSQL
+from tests.support.stoppable_postgresql import DRIVERS, IN_BOTH_MODES, PASSWORD, everything_shown, prepare, url
 from tests.support.store_caller import MakeStoreCaller
 
 
 @DRIVERS
-@COLOURS
-def test_a_wrong_password_is_said_so_and_never_shown(
+@IN_BOTH_MODES
+def test_a_wrong_password_is_an_error_that_does_not_show_it(
     driver: str, mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -33,15 +33,15 @@ def test_a_wrong_password_is_said_so_and_never_shown(
     assert "postgres:***@127.0.0.1" in repr(made)
 
 
-@COLOURS
-def test_a_database_that_does_not_exist(mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller) -> None:
+@IN_BOTH_MODES
+def test_a_missing_database_is_named(mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller) -> None:
     store = using(PostgreSQLStore(server.url.removesuffix("postgres") + "nothing"), mode)
     with pytest.raises(DatabaseConnectionError, match="the database does not exist"):
         store("load", "n")
 
 
-@COLOURS
-def test_a_role_without_rights_is_told_what_it_lacks(
+@IN_BOTH_MODES
+def test_a_missing_right_is_named(
     mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
 ) -> None:
     run_sql("DROP ROLE IF EXISTS stranger")
@@ -56,7 +56,7 @@ def test_a_role_without_rights_is_told_what_it_lacks(
         missing("load", "n")
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_a_role_without_ddl_rights_works_on_a_current_schema(
     mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
 ) -> None:

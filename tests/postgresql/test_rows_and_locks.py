@@ -19,13 +19,13 @@ from firefly_memory import (
     StoreTimeoutError,
 )
 from firefly_memory.testing import Mode
-from tests.support.own_postgresql import COLOURS
 from tests.support.servers import EmbeddedPostgreSQL
+from tests.support.stoppable_postgresql import IN_BOTH_MODES
 from tests.support.store_caller import MakeStoreCaller
 
 
-@COLOURS
-def test_a_locked_row_is_not_waited_for_for_ever_and_holds_up_nobody_else(
+@IN_BOTH_MODES
+def test_a_locked_row_ends_in_a_time_out_and_delays_nobody_else(
     mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller
 ) -> None:
     made = PostgreSQLStore(server.url, schema_name="locked", timeout=1)
@@ -79,7 +79,7 @@ async def test_a_cancelled_save_gives_its_connection_back(server: EmbeddedPostgr
         assert entry.content is None
 
 
-async def test_a_pool_of_one_serves_everybody(server: EmbeddedPostgreSQL) -> None:
+async def test_a_pool_of_one_connection_serves_all_callers(server: EmbeddedPostgreSQL) -> None:
     async with PostgreSQLStore(server.url, schema_name="one", pool_size=1) as store:
         await store.async_clear("n")
         await asyncio.gather(*[store.async_save("n", MemoryEntry()) for _ in range(50)])
@@ -87,7 +87,7 @@ async def test_a_pool_of_one_serves_everybody(server: EmbeddedPostgreSQL) -> Non
     assert counts == [50] * 20
 
 
-@COLOURS
+@IN_BOTH_MODES
 @pytest.mark.parametrize(
     "damage",
     ["content = '{\"~int\": \"zz\"}'", "metadata = '[]'", "scope = 'nowhere'", "created_at = 'infinity'",
@@ -105,8 +105,8 @@ def test_a_damaged_row_is_named(
     assert run_sql("SELECT count(*) FROM damaged.memory_entries WHERE entry_id = 'it'") == [(1,)]
 
 
-@COLOURS
-def test_an_infinite_expiry_written_by_hand_is_none(
+@IN_BOTH_MODES
+def test_an_infinite_expiry_written_by_hand_means_no_expiry(
     mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
 ) -> None:
     store = using(PostgreSQLStore(server.url, schema_name="infinite"), mode)

@@ -20,7 +20,7 @@ from firefly_memory.testing import Mode
 from tests.support.backends import Place
 from tests.support.store_caller import MakeStoreCaller
 
-COLOURS = pytest.mark.parametrize("mode", Mode)
+IN_BOTH_MODES = pytest.mark.parametrize("mode", Mode)
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ def prepare(url: str, schema_name: str) -> None:
         pass
 
 
-@COLOURS
-def test_a_missing_schema_is_made_or_reported(
+@IN_BOTH_MODES
+def test_a_missing_schema_is_created_or_reported(
     mode: Mode, url: str, name: str, using: MakeStoreCaller, admin: Callable[[str], list[Any]]
 ) -> None:
     store = using(PostgreSQLStore(url, schema_name=name, migrate=False), mode)
@@ -65,7 +65,7 @@ def test_a_missing_schema_is_made_or_reported(
     assert store("load", "n") == []
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_a_schema_that_is_behind_or_ahead_is_reported(
     mode: Mode, url: str, name: str, using: MakeStoreCaller, admin: Callable[[str], list[Any]]
 ) -> None:
@@ -86,8 +86,8 @@ def test_a_schema_that_is_behind_or_ahead_is_reported(
     store("save", "n", MemoryEntry())
 
 
-@COLOURS
-def test_a_table_dropped_under_a_running_store_is_reported(
+@IN_BOTH_MODES
+def test_a_dropped_table_is_reported_by_a_running_store(
     mode: Mode, url: str, name: str, using: MakeStoreCaller, admin: Callable[[str], list[Any]]
 ) -> None:
     store = using(PostgreSQLStore(url, schema_name=name), mode)
@@ -97,9 +97,9 @@ def test_a_table_dropped_under_a_running_store_is_reported(
         store("load", "n")
 
 
-@COLOURS
+@IN_BOTH_MODES
 @pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
-def test_a_database_whose_encoding_cannot_hold_every_text_is_refused_at_the_start(
+def test_a_database_with_a_small_encoding_is_refused_at_the_start(
     driver: str, mode: Mode, place: Place, name: str, using: MakeStoreCaller, admin: Callable[[str], list[Any]]
 ) -> None:
     admin(f"CREATE DATABASE {name} ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
@@ -131,7 +131,7 @@ def test_a_start_with_a_current_schema_costs_one_query(url: str, name: str) -> N
 
 
 @pytest.mark.parametrize("schema_name", ["a$b", "firefly_memory", "plain"])
-def test_the_command_that_an_error_names_means_its_schema_in_a_shell(schema_name: str) -> None:
+def test_the_command_in_an_error_message_names_its_schema_for_a_shell(schema_name: str) -> None:
     shown = DatabasePlace("h/x", schema_name).command("upgrade")
     arguments = subprocess.run(["sh", "-c", f"printf '%s\\n' {shown}"], capture_output=True, text=True, check=True)
     expected = [] if schema_name == "firefly_memory" else ["--schema", schema_name]

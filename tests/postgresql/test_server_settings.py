@@ -11,12 +11,12 @@ import pytest
 from firefly_memory import DatabaseStoreError, FireflyMemoryError, MemoryEntry, PostgreSQLStore
 from firefly_memory.testing import Mode, checks
 from tests.support.backends import Place
-from tests.support.own_postgresql import COLOURS, url
 from tests.support.servers import EmbeddedPostgreSQL
+from tests.support.stoppable_postgresql import IN_BOTH_MODES, url
 from tests.support.store_caller import MakeStoreCaller
 
 
-def test_servers_and_clients_in_other_time_zones(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_time_zones_of_server_and_client_change_no_value(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     for zone in ("Asia/Kathmandu", "America/Los_Angeles"):
         monkeypatch.setenv("TZ", zone)
         time.tzset()
@@ -34,8 +34,8 @@ def test_servers_and_clients_in_other_time_zones(place: Place, monkeypatch: pyte
     time.tzset()
 
 
-@COLOURS
-def test_what_the_environment_says_of_texts_and_numbers_changes_no_value(
+@IN_BOTH_MODES
+def test_settings_for_encoding_and_float_digits_change_no_value(
     mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
@@ -49,7 +49,7 @@ def test_what_the_environment_says_of_texts_and_numbers_changes_no_value(
             assert store("load", "n") == [entry]
 
 
-def test_a_full_disk_of_the_server_is_one_clear_error() -> None:
+def test_a_full_disk_of_the_server_raises_one_clear_error() -> None:
     own = EmbeddedPostgreSQL(small_disk=True)
     try:
         own.start()

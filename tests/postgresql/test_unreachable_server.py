@@ -14,14 +14,14 @@ import pytest
 from firefly_memory import DatabaseConnectionError, MemoryEntry, PostgreSQLStore
 from firefly_memory.testing import Mode
 from tests.support.backends import Place
-from tests.support.own_postgresql import COLOURS, DRIVERS, PASSWORD, everything_shown, url
 from tests.support.servers import EmbeddedPostgreSQL, free_port
+from tests.support.stoppable_postgresql import DRIVERS, IN_BOTH_MODES, PASSWORD, everything_shown, url
 from tests.support.store_caller import MakeStoreCaller
 
 
 @DRIVERS
-@COLOURS
-def test_connections_that_died_at_rest_are_replaced_without_a_word(
+@IN_BOTH_MODES
+def test_dead_idle_connections_are_replaced_silently(
     driver: str, mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller, run_sql: Callable[[str], list[Any]]
 ) -> None:
     database = PostgreSQLStore(url(server, driver), schema_name="rested", pool_size=3)
@@ -34,8 +34,8 @@ def test_connections_that_died_at_rest_are_replaced_without_a_word(
     assert store("count", "n") == 9
 
 
-@COLOURS
-def test_hosts_that_do_not_exist(mode: Mode, using: MakeStoreCaller) -> None:
+@IN_BOTH_MODES
+def test_an_unreachable_host_is_an_error_without_the_password(mode: Mode, using: MakeStoreCaller) -> None:
     for host in (f"127.0.0.1:{free_port()}", "no-such-host.invalid", "%2Fno%2Fsuch%2Fsocket"):
         store = using(PostgreSQLStore(f"postgresql://user:{PASSWORD}@{host}/name", timeout=5), mode)
         with pytest.raises(DatabaseConnectionError) as caught:
@@ -43,7 +43,7 @@ def test_hosts_that_do_not_exist(mode: Mode, using: MakeStoreCaller) -> None:
         assert PASSWORD not in everything_shown(caught.value)
 
 
-@COLOURS
+@IN_BOTH_MODES
 def test_the_first_of_several_hosts_that_answers_is_used(
     mode: Mode, server: EmbeddedPostgreSQL, using: MakeStoreCaller
 ) -> None:
@@ -54,8 +54,8 @@ def test_the_first_of_several_hosts_that_answers_is_used(
     assert store("count", "n") == 1
 
 
-@COLOURS
-def test_unix_sockets(mode: Mode, place: Place, using: MakeStoreCaller) -> None:
+@IN_BOTH_MODES
+def test_a_url_can_name_a_unix_socket(mode: Mode, place: Place, using: MakeStoreCaller) -> None:
     own = EmbeddedPostgreSQL()
     try:
         own.start()
@@ -70,8 +70,8 @@ def test_unix_sockets(mode: Mode, place: Place, using: MakeStoreCaller) -> None:
         own.remove()
 
 
-@COLOURS
-def test_many_that_start_at_once_on_a_server_with_few_free_slots_take_turns(
+@IN_BOTH_MODES
+def test_many_stores_that_start_on_a_nearly_full_server_take_turns(
     mode: Mode, small_server: EmbeddedPostgreSQL
 ) -> None:
     """Each has a store of its own, migrates, opens two connections if there is room, and leaves."""
@@ -98,7 +98,7 @@ async def _saved_by_one_of_many(store: PostgreSQLStore, number: int) -> None:
         await store.async_save("n", MemoryEntry(content=number))
 
 
-async def test_on_a_full_server_callers_share_the_connections_that_are_there(small_server: EmbeddedPostgreSQL) -> None:
+async def test_on_a_full_server_callers_share_the_existing_connections(small_server: EmbeddedPostgreSQL) -> None:
     with ExitStack() as others:
         for _ in range(10):
             others.enter_context(psycopg.connect(small_server.url))
@@ -106,8 +106,8 @@ async def test_on_a_full_server_callers_share_the_connections_that_are_there(sma
             await asyncio.gather(*[store.async_count("n") for _ in range(20)])
 
 
-@COLOURS
-def test_a_server_that_stays_full_is_said_so_within_the_time_out(
+@IN_BOTH_MODES
+def test_a_full_server_is_an_error_within_the_time_out(
     mode: Mode, small_server: EmbeddedPostgreSQL, using: MakeStoreCaller
 ) -> None:
     store = using(PostgreSQLStore(small_server.url, schema_name="full", timeout=1), mode)

@@ -26,7 +26,7 @@ from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.testing import Mode, checks
 from tests.registry.conftest import Open
 from tests.support.backends import Place
-from tests.support.folder_store import FolderStore
+from tests.support.folder_backend import FolderStore
 from tests.toy_facet.facet import key
 from tests.toy_facet.log import Note
 
@@ -50,13 +50,13 @@ def test_the_conformance_kit_checks_its_rules_on_every_store(open_store: Open, m
         check.run(open_store, mode)
 
 
-def test_its_rules_are_the_kits_only_while_it_is_registered() -> None:
+def test_the_kit_has_its_rules_only_while_it_is_registered() -> None:
     assert not [check for check in checks() if check.rule.startswith("T")]
 
 
 @pytest.mark.usefixtures("toy")
 @pytest.mark.parametrize("kind", ["files", "five methods"])
-def test_stores_that_cannot_keep_it_say_so(kind: str, tmp_path: Path) -> None:
+def test_stores_that_cannot_keep_the_facet_refuse_it(kind: str, tmp_path: Path) -> None:
     store = FileStore(tmp_path) if kind == "files" else adapt(FolderStore(tmp_path))
     with store:
         store.save("n", MemoryEntry(content=1))  # the rest of the store works
@@ -99,7 +99,7 @@ def test_threads_and_several_event_loops_share_one_store(kind: str, place: Place
 
 
 @pytest.mark.usefixtures("toy")
-def test_it_commits_and_rolls_back_with_the_callers_transaction(place: Place, name: str) -> None:
+def test_the_facet_commits_and_rolls_back_with_the_callers_transaction(place: Place, name: str) -> None:
     engine = create_engine(place.with_driver("psycopg"))
     with PostgreSQLStore(place.postgresql(), schema_name=name) as store:
         put(store, Note("kept", "before"))
@@ -114,7 +114,7 @@ def test_it_commits_and_rolls_back_with_the_callers_transaction(place: Place, na
 
 
 @pytest.mark.usefixtures("toy")
-async def test_it_is_bound_to_an_asynchronous_connection(place: Place) -> None:
+async def test_the_facet_can_be_bound_to_an_asynchronous_connection(place: Place) -> None:
     engine = create_async_engine(f"sqlite+aiosqlite:///{place.directory}/toys.db")
     async with SQLiteStore(place.directory / "toys.db") as store:
         await store.initialize()
@@ -126,12 +126,12 @@ async def test_it_is_bound_to_an_asynchronous_connection(place: Place) -> None:
     await engine.dispose()
 
 
-def test_a_store_that_was_opened_before_knows_nothing_of_it(tmp_path: Path) -> None:
+def test_a_store_opened_before_the_registration_lacks_the_facet(tmp_path: Path) -> None:
     with InMemoryStore() as store, pytest.raises(StopIteration):
         store.blocking.log(NOTES)
 
 
-def test_what_it_grants_is_enough_for_a_role(toy: None, place: Place, name: str) -> None:
+def test_its_grants_are_enough_for_a_role(toy: None, place: Place, name: str) -> None:
     from firefly_memory.databases.sql.schema.commands import grants
 
     with PostgreSQLStore(place.postgresql(), schema_name=name) as store:

@@ -25,7 +25,7 @@ REGISTERED = pytest.mark.usefixtures("toy")
 
 
 @REGISTERED
-def test_it_is_migrated_up_and_down_with_the_library(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_facet_is_migrated_up_and_down_with_the_library(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     before = schema.REVISIONS[-2]
     assert main(["db", "upgrade", before, "--url", url]) == Exit.DONE
     assert main(["db", "upgrade", "--url", url]) == Exit.DONE
@@ -37,7 +37,7 @@ def test_it_is_migrated_up_and_down_with_the_library(url: str, capsys: pytest.Ca
 
 
 @REGISTERED
-def test_offline_sql_makes_the_same(url: str) -> None:
+def test_offline_sql_makes_the_same_schema(url: str) -> None:
     dialect = "sqlite" if url.startswith("sqlite") else "postgresql"
     execute(url, script(dialect, "firefly_memory", "base", "head"))
     assert main(["db", "check", "--url", url]) == Exit.DONE
@@ -45,7 +45,7 @@ def test_offline_sql_makes_the_same(url: str) -> None:
 
 @REGISTERED
 @pytest.mark.parametrize("gone", ["trigger", "words"])
-def test_drift_names_what_alembic_does_not_see_and_how_to_mend_it(
+def test_drift_names_objects_that_alembic_does_not_see_and_their_repair(
     url: str, gone: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     on_sqlite = url.startswith("sqlite")
@@ -68,7 +68,7 @@ def test_drift_names_what_alembic_does_not_see_and_how_to_mend_it(
 
 
 @REGISTERED
-def test_a_hosts_autogenerate_leaves_it_alone(url: str) -> None:
+def test_the_applications_autogenerate_ignores_the_facet(url: str) -> None:
     with connect(url) as store:
         store.initialize_sync()
     engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
@@ -84,7 +84,7 @@ def test_a_hosts_autogenerate_leaves_it_alone(url: str) -> None:
     engine.dispose()
 
 
-def test_ten_at_once_are_a_chain_of_ten(url: str, tmp_path: Path) -> None:
+def test_ten_facets_form_a_chain_of_ten_revisions(url: str, tmp_path: Path) -> None:
     with registered(toys(tmp_path / "revisions", 10)):
         assert schema.REVISIONS[-10:] == tuple(f"toy_{number}" for number in range(1, 11))
         assert main(["db", "upgrade", "--url", url]) == Exit.DONE
@@ -105,7 +105,7 @@ def test_two_revisions_with_the_same_parent_are_both_named(tmp_path: Path) -> No
         _ = schema.HEAD
 
 
-def test_a_revision_after_one_that_no_facet_has_is_named(tmp_path: Path) -> None:
+def test_a_revision_with_an_unknown_parent_is_named(tmp_path: Path) -> None:
     (tmp_path / "astray.py").write_text('revision = "astray"\ndown_revision = "nowhere"\n')
     with (
         registered([facet_of_revisions("astray", tmp_path)]),
@@ -114,7 +114,7 @@ def test_a_revision_after_one_that_no_facet_has_is_named(tmp_path: Path) -> None
         _ = schema.HEAD
 
 
-def test_half_a_declaration_says_what_is_missing() -> None:
+def test_an_incomplete_declaration_names_the_missing_part() -> None:
     with pytest.raises(ConfigurationError, match=r"Storage of a facet does not declare revisions, .*shard_key: give"):
         Storage(tables="somewhere:define")
     with pytest.raises(ConfigurationError, match="Operations of a facet does not declare sql, mongodb, in_memory"):
@@ -124,7 +124,7 @@ def test_half_a_declaration_says_what_is_missing() -> None:
         Facet(name="half", operations=nothing, people=nothing, looking=nothing, packaging=nothing)
 
 
-def test_a_name_is_that_of_one_facet(tmp_path: Path) -> None:
+def test_a_facet_name_can_be_registered_only_once(tmp_path: Path) -> None:
     others = toys(tmp_path)
     with registered(toys(tmp_path)), pytest.raises(ConfigurationError, match="'toy_1' already"), registered(others):
         pass

@@ -77,7 +77,7 @@ def held(path: Path) -> tuple[sqlite3.Connection, threading.Timer]:
     return connection, threading.Timer(0.5, lambda: connection.execute("COMMIT"))
 
 
-def test_a_locked_file_is_waited_for(tmp_path: Path) -> None:
+def test_a_call_waits_for_a_locked_file(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with SQLiteStore(path) as store:
         store.save("n", MemoryEntry())
@@ -90,7 +90,7 @@ def test_a_locked_file_is_waited_for(tmp_path: Path) -> None:
         assert store.count("n") == 4
 
 
-def test_a_file_that_stays_locked_is_not_waited_for_for_ever(tmp_path: Path) -> None:
+def test_a_file_that_stays_locked_ends_in_a_time_out(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with SQLiteStore(path, timeout=0.1) as store:
         store.save("n", MemoryEntry())
@@ -107,7 +107,7 @@ def test_a_file_that_stays_locked_is_not_waited_for_for_ever(tmp_path: Path) -> 
         assert store.count("n") == 2
 
 
-def test_writers_of_one_process_wait_in_turn_and_not_for_ever(tmp_path: Path) -> None:
+def test_writers_of_one_process_wait_in_turn_until_the_time_out(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with SQLiteStore(path, timeout=0.3) as store, ThreadPoolExecutor(16) as threads:
         store.save("n", MemoryEntry())
@@ -126,7 +126,7 @@ def test_writers_of_one_process_wait_in_turn_and_not_for_ever(tmp_path: Path) ->
         store.save("n", MemoryEntry())
 
 
-def test_a_missing_table_is_said_so_and_a_new_file_is_made(tmp_path: Path) -> None:
+def test_a_missing_table_is_reported_and_a_new_file_is_created(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "down" / "memory.db"
     with SQLiteStore(path) as store:
         store.save("n", MemoryEntry())
@@ -137,7 +137,7 @@ def test_a_missing_table_is_said_so_and_a_new_file_is_made(tmp_path: Path) -> No
             store.load("n")
 
 
-def test_a_store_on_someone_elses_table_of_that_name_says_so(tmp_path: Path) -> None:
+def test_a_foreign_table_of_the_same_name_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE memory_entries (something TEXT)")
@@ -148,7 +148,7 @@ def test_a_store_on_someone_elses_table_of_that_name_says_so(tmp_path: Path) -> 
     store.close_sync()
 
 
-def test_an_index_that_is_in_the_way_is_named(tmp_path: Path) -> None:
+def test_a_conflicting_index_is_named(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE other (something TEXT)")
@@ -160,7 +160,7 @@ def test_an_index_that_is_in_the_way_is_named(tmp_path: Path) -> None:
     store.close_sync()
 
 
-def test_a_sqlite_file_is_durable_by_default_and_the_knob_works(tmp_path: Path) -> None:
+def test_the_option_synchronous_sets_the_durability_of_a_file(tmp_path: Path) -> None:
     for synchronous, expected in (("FULL", 2), ("NORMAL", 1), ("extra", 3)):
         with SQLiteStore(tmp_path / f"{synchronous}.db", synchronous=synchronous) as store:
             store.save("n", MemoryEntry())

@@ -22,9 +22,7 @@ from firefly_memory import (
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
-def test_a_relative_path_stays_where_it_was_when_the_process_moves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_path_is_resolved_when_the_store_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here, elsewhere = tmp_path / "here", tmp_path / "elsewhere"
     here.mkdir()
     elsewhere.mkdir()
@@ -53,7 +51,7 @@ def test_a_relative_path_stays_where_it_was_when_the_process_moves(
         "sqlite+aiosqlite:///x.db?key=s3cretpass",
     ],
 )
-def test_a_url_that_cannot_be_used_is_not_repeated(url: str) -> None:
+def test_an_invalid_url_is_not_shown(url: str) -> None:
     for make in (connect, SQLiteStore):
         with pytest.raises(ConfigurationError) as caught:
             make(url)
@@ -61,7 +59,7 @@ def test_a_url_that_cannot_be_used_is_not_repeated(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["postgresql://ana:s3cretpass@db/x", "sqlite+aiosqlite:///x.db", "file:///x.db"])
-def test_a_url_is_no_path(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_url_given_as_a_path_is_refused(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigurationError, match=r"use firefly_memory\.connect") as caught:
         SQLiteStore(url)
@@ -69,7 +67,7 @@ def test_a_url_is_no_path(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("path", ["memory.db", "new/directory/memory.db"])
-def test_a_file_that_is_not_there_is_not_made_without_migrating(path: str, tmp_path: Path) -> None:
+def test_a_missing_file_is_not_created_with_migrate_false(path: str, tmp_path: Path) -> None:
     there = tmp_path / path
     store = SQLiteStore(there, migrate=False)
     with pytest.raises(SchemaMismatchError, match=f"there is no file {there}, .*run: firefly-memory db upgrade$"):
@@ -88,7 +86,7 @@ def test_a_file_that_is_not_there_is_not_made_without_migrating(path: str, tmp_p
     store.close_sync()
 
 
-def test_a_manager_that_does_not_migrate_makes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_manager_with_migrate_false_creates_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_URL", f"sqlite:///{tmp_path}/new/memory.db")
     monkeypatch.setenv("FIREFLY_AGENTIC_MEMORY_MIGRATE", "false")
     with pytest.raises(SchemaMismatchError, match="there is no file"):
@@ -96,14 +94,14 @@ def test_a_manager_that_does_not_migrate_makes_no_file(tmp_path: Path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_database_in_memory_has_no_file_to_miss() -> None:
+def test_an_in_memory_database_with_migrate_false_lacks_its_schema() -> None:
     store = SQLiteStore(":memory:", migrate=False)
     with pytest.raises(SchemaMismatchError, match="the schema is missing"):
         store.load("n")
     store.close_sync()
 
 
-def test_trouble_with_the_directory_names_the_operation_that_met_it(tmp_path: Path) -> None:
+def test_an_error_of_the_directory_names_the_operation(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
     store = SQLiteStore(tmp_path / "taken" / "memory.db")
     with pytest.raises(DatabaseConnectionError) as caught:
@@ -111,7 +109,7 @@ def test_trouble_with_the_directory_names_the_operation_that_met_it(tmp_path: Pa
     assert caught.value.operation == "save_many"
 
 
-def test_a_closed_store_makes_no_directory(tmp_path: Path) -> None:
+def test_a_closed_store_creates_no_directory(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "new" / "memory.db")
     store.close_sync()
     with pytest.raises(StoreClosedError):

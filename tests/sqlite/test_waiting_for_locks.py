@@ -41,7 +41,7 @@ def timed_out(store: SQLiteStore) -> tuple[float, StoreTimeoutError]:
     return time.monotonic() - started, caught.value
 
 
-def test_waiting_in_turn_and_for_the_lock_is_one_time_out(tmp_path: Path) -> None:
+def test_waiting_in_turn_and_for_the_lock_share_one_time_out(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with SQLiteStore(path, timeout=1.0) as store, ThreadPoolExecutor(4) as threads:
 
@@ -63,7 +63,7 @@ def test_waiting_in_turn_and_for_the_lock_is_one_time_out(tmp_path: Path) -> Non
         store.save("n", MemoryEntry())
 
 
-def test_making_the_file_waits_no_longer_than_that_either(tmp_path: Path) -> None:
+def test_creating_the_file_keeps_to_the_same_time_out(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE theirs (id INTEGER)")
@@ -78,7 +78,7 @@ def test_making_the_file_waits_no_longer_than_that_either(tmp_path: Path) -> Non
     assert quickest(attempt, enough=0.9) < 0.9
 
 
-def test_a_first_use_waits_for_whoever_has_the_file(tmp_path: Path) -> None:
+def test_a_first_use_waits_for_a_locked_file(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     connection.execute("CREATE TABLE theirs (id INTEGER)")
@@ -93,7 +93,7 @@ def test_a_first_use_waits_for_whoever_has_the_file(tmp_path: Path) -> None:
     connection.close()
 
 
-def test_readers_get_the_only_connection_while_a_writer_waits(tmp_path: Path) -> None:
+def test_readers_can_use_the_only_connection_while_a_writer_waits(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with SQLiteStore(path, pool_size=1, timeout=20) as store, ThreadPoolExecutor(1) as threads:
         store.save("n", MemoryEntry())
@@ -105,7 +105,7 @@ def test_readers_get_the_only_connection_while_a_writer_waits(tmp_path: Path) ->
         assert store.count("n") == 2
 
 
-async def test_asynchronous_calls_wait_in_the_same_way(tmp_path: Path) -> None:
+async def test_asynchronous_calls_wait_like_blocking_ones(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     async with SQLiteStore(path, timeout=20) as store:
         with locked(path):
@@ -129,7 +129,7 @@ async def test_a_cancelled_save_that_waited_writes_nothing_later(tmp_path: Path)
         assert [entry.content for entry in await store.async_load("n")] == ["after"]
 
 
-def test_calls_that_find_every_connection_taken_wait_for_the_time_out(tmp_path: Path) -> None:
+def test_calls_wait_for_a_free_connection_until_the_time_out(tmp_path: Path) -> None:
     started, go_on = threading.Event(), threading.Event()
 
     @reads
@@ -150,7 +150,7 @@ def test_calls_that_find_every_connection_taken_wait_for_the_time_out(tmp_path: 
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
-def test_a_fork_need_not_wait_for_a_writer_that_waits(tmp_path: Path) -> None:
+def test_a_fork_does_not_wait_for_a_waiting_writer(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     saving = threading.Event()
 

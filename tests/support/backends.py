@@ -23,7 +23,7 @@ from firefly_memory import (
 )
 from firefly_memory.concurrency.per_event_loop import PerLoop
 from firefly_memory.testing import Mode
-from tests.support.folder_store import FolderStore
+from tests.support.folder_backend import FolderStore
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ PAIRS = [(source, target) for source in SHARED for target in SHARED]
 
 @pytest.mark.usefixtures("_small_pages")
 @pytest.mark.parametrize("kinds", PAIRS, ids=str)
-async def test_a_copy_has_every_message_once_and_held_as_before(kinds: tuple[str, str], place: Place) -> None:
+async def test_a_copy_has_every_message_once(kinds: tuple[str, str], place: Place) -> None:
     async with both(kinds, place) as (source, target):
         await filled(source)
         everything = Counts(agent_conversations=8, messages=len(await kept(source)))
@@ -56,7 +56,7 @@ async def test_a_copy_has_every_message_once_and_held_as_before(kinds: tuple[str
 
 @pytest.mark.usefixtures("_small_pages")
 @pytest.mark.parametrize("kinds", PAIRS, ids=str)
-async def test_an_archive_brings_them_back(kinds: tuple[str, str], place: Place) -> None:
+async def test_an_import_restores_the_exported_agent_history(kinds: tuple[str, str], place: Place) -> None:
     async with both(kinds, place) as (source, target):
         await filled(source)
         file = io.StringIO()
@@ -73,14 +73,14 @@ async def test_an_archive_brings_them_back(kinds: tuple[str, str], place: Place)
 
 
 @pytest.mark.parametrize("kind", ["sqlite-aiosqlite", "postgresql-psycopg", "mongodb-motor"])
-async def test_engines_and_clients_of_the_caller_serve_as_well(kind: str, place: Place) -> None:
+async def test_agent_history_can_be_copied_with_engines_and_clients_of_the_caller(kind: str, place: Place) -> None:
     async with both((kind, kind), place) as (source, target):
         await filled(source)
         assert (await async_copy_store(source.store, target.store)).equal
         await assert_equal(source, target)
 
 
-async def test_so_does_a_client_that_only_blocks(place: Place) -> None:
+async def test_agent_history_can_be_copied_with_a_blocking_client(place: Place) -> None:
     with somewhere("mongodb", place) as where:
         url, _, name = where.partition("#")
         async with opened("mongodb", where) as source:
@@ -98,7 +98,7 @@ async def test_so_does_a_client_that_only_blocks(place: Place) -> None:
 
 @pytest.mark.usefixtures("_small_pages")
 @pytest.mark.parametrize("kind", SHARED)
-async def test_a_copy_or_import_that_broke_off_anywhere_goes_on(kind: str, place: Place) -> None:
+async def test_a_copy_or_import_can_continue_after_any_interruption(kind: str, place: Place) -> None:
     with somewhere("sqlite", place) as where:
         async with opened("sqlite", where) as source:
             await filled(source)
@@ -125,7 +125,7 @@ async def test_a_copy_or_import_that_broke_off_anywhere_goes_on(kind: str, place
 
 
 @pytest.mark.parametrize("kind", ["postgresql-asyncpg", "mongodb"])
-async def test_a_copy_goes_on_where_another_one_was_killed(kind: str, place: Place) -> None:
+async def test_a_copy_continues_after_a_killed_copy(kind: str, place: Place) -> None:
     with somewhere("sqlite", place) as one, somewhere(kind, place) as other:
         async with opened("sqlite", one) as source, opened(kind, other) as target:
             await source.save(Conversation(conversation_id="long", messages=messages(9_000)))
@@ -152,7 +152,7 @@ async def test_a_copy_goes_on_where_another_one_was_killed(kind: str, place: Pla
 
 @pytest.mark.usefixtures("_small_pages")
 @pytest.mark.parametrize("kind", SHARED)
-async def test_a_source_that_went_on_is_caught_up_with(kind: str, place: Place) -> None:
+async def test_a_second_copy_adds_new_messages_of_the_source(kind: str, place: Place) -> None:
     async with both(("sqlite", kind), place) as (source, target):
         await filled(source)
         assert (await async_copy_store(source.store, target.store)).equal
@@ -165,7 +165,7 @@ async def test_a_source_that_went_on_is_caught_up_with(kind: str, place: Place) 
         await assert_deletions_leave_nothing(target)
 
 
-async def test_a_standalone_server_gives_and_takes_them(place: Place) -> None:
+async def test_agent_history_can_be_copied_from_and_to_a_standalone_server(place: Place) -> None:
     server = EmbeddedMongoDB(replica_set=False)
     server.start()
     try:
@@ -200,5 +200,5 @@ def exporting_and_copying(messages: int, directory: Path) -> Iterator[Sequence[W
         yield [lambda: export_jsonl(store, out), lambda: copy_store(store, target)]
 
 
-def test_a_long_conversation_takes_no_more_memory(tmp_path: Path) -> None:
+def test_copying_a_long_conversation_needs_no_more_memory(tmp_path: Path) -> None:
     assert_more_takes_no_more_memory(exporting_and_copying, tmp_path, 400, 1_600)

@@ -41,7 +41,7 @@ from tests.support.command_line import run
 
 @pytest.mark.usefixtures("_small_pages")
 @pytest.mark.parametrize("kind", SHARED)
-async def test_what_the_target_has_of_its_own_is_not_lost(kind: str, place: Place) -> None:
+async def test_messages_that_only_the_target_has_are_not_lost(kind: str, place: Place) -> None:
     async with both(("sqlite", kind), place) as (source, target):
         await filled(source)
         await async_copy_store(source.store, target.store)
@@ -69,7 +69,7 @@ async def test_what_the_target_has_of_its_own_is_not_lost(kind: str, place: Plac
         assert copy_store(source.store, target.store, agent_history=False).equal
 
 
-async def test_an_older_one_with_messages_of_the_source_only_gives_way_to_a_newer(place: Place) -> None:
+async def test_an_older_copy_in_the_target_is_replaced_if_the_source_has_all_its_messages(place: Place) -> None:
     async with both(("sqlite", "sqlite"), place) as (source, target):
         await source.save(Conversation(conversation_id="c", messages=messages(2)))
         await async_copy_store(source.store, target.store)
@@ -80,7 +80,7 @@ async def test_an_older_one_with_messages_of_the_source_only_gives_way_to_a_newe
         await assert_equal(source, target)
 
 
-async def test_another_message_of_the_same_id_is_found(place: Place) -> None:
+async def test_a_different_message_with_the_same_id_is_a_conflict(place: Place) -> None:
     async with both(("sqlite", "sqlite"), place) as (source, target):
         record = ConversationRecord(conversation_id="c", head_id="1")
         for conversations, text in ((source, "mine"), (target, "theirs")):
@@ -100,7 +100,7 @@ async def test_another_message_of_the_same_id_is_found(place: Place) -> None:
             import_jsonl(target.store, io.StringIO(file.getvalue()))
 
 
-async def test_an_archive_does_not_replace_a_conversation_that_went_on(place: Place) -> None:
+async def test_an_import_does_not_replace_a_longer_conversation(place: Place) -> None:
     async with both(("sqlite", "sqlite"), place) as (source, target):
         await filled(source)
         file = io.StringIO()
@@ -113,7 +113,7 @@ async def test_an_archive_does_not_replace_a_conversation_that_went_on(place: Pl
         assert await kept(target) == before
 
 
-async def test_a_target_that_cannot_keep_them_says_so_before_anything_is_written(tmp_path: Path) -> None:
+async def test_a_target_without_agent_history_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     async with SQLiteStore(tmp_path / "a.db") as store:
         store.save("n", MemoryEntry(content=1))
         await filled(SQLConversationStore(store))
@@ -194,7 +194,7 @@ async def test_a_damaged_archive_is_refused(place: Place) -> None:
         assert f"line {number + 1} " in problem([*lines[:number], broken, *lines[number + 1 :]])
 
 
-async def test_an_archive_made_before_there_were_any_is_read(place: Place) -> None:
+async def test_an_archive_from_before_agent_history_can_be_imported(place: Place) -> None:
     with InMemoryStore() as store:
         store.save("n", MemoryEntry(content=1))
         ConversationMemory(store=store).add_turn("c", "p", "a")
@@ -207,7 +207,7 @@ async def test_an_archive_made_before_there_were_any_is_read(place: Place) -> No
             assert import_jsonl(target.store, [*lines, end]) == Counts(entries=1, conversations=1, turns=1)
 
 
-async def test_a_history_with_a_hole_is_not_taken_for_whole(place: Place) -> None:
+async def test_a_history_with_a_missing_message_is_damage(place: Place) -> None:
     async with both(("sqlite", "sqlite"), place) as (source, target):
         orphan = ConversationEntry(id="2", parent_id="1", message=message("orphan"))
         record = ConversationRecord(conversation_id="c", head_id="2")
@@ -217,7 +217,7 @@ async def test_a_history_with_a_hole_is_not_taken_for_whole(place: Place) -> Non
         assert await target.read_records() == []
 
 
-async def test_what_changes_while_it_is_read_or_written_is_a_conflict(place: Place) -> None:
+async def test_a_change_during_a_copy_is_a_conflict(place: Place) -> None:
     async with both(("sqlite", "sqlite"), place) as (source, target):
         await source.save(Conversation(conversation_id="c", messages=messages(3)))
         walk = Walk(source.store.suspending)

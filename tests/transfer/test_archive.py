@@ -40,7 +40,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(
     "backend", [each for each in OWN if {Capability.LISTING, Capability.ATOMIC_BATCHES} <= each.capabilities], ids=str
 )
-def test_what_is_exported_from_a_backend_comes_back_in_another(backend: Backend, place: Place) -> None:
+def test_an_export_of_one_backend_can_be_imported_into_another(backend: Backend, place: Place) -> None:
     store = adapt(backend.open(place))
     for namespace in store.namespaces(limit=10_000):  # what other tests left
         store.clear(namespace)
@@ -64,7 +64,7 @@ def test_what_is_exported_from_a_backend_comes_back_in_another(backend: Backend,
         store.close_sync()
 
 
-async def test_the_same_in_the_other_mode(tmp_path: Path) -> None:
+async def test_asynchronous_export_and_import_do_the_same(tmp_path: Path) -> None:
     async with SQLiteStore(tmp_path / "a.db") as store, FileStore(tmp_path / "files") as other:
         await asyncio.to_thread(filled, store)
         file = io.StringIO()
@@ -76,7 +76,7 @@ async def test_the_same_in_the_other_mode(tmp_path: Path) -> None:
         assert contents(other) == contents(store)
 
 
-def test_a_store_that_cannot_list_gives_its_conversations(place: Place) -> None:
+def test_a_store_without_listing_exports_its_conversations(place: Place) -> None:
     (backend,) = [each for each in OWN if each.name == "five-methods"]
     store = adapt(backend.open(place))
     ConversationMemory(store=store).add_turn("c", "p", "a")
@@ -137,7 +137,7 @@ def test_a_damaged_or_cut_archive_is_refused_and_names_the_line() -> None:
     assert "other/9" in problem([json.dumps(header), *lines[1:]])
 
 
-def test_a_conversation_that_went_another_way_is_a_conflict() -> None:
+def test_a_conversation_with_other_turns_in_the_target_is_a_conflict() -> None:
     with InMemoryStore() as store, InMemoryStore() as other:
         filled(store)
         file = io.StringIO()
@@ -154,7 +154,7 @@ def exporting(entries: int, directory: Path) -> Iterator[Sequence[Work]]:
         yield [lambda: export_jsonl(store, out)]
 
 
-def test_an_export_takes_no_more_memory_for_more(tmp_path: Path) -> None:
+def test_the_memory_of_an_export_does_not_grow_with_the_store(tmp_path: Path) -> None:
     assert_more_takes_no_more_memory(exporting, tmp_path, 2_000, 20_000)
 
 
@@ -250,7 +250,7 @@ def test_an_export_does_not_replace_the_store_of_the_environment(
     assert own_files(tmp_path) == before
 
 
-def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+def test_an_export_writes_to_a_pipe_and_does_not_replace_it(tmp_path: Path) -> None:
     """Nor a device: run as root, that would be the end of /dev/null."""
     with SQLiteStore(tmp_path / "a.db") as store:
         store.save("n", MemoryEntry(content="through a pipe"))
@@ -266,7 +266,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
             reader.kill()
 
 
-def test_on_a_terminal_there_is_a_bar(tmp_path: Path) -> None:
+def test_a_terminal_shows_a_progress_bar(tmp_path: Path) -> None:
     with SQLiteStore(tmp_path / "a.db") as store:
         filled(store)
     shown = shown_on_a_terminal("export", "--url", "sqlite:///a.db", "out", cwd=tmp_path)
@@ -299,7 +299,7 @@ def test_on_a_terminal_there_is_a_bar(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_what_goes_wrong_is_one_line_and_a_code(arguments: list[str], code: int, words: str, tmp_path: Path) -> None:
+def test_an_error_is_one_line_and_an_exit_code(arguments: list[str], code: int, words: str, tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text("nonsense\n")
     (tmp_path / "latin.jsonl").write_bytes(b'{"format": "\xe9"}\n')
     with SQLiteStore(tmp_path / "a.db"):
@@ -327,7 +327,7 @@ def test_what_goes_wrong_is_one_line_and_a_code(arguments: list[str], code: int,
         (".", "Is a directory"),
     ],
 )
-def test_what_is_no_archive_makes_no_store(
+def test_an_invalid_archive_creates_no_store(
     url: str, name: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -340,7 +340,7 @@ def test_what_is_no_archive_makes_no_store(
     assert set(tmp_path.iterdir()) == before
 
 
-def test_the_help_says_what_a_command_does(tmp_path: Path) -> None:
+def test_the_help_explains_each_command(tmp_path: Path) -> None:
     assert "export" in run("--help", cwd=tmp_path).stdout
     assert "sqlite:///memory.db" in run("export", "--help", cwd=tmp_path).stdout
     assert "started again" in run("import", "--help", cwd=tmp_path).stdout

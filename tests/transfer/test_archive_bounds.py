@@ -35,14 +35,14 @@ class Endless:
         raise AssertionError("a line of any length would come")
 
 
-def test_a_line_is_read_no_further_than_it_may_go() -> None:
+def test_a_line_is_read_only_up_to_its_maximal_length() -> None:
     file = Endless()
     with InMemoryStore() as store, pytest.raises(CorruptDataError, match=r"line 2 .*longer than 1,000 characters"):
         import_jsonl(store, file, max_line=1_000)
     assert file.asked == 1_001
 
 
-def test_a_line_may_be_as_long_as_that() -> None:
+def test_a_line_may_have_the_maximal_length() -> None:
     lines = archive(("entry", {**ENTRY, "content": "x" * 1_000}))
     longest = max(map(len, lines))
     with InMemoryStore() as store:
@@ -55,7 +55,7 @@ def test_a_line_may_be_as_long_as_that() -> None:
             import_jsonl(InMemoryStore(), lines, max_line=wrong)  # type: ignore[arg-type]
 
 
-def test_long_lines_do_not_wait_for_each_other() -> None:
+def test_long_lines_are_saved_in_small_groups() -> None:
     """Or some hundreds of them would be in memory at once."""
     waiting: list[int] = []
     with InMemoryStore() as store:
@@ -113,7 +113,7 @@ def _with(name: str, text: str) -> str:
     ids=lambda line: line[-60:],
 )
 @pytest.mark.parametrize("options", [{}, {"untrusted": True}, {"dry_run": True}], ids=str)
-def test_a_line_that_cannot_be_read_is_named(line: str, options: dict[str, Any]) -> None:
+def test_an_unreadable_line_is_named(line: str, options: dict[str, Any]) -> None:
     with InMemoryStore() as store:
         with pytest.raises(CorruptDataError, match="line 2 of the archive"):
             import_jsonl(store, [json.dumps(HEADER), line, *archive()[1:]], **options)
@@ -129,13 +129,13 @@ def test_a_line_that_cannot_be_read_is_named(line: str, options: dict[str, Any])
     ],
     ids=["kind", "instant", "scope"],
 )
-def test_what_is_said_of_a_line_is_short(line: str) -> None:
+def test_the_error_about_a_long_line_is_short(line: str) -> None:
     with InMemoryStore() as store, pytest.raises(CorruptDataError, match="line 2 of the archive") as caught:
         import_jsonl(store, [json.dumps(HEADER), line])
     assert len(str(caught.value)) < 1_000
 
 
-def test_only_is_a_text() -> None:
+def test_the_argument_only_is_a_text() -> None:
     with pytest.raises(ConfigurationError, match="only must be"):
         import_jsonl(InMemoryStore(), archive(), only=7)  # type: ignore[arg-type]
 
@@ -156,7 +156,7 @@ def test_only_is_a_text() -> None:
     ids=str,
 )
 @pytest.mark.parametrize("options", [{}, {"untrusted": True}], ids=str)
-def test_so_is_a_turn(turn: dict[str, Any], options: dict[str, Any]) -> None:
+def test_the_fields_of_a_turn_are_checked(turn: dict[str, Any], options: dict[str, Any]) -> None:
     items = [("conversation", CONVERSATION), ("turn", {**TURN, **turn})]
     if options and "token_estimate" in turn:
         return  # which is not looked at
@@ -164,7 +164,7 @@ def test_so_is_a_turn(turn: dict[str, Any], options: dict[str, Any]) -> None:
         import_jsonl(store, archive(*items), **options)
 
 
-def test_the_first_line_has_its_bound_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_line_has_a_maximal_length_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Here the file is a pipe that never ends."""
     monkeypatch.chdir(tmp_path)
     command = [sys.executable, "-m", "firefly_memory.cli", "import", "--url", "sqlite:///a.db", "--max-line", "1"]

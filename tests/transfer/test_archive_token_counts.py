@@ -24,13 +24,13 @@ from tests.support.archive_lines import of_turns, window_of
     ],
     ids=["prompt", "Chinese", "message", "parts", "one letter"],
 )
-def test_a_turn_costs_at_least_a_quarter_of_what_its_texts_are_worth(turn: dict[str, Any], said: int) -> None:
+def test_an_imported_turn_counts_at_least_a_quarter_of_its_estimate(turn: dict[str, Any], said: int) -> None:
     tokens, _ = window_of(of_turns({**turn, "token_estimate": said}))
     whole, _ = window_of(of_turns({**turn, "token_estimate": None}))
     assert whole / 5 < tokens <= whole
 
 
-def test_what_an_archive_says_counts_within_these_bounds() -> None:
+def test_token_counts_of_an_archive_are_used_within_these_bounds() -> None:
     text = "word " * 1_000
     worth = TokenEstimator().estimate_turn(text, "a")
     for said in (worth, worth // 2, worth * 10, 2**31 - 2):

@@ -38,7 +38,7 @@ from firefly_memory.testing.rules.values import VALUES
 from firefly_memory.transfer.counts import Counts
 from tests.support.command_line import run
 from tests.support.copy_worker import killed_copy
-from tests.support.folder_store import FolderStore
+from tests.support.folder_backend import FolderStore
 from tests.support.pydantic_ai_messages import EVERYTHING
 from tests.support.ram_use import Work, assert_more_takes_no_more_memory
 from tests.support.stored_contents import contents, equal, filled
@@ -156,7 +156,7 @@ def test_a_copy_has_every_value_of_any_other_store(
         assert_all_there(source, target)
 
 
-async def test_the_same_in_the_other_mode(tmp_path: Path) -> None:
+async def test_an_asynchronous_copy_does_the_same(tmp_path: Path) -> None:
     async with SQLiteStore(tmp_path / "a.db") as source, FileStore(tmp_path / "files") as target:
         with_everything(source)
         copied = await async_copy_store(source, target)
@@ -168,7 +168,7 @@ async def test_the_same_in_the_other_mode(tmp_path: Path) -> None:
 @given(
     st.lists(st.tuples(names, names, json_values), max_size=8), st.lists(st.tuples(any_text, json_values), max_size=4)
 )
-def test_any_values_in_any_places_are_copied(entries: list[Any], turns: list[Any]) -> None:
+def test_all_values_in_all_fields_are_copied(entries: list[Any], turns: list[Any]) -> None:
     with InMemoryStore() as source, SQLiteStore(":memory:") as target:
         for namespace, key, value in entries:
             source.save(namespace, MemoryEntry(key=key, content=value, metadata={key: value}))
@@ -178,7 +178,7 @@ def test_any_values_in_any_places_are_copied(entries: list[Any], turns: list[Any
         assert equal(contents(source), contents(target))
 
 
-def test_a_copy_goes_on_where_another_one_was_killed(new: New) -> None:
+def test_a_copy_continues_after_a_killed_copy(new: New) -> None:
     for kind in ("sqlite", "postgresql"):
         source_place, target_place = new("sqlite"), new(kind)
         with source_place.open() as source, target_place.open() as target:
@@ -196,7 +196,7 @@ def test_a_copy_goes_on_where_another_one_was_killed(new: New) -> None:
             assert equal(contents(source), contents(target))
 
 
-def test_another_value_in_the_target_is_not_lost(new: New) -> None:
+def test_a_different_value_in_the_target_is_not_lost(new: New) -> None:
     source_place, target_place = new("sqlite"), new("postgresql")
     arguments = ["copy", *source_place.as_("from"), *target_place.as_("to")]
     with source_place.open() as source, target_place.open() as target:
@@ -229,7 +229,7 @@ def test_an_entry_of_the_target_that_was_made_at_another_time_is_replaced_by_a_m
         assert target.load("n") == source.load("n")
 
 
-def test_a_conversation_that_went_another_way_is_a_conflict() -> None:
+def test_a_conversation_with_other_turns_in_the_target_is_a_conflict() -> None:
     with InMemoryStore() as source, InMemoryStore() as target:
         mine, theirs = ConversationMemory(store=source), ConversationMemory(store=target)
         mine.add_turn("c", "p", "a")
@@ -243,7 +243,7 @@ def test_a_conversation_that_went_another_way_is_a_conflict() -> None:
         assert [turn.user_prompt for turn in theirs.get_turns("c")] == ["p", "theirs"]
 
 
-def test_a_source_that_went_on_is_caught_up_with(tmp_path: Path) -> None:
+def test_a_second_copy_adds_new_items_of_the_source(tmp_path: Path) -> None:
     with SQLiteStore(tmp_path / "a.db") as source, FileStore(tmp_path / "files") as target:
         memory = ConversationMemory(store=source, summarize_threshold=30, summarizer=lambda turns: f"{len(turns)}")
         for number in range(40):
@@ -264,7 +264,7 @@ def test_a_source_that_went_on_is_caught_up_with(tmp_path: Path) -> None:
         (1, lambda store: ConversationMemory(store=store).add_turn("c", "p", "a"), "turn 1 of conversation 'c' is only in the target"),
     ],
 )  # fmt: skip
-def test_what_is_written_meanwhile_is_found(side: int, write: Callable[[EntryStore], Any], difference: str) -> None:
+def test_changes_during_a_copy_are_found(side: int, write: Callable[[EntryStore], Any], difference: str) -> None:
     with InMemoryStore() as source, InMemoryStore() as target:
         source.save("a", MemoryEntry(entry_id="id", content=1))
         ConversationMemory(store=source).add_turn("c", "p", "a")
@@ -282,7 +282,7 @@ def test_what_is_written_meanwhile_is_found(side: int, write: Callable[[EntrySto
         assert steps
 
 
-def test_what_expires_meanwhile_makes_no_difference() -> None:
+def test_entries_that_expire_during_a_copy_are_no_difference() -> None:
     start = datetime(2024, 1, 1, tzinfo=UTC)
     with stopped(start) as clock, InMemoryStore() as source, InMemoryStore() as target:
         source.save("a", MemoryEntry(content=1, expires_at=start + timedelta(seconds=9)))
@@ -294,7 +294,7 @@ def test_what_expires_meanwhile_makes_no_difference() -> None:
         assert copy_store(source, target, progress=progress).equal
 
 
-def test_both_sides_have_the_same_values_or_the_command_fails(tmp_path: Path) -> None:
+def test_the_command_fails_unless_both_stores_have_the_same_values(tmp_path: Path) -> None:
     with SQLiteStore(tmp_path / "a.db") as source, SQLiteStore(tmp_path / "b.db") as target:
         ConversationMemory(store=source).add_turn("c", "p", "a")
         ConversationMemory(store=target).add_turn("c", "p", "a", idempotency_key="k")  # the same turn, at another time
@@ -306,7 +306,7 @@ def test_both_sides_have_the_same_values_or_the_command_fails(tmp_path: Path) ->
     assert result["source"]["checksum"] != result["target"]["checksum"]
 
 
-def test_the_command_says_what_it_did(tmp_path: Path) -> None:
+def test_the_command_prints_the_copied_counts(tmp_path: Path) -> None:
     with SQLiteStore(tmp_path / "a.db") as source:
         source.save_many("n", [MemoryEntry(content=number) for number in range(1_234)])
         ConversationMemory(store=source).add_turn("c", "p", "a")
@@ -344,9 +344,7 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_what_goes_wrong_is_said_and_changes_nothing(
-    arguments: list[str], code: int, words: str, tmp_path: Path
-) -> None:
+def test_an_error_is_reported_and_changes_nothing(arguments: list[str], code: int, words: str, tmp_path: Path) -> None:
     with SQLiteStore(tmp_path / "a.db") as store:
         store.save("n", MemoryEntry())
     (tmp_path / "link.db").symlink_to(tmp_path / "a.db")
@@ -358,7 +356,7 @@ def test_what_goes_wrong_is_said_and_changes_nothing(
     assert set(tmp_path.iterdir()) == before
 
 
-def test_the_schema_of_the_source_is_not_made(new: New) -> None:
+def test_a_copy_does_not_create_a_schema_in_the_source(new: New) -> None:
     source, target = new("postgresql"), new("file")
     ended = run("copy", *source.as_("from"), *target.as_("to"), cwd=Path.cwd())
     assert ended.returncode == 3
@@ -369,7 +367,7 @@ def test_the_schema_of_the_source_is_not_made(new: New) -> None:
         assert found.fetchall() == []
 
 
-def test_stores_that_cannot_list_say_so(tmp_path: Path) -> None:
+def test_stores_without_listing_are_refused(tmp_path: Path) -> None:
     with FileStore(tmp_path) as target, pytest.raises(NotSupportedError, match="list their entries"):
         copy_store(adapt(FolderStore(tmp_path)), target)
 
@@ -382,5 +380,5 @@ def copying(entries: int, directory: Path) -> Iterator[Sequence[Work]]:
         yield [lambda: copy_store(source, target)]
 
 
-def test_a_copy_takes_the_same_memory_however_much_there_is(tmp_path: Path) -> None:
+def test_the_memory_of_a_copy_does_not_grow_with_the_store(tmp_path: Path) -> None:
     assert_more_takes_no_more_memory(copying, tmp_path, 1_500, 4_500)

@@ -54,7 +54,7 @@ def exported(store: EntryStore) -> str:
     return file.getvalue()
 
 
-def test_an_archive_brings_the_items_back() -> None:
+def test_an_import_restores_the_exported_items() -> None:
     source, target = filled(), InMemoryStore()
     file = io.StringIO()
     steps: list[tuple[str, int]] = []
@@ -96,7 +96,7 @@ def test_a_copy_has_all_items_and_compares_them() -> None:
     assert notes_of(target) == {**TEXTS, "of its own": ""}
 
 
-def test_a_part_or_none_of_it_can_be_taken() -> None:
+def test_a_part_or_none_of_the_items_can_be_moved() -> None:
     source, target = filled(), InMemoryStore()
     notes_of(source)["note 1"] = "obey me"
     lines = exported(source).splitlines()
@@ -143,7 +143,7 @@ def test_a_version_without_the_facet_refuses_the_archive_before_anything_is_save
             import_jsonl(target, [json.dumps(header), *lines[1:]])
 
 
-def test_so_does_a_version_with_an_earlier_form_of_the_items() -> None:
+def test_a_version_with_an_earlier_item_format_refuses_the_archive() -> None:
     with unregistered(), registered([notes_facet("LATER_KINDS")]):
         later = exported(filled()).splitlines()
     with pytest.raises(NotSupportedError, match=r"the kind 'note' in version 2, .* it needs firefly-notes 2\.0"):
@@ -154,14 +154,14 @@ def test_so_does_a_version_with_an_earlier_form_of_the_items() -> None:
 @pytest.mark.parametrize(
     "kinds", [[], 7, {"note": 1}, {"note": {}}, {"note": {"version": "1"}}, {"x" * 10_000: {"version": 1, "since": ""}}]
 )
-def test_a_damaged_header_is_refused_in_few_words(kinds: object) -> None:
+def test_the_error_about_a_damaged_header_is_short(kinds: object) -> None:
     header = json.loads(exported(filled()).splitlines()[0])
     with pytest.raises((CorruptDataError, NotSupportedError), match="line 1 of the archive") as caught:
         import_jsonl(InMemoryStore(), [json.dumps({**header, "kinds": kinds})])
     assert len(str(caught.value)) < 1_000
 
 
-def test_an_archive_without_its_items_is_as_before() -> None:
+def test_an_archive_without_items_of_the_facet_does_not_change() -> None:
     with InMemoryStore() as store:
         store.save("n", MemoryEntry(entry_id="e", content=1))
         header, *_, end = map(json.loads, exported(store).splitlines())
@@ -178,7 +178,7 @@ def test_the_number_of_agents_conversations_has_its_earlier_name_in_archives() -
     assert Counts.of_archive({"dialogues": 2, "messages": 3}) == counts
 
 
-def test_the_commands_have_an_option_for_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_have_an_option_for_the_facet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     archive = tmp_path / "archive.jsonl"
     archive.write_text(exported(filled()))
     importing = ["import", "--url", f"sqlite:///{tmp_path}/a.db", str(archive)]

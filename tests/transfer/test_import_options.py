@@ -23,12 +23,12 @@ from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
 from firefly_memory.transfer.counts import Counts
 from tests.support.archive_lines import CONVERSATION, ENTRY, HEADER, OTHER_MESSAGES, TURN, archive
-from tests.support.folder_store import FolderStore
+from tests.support.folder_backend import FolderStore
 
 # A part, and none of it
 
 
-def test_only_a_part_is_taken() -> None:
+def test_only_imports_a_part() -> None:
     items: list[tuple[str, dict[str, Any]]] = [
         ("entry", {**ENTRY, "namespace": "user:1", "entry_id": "1"}),
         ("entry", {**ENTRY, "namespace": "user:2", "entry_id": "2"}),
@@ -62,7 +62,7 @@ def test_a_dry_run_reads_everything_and_changes_nothing(kind: Any, tmp_path: Pat
 
 
 @pytest.mark.parametrize("kind", [FileStore, FolderStore])
-def test_a_dry_run_takes_an_id_twice_where_the_store_does(kind: Any, tmp_path: Path) -> None:
+def test_a_dry_run_accepts_a_repeated_id_where_the_store_does(kind: Any, tmp_path: Path) -> None:
     """Ids of entries are unique in a namespace only where a store is files, or has five methods."""
     store = adapt(kind(tmp_path / "there"))
     lines = archive(("entry", ENTRY), ("entry", {**ENTRY, "namespace": "another"}))
@@ -71,7 +71,7 @@ def test_a_dry_run_takes_an_id_twice_where_the_store_does(kind: Any, tmp_path: P
     assert len(store.load("another")) == 1
 
 
-def test_a_dry_run_says_what_the_store_cannot_keep() -> None:
+def test_a_dry_run_names_items_that_the_store_cannot_keep() -> None:
     conversation = json.dumps({"dialogue": {"conversation_id": "d"}})
     for store in (InMemoryStore(), FileStore("nowhere")):
         with pytest.raises(NotSupportedError, match="line 2 of the archive: the target cannot keep"):
@@ -120,5 +120,5 @@ def test_the_command_has_these_options(file: Path, capsys: pytest.CaptureFixture
     assert "must be a whole number from 1 up" in capsys.readouterr().err
 
 
-def test_a_dry_run_in_a_loop_waits_for_nothing_of_the_loop() -> None:
+def test_an_asynchronous_dry_run_does_not_wait_for_its_event_loop() -> None:
     assert asyncio.run(async_import_jsonl(InMemoryStore(), archive(("entry", ENTRY)), dry_run=True)).entries == 1

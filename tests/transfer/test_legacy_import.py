@@ -53,7 +53,7 @@ def database(place: Place) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("kind", PLACES)
-def test_every_layout_is_taken_over_once(kind: str, place: Place, database: str) -> None:
+def test_every_legacy_layout_is_imported_once(kind: str, place: Place, database: str) -> None:
     old = PLACES[kind](place, database)
     before = old.dump()
     first = COUNTS | ({"expired": 0} if kind.endswith("001") else {})
@@ -69,7 +69,7 @@ def test_every_layout_is_taken_over_once(kind: str, place: Place, database: str)
 
 
 @pytest.mark.parametrize("kind", NEW)
-def test_it_is_taken_into_every_store(kind: str, place: Place, database: str) -> None:
+def test_legacy_data_can_be_imported_into_every_store(kind: str, place: Place, database: str) -> None:
     old, url = sqlite_whole(place), NEW[kind](place, database)
     collection = f"legacy_{uuid4().hex}"
     variables = {"FIREFLY_AGENTIC_MEMORY_MONGODB_COLLECTION": collection}
@@ -118,7 +118,7 @@ def test_the_new_store_may_be_a_mongodb_that_options_name(place: Place) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_an_import_that_was_killed_goes_on_where_it_was(kind: str, place: Place, database: str) -> None:
+def test_a_killed_import_can_be_continued(kind: str, place: Place, database: str) -> None:
     total = 20_000
     fill_sqlite(place.directory / "old.db", many(total))
     url = NEW[kind](place, database).replace("///", f"///{place.directory}/")
@@ -165,12 +165,12 @@ def importing(rows: int, directory: Path) -> Iterator[Sequence[Work]]:
         assert [counts.taken for counts in found] == [rows]
 
 
-def test_an_import_takes_no_more_memory_for_more(tmp_path: Path) -> None:
+def test_the_memory_of_an_import_does_not_grow_with_the_source(tmp_path: Path) -> None:
     assert_more_takes_no_more_memory(importing, tmp_path, 2_000, 20_000)
 
 
 @pytest.mark.parametrize("kind", NEW)
-def test_a_dry_run_judges_everything_and_writes_nothing(kind: str, place: Place, database: str) -> None:
+def test_a_dry_run_checks_everything_and_writes_nothing(kind: str, place: Place, database: str) -> None:
     rows = [(each["entry_id"], namespace, json.dumps(each)) for namespace, each in ROWS]
     fill_sqlite(place.directory / "old.db", [*rows, ("bad", "n", "{")])
     old = Old("sqlite:///old.db", dict)
@@ -197,7 +197,7 @@ def test_a_dry_run_judges_everything_and_writes_nothing(kind: str, place: Place,
         documents.drop_collection(variables["FIREFLY_AGENTIC_MEMORY_MONGODB_COLLECTION"])
 
 
-def test_what_the_new_store_has_is_never_replaced(place: Place) -> None:
+def test_an_import_never_replaces_entries_of_the_new_store(place: Place) -> None:
     old = sqlite_whole(place)
     in_use = {
         "one": MemoryEntry(entry_id="one", content="from elsewhere", created_at=EARLY - timedelta(days=1)),
@@ -214,7 +214,7 @@ def test_what_the_new_store_has_is_never_replaced(place: Place) -> None:
         assert {name: each for name, each in entries_of(store).items() if name in in_use} == in_use
 
 
-def test_facts_of_working_memory_are_facts_again(place: Place) -> None:
+def test_imported_facts_of_working_memory_are_facts(place: Place) -> None:
     values = [("old", 1), ("newest", 3), ("older", 2)]
     facts = [
         entry(value, key="k", content=value, created_at=(EARLY + timedelta(days=day)).isoformat())
@@ -241,7 +241,7 @@ def test_facts_of_working_memory_are_facts_again(place: Place) -> None:
         assert memory.get("k") is None
 
 
-def test_on_a_terminal_there_is_a_bar(place: Place) -> None:
+def test_a_terminal_shows_a_progress_bar(place: Place) -> None:
     fill_sqlite(place.directory / "old.db", many(5000))
     arguments = ["--from", "sqlite:///old.db", "--url", "sqlite:///new.db"]
     shown = shown_on_a_terminal("db", "import-legacy", *arguments, cwd=place.directory)

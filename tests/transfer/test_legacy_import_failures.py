@@ -103,7 +103,7 @@ HOSTILE: list[tuple[Any, Any, Any, str | None]] = [
 TAKEN_BEFORE = "its entry_id belongs to another entry of the store, which was left as it is"
 
 
-def test_hostile_rows_are_refused_each_for_its_reason_and_do_not_stop_the_others(place: Place) -> None:
+def test_hostile_rows_are_refused_with_a_reason_and_do_not_stop_the_others(place: Place) -> None:
     fill_sqlite(place.directory / "old.db", [each[:3] for each in HOSTILE if each[0] != "latin"], has_key=False)
     with closing(sqlite3.connect(place.directory / "old.db")) as connection, connection:
         connection.execute("INSERT INTO memory_entries VALUES ('latin', 'n', CAST(X'7b22e9227d' AS TEXT))")
@@ -137,7 +137,7 @@ def test_hostile_rows_are_refused_each_for_its_reason_and_do_not_stop_the_others
     assert "refused 6: content is not JSON\n  'bad' in 'n'\n" in words.stdout
 
 
-def test_hostile_rows_of_postgresql(place: Place, database: str) -> None:
+def test_hostile_rows_of_postgresql_are_refused_with_a_reason(place: Place, database: str) -> None:
     """What SQLite lets in and PostgreSQL does not is not here, what only PostgreSQL has is."""
     statements = OF_001.replace("PRIMARY KEY (namespace, entry_id)", "expires_at TIMESTAMPTZ, importance FLOAT8")
     data = Json(entry("x")["content"])
@@ -179,7 +179,7 @@ def test_hostile_rows_of_postgresql(place: Place, database: str) -> None:
     assert old.dump() == before
 
 
-def test_hostile_documents_of_mongodb(place: Place) -> None:
+def test_hostile_documents_of_mongodb_are_refused_with_a_reason(place: Place) -> None:
     damaged = bson.encode({"namespace": "n", "entry_id": "damaged", "content": "XX"}).replace(b"XX", b"\xff\xfe")
     documents: list[Any] = [
         RawBSONDocument(damaged),
@@ -209,7 +209,7 @@ def test_hostile_documents_of_mongodb(place: Place) -> None:
     assert there["whole"].importance == 0.25
 
 
-def test_an_old_table_where_the_new_one_has_to_be(place: Place, database: str) -> None:
+def test_an_import_into_the_schema_of_the_old_table_is_refused(place: Place, database: str) -> None:
     old = postgresql_000(lambda each: Json(each["content"]))(place, database)
     before = old.dump()
     for options in ((), ("--dry-run",)):
@@ -228,7 +228,7 @@ def test_an_old_table_where_the_new_one_has_to_be(place: Place, database: str) -
         assert entries_of(store) == expected("postgresql-000")
 
 
-def test_an_old_file_or_collection_where_the_new_one_has_to_be(place: Place) -> None:
+def test_an_import_into_the_old_file_or_collection_is_refused(place: Place) -> None:
     old = sqlite_whole(place)
     before = old.dump()
     ended = run("db", "import-legacy", "--from", old.url, "--url", old.url, cwd=place.directory)
@@ -290,7 +290,7 @@ def test_the_table_or_collection_may_be_named(place: Place, database: str) -> No
     ],
     ids=str,
 )
-def test_what_goes_wrong_is_one_line_and_a_code(arguments: list[str], code: int, words: str, tmp_path: Path) -> None:
+def test_an_error_is_one_line_and_an_exit_code(arguments: list[str], code: int, words: str, tmp_path: Path) -> None:
     fill_sqlite(tmp_path / "good.db", [])
     (tmp_path / "noise.db").write_bytes(hashlib.sha512(b"noise").digest() * 20)
     with SQLiteStore(tmp_path / "ours.db") as store:
@@ -304,7 +304,7 @@ def test_what_goes_wrong_is_one_line_and_a_code(arguments: list[str], code: int,
     assert dump_of(tmp_path) == before
 
 
-def test_a_role_that_may_not_read_is_one_line_and_one_that_only_may_is_enough(place: Place, database: str) -> None:
+def test_the_import_needs_exactly_the_right_to_read(place: Place, database: str) -> None:
     postgresql_000(lambda each: Json(each["content"]))(place, database)
     role = f"legacy_{uuid4().hex}"
     execute(database, f"CREATE ROLE {role} LOGIN PASSWORD 'secret'")
@@ -363,7 +363,7 @@ def test_files_that_are_no_lists_of_entries_are_refused(place: Place) -> None:
     assert "`firefly-memory export`" in reasons["ours"]
 
 
-def test_names_that_are_kept_for_the_library_make_way(place: Place) -> None:
+def test_entries_with_reserved_names_are_renamed(place: Place) -> None:
     rows = [("e", "conversation:x", json.dumps(entry("e"))), ("fact:f", "notes", json.dumps(entry("fact:f")))]
     fill_sqlite(place.directory / "reserved.db", rows)
     old = Old("sqlite:///reserved.db", dict)
@@ -378,7 +378,7 @@ def test_names_that_are_kept_for_the_library_make_way(place: Place) -> None:
         assert moved.entry_id.endswith(":fact:f")
 
 
-def test_an_id_that_is_there_twice_loses_nothing_without_a_word(place: Place) -> None:
+def test_a_repeated_id_is_reported(place: Place) -> None:
     rows = many(1000)
     again = entry("id-3", created_at=FUTURE.isoformat(), content="another")
     fill_sqlite(place.directory / "old.db", [*rows, ("id-3", rows[3][1], json.dumps(again))], has_key=False)

@@ -36,7 +36,7 @@ HISTORY: list[ModelMessage] = [
 
 
 @pytest.mark.parametrize("kind", SHARED)
-async def test_agent_history_of_a_stranger_has_no_system_parts(kind: str, place: Place) -> None:
+async def test_an_untrusted_import_of_agent_history_has_no_system_parts(kind: str, place: Place) -> None:
     with SQLiteStore(":memory:") as source, somewhere(kind, place) as where:
         await SQLConversationStore(source).save(Conversation(conversation_id="c", messages=list(HISTORY)))
         await SQLConversationStore(source).fork("c", at=3, new_conversation_id="fork")
@@ -56,7 +56,7 @@ async def test_agent_history_of_a_stranger_has_no_system_parts(kind: str, place:
             assert texts(await target.load("c", limit=1)) == ["yes"]
 
 
-def test_turns_of_a_stranger_have_none_either() -> None:
+def test_an_untrusted_import_of_turns_has_no_system_parts() -> None:
     with InMemoryStore() as source, InMemoryStore() as target:
         memory = ConversationMemory(store=source)
         memory.add_turn("c", "hello", "hi", HISTORY)
@@ -80,7 +80,7 @@ def test_turns_of_a_stranger_have_none_either() -> None:
     ids=lambda text: text[:20] or "empty",
 )
 @pytest.mark.parametrize("untrusted", [True, False])
-async def test_a_message_that_is_none_is_refused_by_its_line(message: str, untrusted: bool, place: Place) -> None:
+async def test_an_invalid_message_is_refused_with_its_line(message: str, untrusted: bool, place: Place) -> None:
     with SQLiteStore(":memory:") as source, somewhere("sqlite", place) as where:
         await SQLConversationStore(source).save(Conversation(conversation_id="c", messages=list(HISTORY)))
         file = io.StringIO()

@@ -34,7 +34,7 @@ def as_jsonb(text: str) -> str:
 @example({"b": 1, "a": [{"d": 1, "c": -0.0}]})
 @example({"~order": ["x"], "b": 1, "a": 2})
 @example("\ud83d\ude00")
-def test_every_form_gives_the_same_value_back(value: Any) -> None:
+def test_every_stored_form_returns_the_same_value(value: Any) -> None:
     assert same(TEXT.decode(TEXT.encode(value)), value)
     assert same(JSONB.decode(as_jsonb(JSONB.encode(value))), value)
     assert same(BSON.decode(bson.decode(bson.encode({"value": BSON.encode(value)}))["value"]), value)
@@ -47,7 +47,7 @@ def test_plain_values_are_stored_plainly(form: Form) -> None:
     assert form.encode({"a": 1, "bb": [True, None, "ü", 1.5]}) == '{"a":1,"bb":[true,null,"ü",1.5]}'
 
 
-def test_only_what_a_place_would_lose_is_escaped() -> None:
+def test_only_values_that_the_stored_form_would_lose_are_escaped() -> None:
     assert TEXT.encode({"bb": -0.0, "a": "\x00"}) == '{"bb":-0.0,"a":"\\u0000"}'
     assert json.loads(JSONB.encode({"bb": -0.0, "a": "\x00"})) == {
         "bb": {"~float": "-0.0"},
@@ -57,7 +57,7 @@ def test_only_what_a_place_would_lose_is_escaped() -> None:
     assert BSON.encode({"$ref": 1, "n": 2**63}) == {"~dict": [["$ref", 1], ["n", {"~int": "0x8000000000000000"}]]}
 
 
-def test_order_survives_edits_by_hand() -> None:
+def test_the_order_of_keys_survives_edits_by_hand() -> None:
     assert list(JSONB.decode('{"a": 1, "new": 2, "b": 3, "~order": ["b", "a"]}')) == ["b", "a", "new"]
     assert list(JSONB.decode('{"a": 1, "~order": ["b", "a"]}')) == ["a"]
     assert JSONB.decode('{"~order": ["b", "a"]}') == {}
@@ -83,7 +83,7 @@ def test_a_foreign_bson_type_is_an_error() -> None:
         BSON.decode({"a": bson.ObjectId()})
 
 
-def test_what_is_encoded_shares_nothing_with_what_was_given() -> None:
+def test_an_encoded_value_shares_nothing_with_the_original() -> None:
     value = {"list": [1, {"a": []}]}
     for form in (DOCUMENT, BSON, PORTABLE):
         encoded = form.encode(value)
@@ -94,7 +94,7 @@ def test_what_is_encoded_shares_nothing_with_what_was_given() -> None:
     assert stored == {"list": [{"~int": "0x1"}]}
 
 
-def test_the_vectors_of_the_conformance_suite_pass_every_form() -> None:
+def test_every_stored_form_keeps_the_values_of_the_conformance_suite() -> None:
     for value in VALUES:
         assert same(JSONB.decode(JSONB.encode(value)), value)
         assert same(BSON.decode(BSON.encode(value)), value)
@@ -103,7 +103,7 @@ def test_the_vectors_of_the_conformance_suite_pass_every_form() -> None:
         assert same(BSON.decode(BSON.encode(given_value)), expected)
 
 
-def test_nesting_is_limited_and_the_path_in_the_message_is_not_endless() -> None:
+def test_nesting_is_limited_and_the_error_shows_a_short_path() -> None:
     value: Any = 1
     for _ in range(MAX_DEPTH):
         value = [value]
@@ -113,7 +113,7 @@ def test_nesting_is_limited_and_the_path_in_the_message_is_not_endless() -> None
     assert len(str(caught.value)) < 300
 
 
-def test_a_stack_that_is_almost_used_up_is_said_so() -> None:
+def test_an_almost_full_stack_raises_a_clear_error() -> None:
     value: Any = 1
     for _ in range(MAX_DEPTH):
         value = [value]
@@ -172,7 +172,7 @@ def as_lists(nested: Any) -> Any:
     return sorted(members, key=json.dumps) if isinstance(nested, frozenset) else members
 
 
-def test_a_set_of_what_is_escaped_comes_back_as_it_was() -> None:
+def test_a_set_of_escaped_values_comes_back_equal() -> None:
     members = {"\ud800", "\\", 2**70, -0.0, frozenset({10**4200, ("~str", "\x00")})}
     for form in (TEXT, JSONB, BSON, PORTABLE):
         again = form.decode(form.encode(members))

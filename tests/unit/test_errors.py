@@ -74,6 +74,6 @@ def test_messages_say_what_to_do() -> None:
         (errors.CorruptDataError, errors.DatabaseStoreError),
     ],
 )
-def test_errors_are_also_what_python_calls_them(kind: type[Exception], also: type[Exception]) -> None:
+def test_errors_are_also_subclasses_of_builtin_errors(kind: type[Exception], also: type[Exception]) -> None:
     assert issubclass(kind, (also,))
     assert issubclass(kind, errors.FireflyMemoryError)

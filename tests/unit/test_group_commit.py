@@ -59,14 +59,14 @@ async def until(condition: object) -> None:
             await asyncio.sleep(0)
 
 
-async def test_a_lone_save_is_made_at_once_and_alone() -> None:
+async def test_a_single_save_is_made_at_once() -> None:
     place = Place(at_once=True)
     for name in "abc":
         await place.commit.write((record(name), NOW))
     assert place.calls == [["a"], ["b"], ["c"]]
 
 
-async def test_what_arrives_meanwhile_is_saved_together() -> None:
+async def test_saves_that_arrive_during_a_save_form_a_group() -> None:
     place = Place()
     tasks = [place.save(name) for name in "abcd"]
     await until(lambda: place.calls)
@@ -86,7 +86,7 @@ async def test_two_saves_of_one_entry_keep_their_order() -> None:
     assert place.calls == [["x"], ["a", "b"], ["a"], ["a"]]
 
 
-async def test_groups_have_a_size() -> None:
+async def test_a_group_has_a_maximal_size() -> None:
     place = Place()
     tasks = [place.save(f"id-{number}") for number in range(LARGEST_GROUP + 2)]
     await until(lambda: place.calls)
@@ -95,7 +95,7 @@ async def test_groups_have_a_size() -> None:
     assert [len(call) for call in place.calls] == [1, LARGEST_GROUP, 1]
 
 
-async def test_everybody_gets_an_own_answer() -> None:
+async def test_every_caller_gets_its_own_result() -> None:
     place = Place()
     place.refuse = {"b", "x"}
     tasks = [place.save(name) for name in ["x", "a", "b", "c"]]
@@ -105,7 +105,7 @@ async def test_everybody_gets_an_own_answer() -> None:
     assert [type(result) for result in results] == [LookupError, type(None), LookupError, type(None)]
 
 
-async def test_a_group_that_fails_is_tried_one_by_one() -> None:
+async def test_the_saves_of_a_failed_group_are_tried_one_by_one() -> None:
     place = Place()
     place.break_on = {"b"}
     tasks = [place.save(name) for name in ["x", "a", "b", "c"]]
@@ -117,7 +117,7 @@ async def test_a_group_that_fails_is_tried_one_by_one() -> None:
     assert sorted(place.calls[2:]) == [["a"], ["b"], ["c"]]
 
 
-async def test_a_caller_that_gives_up_takes_nobody_along() -> None:
+async def test_a_cancelled_caller_does_not_cancel_the_others() -> None:
     place = Place()
     tasks = [place.save(name) for name in ["x", "a", "b", "c"]]
     await until(lambda: place.calls)
@@ -132,7 +132,7 @@ async def test_a_caller_that_gives_up_takes_nobody_along() -> None:
     assert place.calls == [["x"], ["a", "c"]]
 
 
-async def test_a_caller_that_gives_up_while_its_group_is_saved_takes_nobody_along() -> None:
+async def test_a_caller_cancelled_during_the_save_does_not_cancel_the_others() -> None:
     place = Place()
     tasks = [place.save(name) for name in ["x", "a", "b"]]
     await until(lambda: place.calls)
@@ -149,7 +149,7 @@ async def test_a_caller_that_gives_up_while_its_group_is_saved_takes_nobody_alon
         await place.commit.write((record("c"), NOW))
 
 
-async def test_a_save_that_hangs_is_not_waited_for() -> None:
+async def test_later_saves_do_not_wait_for_a_hanging_save() -> None:
     place = Place()
     hanging = place.save("x")
     await until(lambda: place.calls)
@@ -169,7 +169,7 @@ def drains() -> list[asyncio.Task[object]]:
     return [task for task in asyncio.all_tasks() if "_drain" in repr(task.get_coro())]
 
 
-async def test_when_the_saving_task_is_cancelled_another_takes_over() -> None:
+async def test_another_task_continues_when_the_saving_task_is_cancelled() -> None:
     place = Place()
     tasks = [place.save(name) for name in ["x", "a", "b"]]
     await until(lambda: place.calls)
@@ -188,7 +188,7 @@ async def test_when_the_saving_task_is_cancelled_another_takes_over() -> None:
     assert place.calls[-1] == ["d"]
 
 
-async def test_when_one_of_two_saving_tasks_is_cancelled_the_other_does_its_part() -> None:
+async def test_the_other_saving_task_continues_when_one_is_cancelled() -> None:
     place = Place()
     hanging = place.save("x")
     await until(lambda: place.calls)
@@ -204,7 +204,7 @@ async def test_when_one_of_two_saving_tasks_is_cancelled_the_other_does_its_part
     assert place.calls == [["x"], ["a"], ["b"], ["a"]]
 
 
-async def test_when_everybody_is_cancelled_nothing_goes_on() -> None:
+async def test_nothing_is_saved_when_every_caller_is_cancelled() -> None:
     place = Place()
     tasks = [place.save(name) for name in ["x", "a", "b"]]
     await until(lambda: place.calls)
@@ -222,7 +222,7 @@ async def test_when_everybody_is_cancelled_nothing_goes_on() -> None:
     assert place.calls == [["x"], ["a", "b"], ["d"]]
 
 
-async def test_a_save_that_was_given_up_on_its_way_is_waited_for() -> None:
+async def test_a_cancelled_call_waits_for_its_running_save() -> None:
     """Or it might be written after what its caller, or somebody else, saves next."""
     place = Place()
     tasks = [place.save(name) for name in ["x", "a", "b"]]

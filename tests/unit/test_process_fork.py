@@ -32,7 +32,7 @@ class Workshop(ForkAware):
         self.barrier.open()
 
 
-def test_work_that_a_fork_waits_for_may_still_take_locks() -> None:
+def test_work_that_a_fork_waits_for_can_take_more_locks() -> None:
     workshop, locks = Workshop(), [ForkSafeLock() for _ in range(20)]
     at_work = threading.Event()
 
@@ -56,7 +56,7 @@ def test_work_that_a_fork_waits_for_may_still_take_locks() -> None:
         pass
 
 
-def test_nobody_is_inside_while_a_process_forks() -> None:
+def test_no_work_is_running_while_a_process_forks() -> None:
     workshop = Workshop()
     done = threading.Event()
     inside: list[int] = []
@@ -83,7 +83,7 @@ def test_nobody_is_inside_while_a_process_forks() -> None:
     assert codes == [0] * 20
 
 
-def test_a_barrier_lets_in_as_many_as_it_has_room_for() -> None:
+def test_a_barrier_admits_as_many_callers_as_it_has_room_for() -> None:
     barrier = ForkBarrier(room=2)
     assert barrier.enter()
     assert barrier.enter(0)

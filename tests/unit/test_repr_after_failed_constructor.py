@@ -36,7 +36,7 @@ def classes_with_a_repr() -> list[type[Any]]:
 
 
 @pytest.mark.parametrize("kind", classes_with_a_repr(), ids=lambda kind: kind.__name__)
-def test_what_is_half_built_has_a_repr(kind: Any) -> None:
+def test_a_half_built_object_has_a_repr(kind: Any) -> None:
     assert kind.__name__ in repr(kind.__new__(kind))
 
 
@@ -53,7 +53,7 @@ def test_what_is_half_built_has_a_repr(kind: Any) -> None:
         (MemoryManager, {"max_conversation_tokens": 0}),
     ],
 )
-def test_what_a_refused_argument_leaves_behind_has_a_repr(kind: Any, arguments: dict[str, Any]) -> None:
+def test_an_object_with_a_refused_argument_has_a_repr(kind: Any, arguments: dict[str, Any]) -> None:
     half = kind.__new__(kind)
     with pytest.raises((FireflyMemoryError, TypeError)):
         half.__init__(**arguments)

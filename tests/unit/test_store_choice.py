@@ -214,7 +214,9 @@ def _matches(found: Target | None, meant: Any) -> None:
 
 
 @pytest.mark.parametrize("case", [*CASES, *ON_A_COMMAND_LINE], ids=str)
-def test_commands_and_alembic_have_one_answer(case: Case, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_commands_and_alembic_choose_the_same_store(
+    case: Case, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     with _set(case, monkeypatch, tmp_path):
         if isinstance(case.meant, str):
             with pytest.raises(ConfigurationError) as caught:
@@ -226,7 +228,7 @@ def test_commands_and_alembic_have_one_answer(case: Case, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_manager_has_the_same_answer_or_stays_in_memory_and_warns(
+def test_a_manager_chooses_the_same_store_or_warns_and_uses_memory(
     case: Case, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with _set(case, monkeypatch, tmp_path):
@@ -273,7 +275,7 @@ def test_a_link_to_the_same_file_is_no_contradiction(monkeypatch: pytest.MonkeyP
     ],
     ids=str,
 )
-def test_one_variable_says_and_several_say(
+def test_the_error_has_singular_and_plural_forms(
     names: list[str], words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with _set(Case({name: EVERYTHING[name] for name in names}, None), monkeypatch, tmp_path):
@@ -284,7 +286,9 @@ def test_one_variable_says_and_several_say(
             target(read_settings(), for_a_manager=True)
 
 
-def test_it_is_known_where_a_manager_does_not_follow_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_only_for_commands_says_that_a_manager_uses_another_store(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def only_for_commands(case: Case) -> bool:
         with _set(case, monkeypatch, tmp_path):
             found = target(read_settings(), case.given)
@@ -298,7 +302,7 @@ def test_it_is_known_where_a_manager_does_not_follow_commands(monkeypatch: pytes
     assert not only_for_commands(Case({"POSTGRES_URL": PG}, None, given=Given(PG)))
 
 
-def test_what_is_set_and_not_used_is_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_unused_variables_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def unused(case: Case) -> list[str]:
         with _set(case, monkeypatch, tmp_path):
             found = target(read_settings(), case.given)

@@ -39,7 +39,7 @@ def test_no_scheme_is_in_two_rows() -> None:
 
 
 @ROWS
-def test_every_dotted_name_of_a_row_is_there(row: Row) -> None:
+def test_every_dotted_name_of_a_row_exists(row: Row) -> None:
     for column in DOTTED:
         if getattr(row, column) is not None:
             assert row.load(column) is not None, column
@@ -54,7 +54,7 @@ def test_options_are_those_of_the_store_and_settings_that_exist(row: Row) -> Non
 
 
 @ROWS
-def test_what_belongs_together_is_there_together(row: Row) -> None:
+def test_a_row_has_related_columns_together_or_not_at_all(row: Row) -> None:
     assert (row.dialect is None) == (row.database is None) == (row.migrations is None)
     assert row.database is None or row.indexes is None
     assert (row.path is None) == (row.medium in (Medium.MEMORY, Medium.SERVER))
@@ -62,14 +62,14 @@ def test_what_belongs_together_is_there_together(row: Row) -> None:
 
 
 @ROWS
-def test_the_row_of_a_url_is_found_by_its_scheme_in_capitals_or_not(row: Row) -> None:
+def test_the_row_of_a_url_is_found_by_its_scheme_whatever_its_case(row: Row) -> None:
     for scheme in row.schemes:
         assert row_of(f"{scheme}://") is row
         assert row_of(f"{scheme.upper()}://") is row
         assert row_of_scheme(f"{scheme}+driver://") is row
 
 
-def test_what_no_store_has_is_refused_without_what_follows_the_scheme() -> None:
+def test_an_unknown_scheme_is_refused_without_showing_the_rest_of_the_url() -> None:
     with pytest.raises(ConfigurationError, match="no store has a URL that starts with 'redis'") as refused:
         row_of("redis://user:s3cret@host")
     assert "s3cret" not in str(refused.value)
@@ -98,7 +98,7 @@ def test_without_its_driver_a_row_names_the_extra(tmp_path: Path) -> None:
     assert shown.splitlines() == [needs] * 5
 
 
-def test_the_table_loads_nothing_that_it_names() -> None:
+def test_reading_the_table_loads_no_named_module() -> None:
     code = "import firefly_memory.urls, sys; print(*sys.modules)"
     loaded = set(
         subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()

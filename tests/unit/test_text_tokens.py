@@ -71,13 +71,13 @@ def test_the_documented_errors_are_those_that_are_measured() -> None:
     ],
     ids=repr,
 )
-def test_whatever_is_not_empty_is_estimated_above_zero_and_not_beyond_its_bytes(text: str) -> None:
+def test_a_text_is_estimated_between_one_token_and_its_bytes(text: str) -> None:
     for name in VOCABULARIES:
         tokens = formula.estimated(text, 1.33, rates(name))
         assert 1 <= tokens <= 2 * len(text.encode("utf-8", "surrogatepass"))
 
 
-def test_tokens_per_word_is_what_a_word_is_reckoned_at() -> None:
+def test_tokens_per_word_sets_the_cost_of_a_word() -> None:
     def reckoned(tokens_per_word: float) -> int:
         return formula.estimated("one two six " * 1000, tokens_per_word, rates("o200k_base"))
 
@@ -87,7 +87,7 @@ def test_tokens_per_word_is_what_a_word_is_reckoned_at() -> None:
 # Counting
 
 
-def test_with_its_vocabulary_tokens_are_counted() -> None:
+def test_tokens_are_counted_if_the_vocabulary_is_present() -> None:
     for name in VOCABULARIES:
         estimator = TokenEstimator(encoding_name=name)
         for text in SAMPLES.values():
@@ -113,7 +113,7 @@ def test_text_fits_if_it_has_no_more_tokens_than_allowed() -> None:
     assert not estimator.fits(SAMPLES["French"], tokens - 1)
 
 
-def test_what_looks_like_a_special_token_is_text() -> None:
+def test_text_like_a_special_token_is_counted_as_text() -> None:
     assert TokenEstimator().estimate("<|endoftext|>") > 3
     assert TokenEstimator().estimate_message({"role": "user", "content": "<|im_start|><|endofprompt|>"}) > 10
 
@@ -161,14 +161,14 @@ def test_cutting_long_text_hardly_changes_its_count() -> None:
         (":/", "o200k_base"),
     ],
 )
-def test_the_encoding_is_the_models(model: str, name: str) -> None:
+def test_the_model_decides_the_encoding(model: str, name: str) -> None:
     text = SAMPLES["Hindi"]
     assert tiktoken_loader.encoding_name_for(model) == name
     assert TokenEstimator(model=model).estimate(text) == TokenEstimator(encoding_name=name).estimate(text)
     assert formula.rates_for(None, model) == rates(name), "the formula takes the same model for the same"
 
 
-def test_an_encoding_that_is_named_goes_before_the_models() -> None:
+def test_a_named_encoding_goes_before_that_of_the_model() -> None:
     both = TokenEstimator(encoding_name="cl100k_base", model="openai:gpt-4o")
     assert both.estimate(SAMPLES["Hindi"]) == TokenEstimator(model="gpt-4").estimate(SAMPLES["Hindi"])
 
@@ -183,20 +183,20 @@ def test_tokens_per_word_must_be_a_number_above_zero(rate: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["", 5, b"o200k_base"])
-def test_names_must_be_names(name: Any) -> None:
+def test_invalid_names_of_encodings_and_models_are_refused(name: Any) -> None:
     with pytest.raises(ConfigurationError, match="encoding_name must be a name or None"):
         TokenEstimator(encoding_name=name)
     with pytest.raises(ConfigurationError, match="model must be a name or None"):
         TokenEstimator(model=name)
 
 
-def test_download_is_a_yes_or_a_no() -> None:
+def test_download_must_be_true_or_false() -> None:
     download: Any = "no"
     with pytest.raises(ConfigurationError, match="download must be True or False, not 'no'"):
         TokenEstimator(download=download)
 
 
-def test_an_unknown_encoding_is_refused_with_the_ones_there_are() -> None:
+def test_an_unknown_encoding_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigurationError, match=r"'o200k' is not known.*cl100k_base,.*o200k_base"):
         TokenEstimator(encoding_name="o200k")
 

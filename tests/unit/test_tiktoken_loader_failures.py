@@ -36,7 +36,7 @@ def offline() -> dict[str, Any]:
         return proxy(server)
 
 
-def test_a_download_that_hangs_holds_nobody_up(run: Process, silence: socket.socket) -> None:
+def test_a_hanging_download_delays_no_caller(run: Process, silence: socket.socket) -> None:
     ended = run(
         """
         print(kind_of(TokenEstimator().estimate(text)))
@@ -53,7 +53,7 @@ def test_a_download_that_hangs_holds_nobody_up(run: Process, silence: socket.soc
     assert "it is still being loaded" in warning
 
 
-def test_threads_wait_together_for_a_download_that_hangs(run: Process, silence: socket.socket) -> None:
+def test_threads_wait_together_for_a_hanging_download(run: Process, silence: socket.socket) -> None:
     ended = run(
         """
         kinds = []
@@ -101,7 +101,7 @@ def test_a_warning_that_is_made_an_error_is_raised_once(run: Process, offline: d
     assert ended.printed == ["EstimatedTokensWarning", "estimate"]
 
 
-def test_a_vocabulary_that_comes_late_is_used_from_then_on(
+def test_a_vocabulary_that_arrives_late_is_used_from_then_on(
     run: Process, tmp_path: Path, directory_of_vocabularies: Path
 ) -> None:
     name = cached_as("o200k_base")
@@ -177,7 +177,7 @@ def test_a_tiktoken_that_cannot_be_imported_is_warned_of(run: Process, tmp_path:
     assert "ImportError: built for another Python" in ended.warnings[0]
 
 
-def test_a_child_that_is_forked_during_a_download_is_held_up_no_longer(run: Process, silence: socket.socket) -> None:
+def test_a_child_forked_during_a_download_does_not_wait_for_it(run: Process, silence: socket.socket) -> None:
     ended = run(
         """
         estimator = TokenEstimator()
@@ -213,7 +213,7 @@ def test_a_forked_child_counts_with_the_vocabulary_of_its_parent(run: Process, t
     assert ended == Ended(["count", "count"], [])
 
 
-def test_the_last_words_of_a_process_are_counted_too(run: Process, silence: socket.socket) -> None:
+def test_tokens_can_be_counted_at_interpreter_exit(run: Process, silence: socket.socket) -> None:
     ended = run(
         """
         import atexit

@@ -53,7 +53,7 @@ def offline() -> dict[str, Any]:
         return proxy(server)
 
 
-def test_a_coroutine_does_not_wait_for_a_download_that_hangs(run: Process, tmp_path: Path) -> None:
+def test_a_coroutine_does_not_wait_for_a_hanging_download(run: Process, tmp_path: Path) -> None:
     """A first turn is stored while a server that accepts and never answers is asked for the vocabulary."""
     ended = run(
         IN_A_LOOP
@@ -129,7 +129,7 @@ def test_a_coroutine_is_warned_of_a_download_that_failed(run: Process, offline: 
 
 
 @pytest.mark.parametrize("directory", [None, ""])
-def test_nothing_is_downloaded_unless_somebody_asks(
+def test_nothing_is_downloaded_unless_requested(
     run: Process, silence: socket.socket, tmp_path: Path, directory: str | None
 ) -> None:
     ended = run(
@@ -184,7 +184,7 @@ def test_the_variable_for_managers_asks_for_a_download(run: Process, silence: so
 
 
 @pytest.mark.parametrize("variable", ["DATA_GYM_CACHE_DIR", "TMPDIR"])
-def test_a_vocabulary_that_tiktoken_has_kept_is_used_without_leave_to_download(
+def test_a_vocabulary_in_tiktokens_cache_is_used_with_download_false(
     run: Process, silence: socket.socket, tmp_path: Path, variable: str
 ) -> None:
     directory = tmp_path / "data-gym-cache"
@@ -199,7 +199,7 @@ def test_a_vocabulary_that_tiktoken_has_kept_is_used_without_leave_to_download(
     assert connections(silence) == 0
 
 
-def test_a_kept_file_that_is_damaged_is_not_downloaded_again_without_leave(
+def test_a_damaged_cached_file_is_not_downloaded_with_download_false(
     run: Process, silence: socket.socket, tmp_path: Path
 ) -> None:
     damaged = tmp_path / "data-gym-cache" / cached_as("o200k_base")

@@ -34,7 +34,7 @@ from firefly_memory.validation import (
         (lambda value: checked_number("by", value), "by: must be a number, not bool"),
     ],
 )
-def test_true_is_no_number(check: Callable[[Any], Any], words: str) -> None:
+def test_a_bool_is_not_accepted_as_a_number(check: Callable[[Any], Any], words: str) -> None:
     true: Any = True
     with pytest.raises((ConfigurationError, InvalidEntryError)) as refused:
         check(true)
@@ -68,7 +68,7 @@ def test_a_missing_extra_is_named_and_one_of_several_packages_is_enough(monkeypa
         require_extra("PostgreSQLStore", "asyncpg", "postgres")
 
 
-def test_what_cannot_be_imported_is_the_cause_and_other_errors_pass() -> None:
+def test_a_failed_import_is_the_cause_and_other_errors_pass() -> None:
     importing = ImportingExtra("reading", "pydantic-ai-slim", "agents")
     with (
         pytest.raises(MissingDependencyError, match="reading needs the package 'pydantic-ai-slim'") as missing,

@@ -1,7 +1,7 @@
-"""Which of a run's messages the conversation has already, so that nothing is stored twice.
+"""Finds the messages of a run that the conversation already has, so that nothing is stored twice.
 
-A run that is made again with its id has perhaps stored a part before it broke off. A ``message_history`` that ends with
-a request, as user interfaces send it, may repeat what an earlier run stored, and got no answer to.
+A run that is repeated with its id may have stored some messages before it was interrupted. A ``message_history`` that
+ends with a request, as user interfaces send it, may repeat a stored request that got no answer.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from firefly_memory.conversations.types import ConversationTurn
 
 
 def turns_of_run(turns: Sequence[ConversationTurn], run_id: str | None, prompt: str) -> Sequence[ConversationTurn]:
-    """The turns from the first on that an earlier try of the run has stored.
+    """All turns from the first turn on that an earlier attempt at the run has stored.
 
-    A run with another prompt is another run, which was given an id that was used before.
+    A run with another prompt is another run with a reused id.
     """
     for number, turn in enumerate(turns):
         if _is_of_run(turn, run_id):
@@ -28,17 +28,17 @@ def turns_of_run(turns: Sequence[ConversationTurn], run_id: str | None, prompt: 
 
 
 def said_by_run(turns: Sequence[ConversationTurn], run_id: str | None) -> list[ModelMessage]:
-    """What the run has stored at the end of a conversation; nothing, if other runs went on since."""
+    """The messages of the run at the end of a conversation; none, if other runs have added turns since."""
     return _messages(turns) if all(_is_of_run(turn, run_id) for turn in turns) else []
 
 
 def has_ended(turns: Sequence[ConversationTurn], run_id: str | None) -> bool:
-    """Whether one of the turns is that of the run when it had come to its end."""
+    """Whether one of the turns was stored when the run had ended normally."""
     return any(_is_of_run(turn, run_id) and _is_whole(turn.raw_messages[-1]) for turn in turns)
 
 
 def unanswered(turns: Sequence[ConversationTurn]) -> list[ModelMessage]:
-    """The requests at the end of a conversation that got no answer."""
+    """The unanswered requests at the end of a conversation."""
     requests: list[ModelMessage] = []
     for turn in reversed(turns):
         for message in reversed(turn.raw_messages):
@@ -46,13 +46,13 @@ def unanswered(turns: Sequence[ConversationTurn]) -> list[ModelMessage]:
                 requests.insert(0, message)
             elif not _is_silent(message):
                 return requests
-        if not turn.raw_messages:  # its texts say what was answered
+        if not turn.raw_messages:  # its texts are an answer
             return requests
     return requests
 
 
 def beyond(messages: Sequence[ModelMessage], stored: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """``messages`` without what they begin with and what is ``stored``, whenever it was said."""
+    """``messages`` without those at the start that equal the ``stored`` ones; timestamps may differ."""
     known = 0
     while known < min(len(messages), len(stored)) and _same(messages[known], stored[known]):
         known += 1
@@ -69,12 +69,12 @@ def _is_of_run(turn: ConversationTurn, run_id: str | None) -> bool:
 
 
 def _is_silent(message: Any) -> bool:
-    """Whether it is what a stream leaves that broke off before it said anything."""
+    """Whether the message is the empty response of a stream that was interrupted at once."""
     return isinstance(message, ModelResponse) and message.state == "interrupted" and not message.parts
 
 
 def _is_whole(last: ModelMessage) -> bool:
-    """What broke off ends with a response that was interrupted, or with a request that no final result is in."""
+    """Whether the run ended normally. An interrupted run ends with an interrupted response, or without a final result."""
     if isinstance(last, ModelResponse):
         return last.state != "interrupted"
     return any(getattr(part, "content", None) in (FINAL, NOT_USED, NOT_EXECUTED) for part in last.parts)
@@ -104,7 +104,7 @@ def _timeless(part: Any) -> Any:
 
 
 def _without(parts: Sequence[Any], there: list[Any]) -> list[Any]:
-    """Each of those that are there takes away one."""
+    """``parts`` without one equal part for each part in ``there``."""
     left, kept = list(there), []
     for part in parts:
         found = next((each for each in left if _same_part(part, each)), None)

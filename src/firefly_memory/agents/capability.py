@@ -45,8 +45,8 @@ T = TypeVar("T")
 logger = logging.getLogger("firefly_memory")
 
 HistoryStrategy: TypeAlias = Callable[[list[ModelMessage]], Sequence[ModelMessage] | Awaitable[Sequence[ModelMessage]]]
-"""Given what would be sent, the window and the run's own messages, it returns what is sent instead. It may be a
-coroutine function. It is asked at each request, must not change the messages, and nothing stored changes by it."""
+"""A function, or a coroutine function, that is called at each request. It gets the messages to send, which are the window
+and the run's own messages, and returns the messages to send instead. It must not change the messages themselves."""
 
 NamedScope: TypeAlias = Literal["conversation", "manager"]
 WorkingScope: TypeAlias = NamedScope | Callable[[RunContext[Any]], str]
@@ -57,44 +57,44 @@ class Memory(AbstractCapability[Any]):
     """``Agent(model, capabilities=[Memory(manager)])``: the agent remembers.
 
     Before a run the window of its ``conversation_id`` is loaded and becomes its ``message_history``; the summary and
-    working memory go into the instructions. After it the run's messages are stored as one turn: also of a run that was
-    streamed, failed, was cancelled, or waits for a tool. A run that is given a ``message_history`` uses that instead,
-    and its turn is stored all the same.
+    working memory go into the instructions. After it the run's messages are stored as one turn, also if the
+    run was streamed, failed, was cancelled, or waits for a tool. A ``message_history`` passed to a run replaces the
+    window, and the run's turn is stored as well.
     """
 
     manager: MemoryManager
-    """Whose conversations and working memory."""
+    """The owner of the conversations and the working memory."""
     _: KW_ONLY
     id: str | None = "firefly_memory"
-    """With one id for all, a ``Memory`` that is given to a run takes the place of the agent's own for that run."""
+    """All have the same id, so that a ``Memory`` passed to a run replaces the agent's own for that run."""
     max_tokens: int | None = None
     """The budget of the window, by default the manager's."""
     context: bool = True
-    """Whether working memory is told to the model."""
+    """Whether the instructions contain working memory."""
     tools: bool = False
     """Whether the model gets the tools ``remember`` and ``recall`` for working memory."""
     working_scope: WorkingScope = "conversation"
-    """Where ``remember`` writes to, whose facts a run has beside those of the manager: by default a scope of the
-    conversation. A function of the run's context names another one, such as ``lambda ctx: f"user:{ctx.deps.user_id}"``;
-    with ``"manager"`` a model writes what all conversations of the manager are told. Where the manager is a fork, it is
-    the fork's own scope, whatever stands here."""
+    """The scope that ``remember`` writes to. A run reads its facts beside those of the manager. By default it is a
+    scope of the conversation. A function of the run's context returns the name of another scope, such as
+    ``lambda ctx: f"user:{ctx.deps.user_id}"``. With ``"manager"`` a model writes facts for all conversations of the
+    manager. If the manager is a fork, the scope is always the fork's own."""
     overwrite: bool = False
-    """Whether ``remember`` may replace a fact that no model wrote."""
+    """Whether ``remember`` may replace a fact that the application wrote."""
     fenced: bool = False
-    """Whether facts are told as JSON in a fence, and not as lines."""
+    """Whether the instructions have facts as JSON in a fence, and not as lines."""
     max_fact_tokens: int = 2000
-    """How much is told of facts: those that the application wrote first, then the most important."""
+    """The most tokens of facts in the instructions: facts of the application first, then the most important."""
     max_facts: int = 100
-    """How many facts a scope may have for ``remember`` to add one."""
+    """The most facts in a scope: ``remember`` adds no more."""
     max_key_length: int = 200
-    """How many characters a key may have for ``remember``."""
+    """The most characters in a key of ``remember``."""
     max_value_length: int = 2000
-    """The same, for a value."""
+    """The most characters in a value of ``remember``."""
     strategies: Sequence[HistoryStrategy] = ()
-    """What is done to the messages of each request, one after the other; nothing of it is stored."""
+    """Functions that change the messages of each request, one after the other; stored messages do not change."""
     on_conflict: OnConflict = "append"
-    """What becomes of a turn whose run had not seen the newest one: it is appended all the same, refused with
-    ``StaleConversationError``, or stored in a new conversation that has what was there when the run began."""
+    """What to do with a turn if another turn was added during its run: append it, refuse it with
+    ``StaleConversationError``, or store it in a new conversation with the turns that the run has seen."""
     _run: RunState = field(init=False, repr=False, compare=False, default_factory=RunState)
     _facts: RunFacts | None = field(init=False, repr=False, compare=False, default=None)
     _turn: TurnOfSteps | None = field(init=False, repr=False, compare=False, default=None)
@@ -162,11 +162,11 @@ class Memory(AbstractCapability[Any]):
 
     @classmethod
     def combine(cls, capabilities: Sequence[AbstractCapability[Any]]) -> AbstractCapability[Any]:
-        """Refused: nobody could tell in which of two memories a turn is."""
+        """Refuse several memories: nobody could tell which one has a turn."""
         raise _several(len(capabilities))
 
     async def for_run(self, ctx: RunContext[Any]) -> Memory:
-        """A copy with what belongs to one run."""
+        """A copy with the state of one run."""
         own = copy(self)
         own._run = RunState()  # noqa: SLF001 - a copy of this
         own._facts = RunFacts(  # noqa: SLF001 - likewise
@@ -195,13 +195,13 @@ class Memory(AbstractCapability[Any]):
         return await self._run.instructions(self._facts_of_run, estimator, with_context=self.context)
 
     def get_toolset(self) -> FunctionToolset[Any] | None:
-        """``remember`` and ``recall``, if they were asked for."""
+        """``remember`` and ``recall``, if ``tools`` is set."""
         return FunctionToolset([self._remember_tool(), self._recall_tool()]) if self.tools else None
 
     def _remember_tool(self) -> Any:
         async def remember(ctx: RunContext[Any], key: str, value: str) -> str:
             """Keep a fact for later, under a short key. A fact that you kept under this key before is replaced."""
-            with self._told_to_the_model("remember", key):
+            with self._failing_only_the_tool("remember", key):
                 return await _or_refused(ctx, self._facts_of_run.remember(key, value))
 
         return remember
@@ -209,14 +209,14 @@ class Memory(AbstractCapability[Any]):
     def _recall_tool(self) -> Any:
         async def recall(ctx: RunContext[Any], key: str) -> Any:
             """The fact that is kept under a key, or nothing."""
-            with self._told_to_the_model("recall", key):
+            with self._failing_only_the_tool("recall", key):
                 return await _or_refused(ctx, self._facts_of_run.recall(key))
 
         return recall
 
     @contextmanager
-    def _told_to_the_model(self, tool: str, key: str) -> Iterator[None]:
-        """What goes wrong in one of the tools is not the end of the run."""
+    def _failing_only_the_tool(self, tool: str, key: str) -> Iterator[None]:
+        """Report an error of the memory to the model; the run goes on."""
         try:
             yield
         except FireflyMemoryError as exc:
@@ -224,7 +224,7 @@ class Memory(AbstractCapability[Any]):
             raise ToolFailed(f"{key!r}: the memory cannot be reached") from exc
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
-        """Load, run, store."""
+        """Load the window, run the agent, store the turn."""
         memories = [each for each in ctx.capabilities.values() if isinstance(each, Memory)]
         if len(memories) > 1:
             raise _several(len(memories))
@@ -232,7 +232,7 @@ class Memory(AbstractCapability[Any]):
         self._run.begin(loaded.window, ctx.messages)
         try:
             result = await handler()
-        except GeneratorExit:  # nothing can be awaited any more
+        except GeneratorExit:  # an ended generator cannot await
             raise
         except BaseException:
             with suppress(asyncio.CancelledError):  # the error itself is the one to raise
@@ -242,16 +242,16 @@ class Memory(AbstractCapability[Any]):
         if self._turn is not None:
             self._turn.messages.extend(messages)
             return result
-        if not messages:  # it had nothing to ask, and found its answer in the window
+        if not messages:  # a run without a prompt found its answer in the window
             return result
         said = Said(self._prompt(ctx, loaded, messages), response_text(result.output, messages), messages)
-        again = loaded.is_made_again
-        conversation_id = await self._recorder.add(ctx.run_id, loaded.window, said, result, is_made_again=again)
+        is_repeated = loaded.is_repeated
+        conversation_id = await self._recorder.add(ctx.run_id, loaded.window, said, result, is_repeated=is_repeated)
         _goes_on_in(result, conversation_id)
         return result
 
     async def before_node_run(self, ctx: RunContext[Any], *, node: Any) -> Any:
-        """A run that begins with a new prompt leaves no call open behind it."""
+        """Prepare the loaded history when the run begins."""
         self._run.look_at(ctx)
         if Agent.is_user_prompt_node(node):
             answers = node.deferred_tool_results is not None
@@ -263,7 +263,7 @@ class Memory(AbstractCapability[Any]):
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """The agent's system prompt in front, and what the strategies make of it all, for this request only."""
+        """Add the agent's system prompt, and apply the strategies to the messages of this request only."""
         request_context = await self._run.before_request(ctx, request_context)
         for strategy in self.strategies:
             made = strategy(list(request_context.messages))
@@ -282,7 +282,7 @@ class Memory(AbstractCapability[Any]):
         args: dict[str, Any],
         handler: WrapToolExecuteHandler,
     ) -> Any:
-        """What a tool has done is known, if the run does not come to its end, or its messages do not say it."""
+        """Keep the result of a tool, for a run that is interrupted or whose messages do not contain the result."""
         self._run.begin_call(call)
         try:
             result = await handler(args)
@@ -296,24 +296,24 @@ class Memory(AbstractCapability[Any]):
         return result
 
     async def begin_turn(self, conversation_id: str, history: Sequence[ModelMessage] | None = None) -> TurnOfSteps:
-        """A turn that several runs are parts of; ``history`` is in the place of what is stored."""
+        """Begin a turn of several runs. ``history`` replaces the stored turns."""
         loaded = (await load_window(self.manager.conversation, conversation_id, self.max_tokens, None, "")).window
         return TurnOfSteps(loaded if history is None else replace(loaded, messages=list(history), summary=None))
 
     def for_step(self, turn: TurnOfSteps) -> Self:
-        """A copy for runs that are parts of ``turn``."""
+        """A copy for the runs of ``turn``."""
         own = copy(self)
         own._turn = turn  # noqa: SLF001 - a copy of this
         return own
 
     async def end_turn(self, turn: TurnOfSteps, prompt: str, response: str, result: Any = None) -> str:
-        """Store what its runs have said, if they have said anything, and return the id of the conversation."""
+        """Store the messages of its runs, if there are any, and return the id of the conversation."""
         if not turn.messages:
             return turn.loaded.conversation_id
         return await self._recorder.add(turn.turn_key, turn.loaded, Said(prompt, response, turn.messages), result)
 
     async def end_broken_turn(self, turn: TurnOfSteps, prompt: str) -> None:
-        """Store what its runs have said until something went wrong."""
+        """Store the messages of its runs up to the error."""
         if turn.messages:
             said = Said(prompt, last_text(turn.messages), turn.messages)
             await self._recorder.add_broken(turn.turn_key, turn.loaded, said)
@@ -327,12 +327,12 @@ class Memory(AbstractCapability[Any]):
         return await load_window(self.manager.conversation, ctx.conversation_id, self.max_tokens, ctx.run_id, prompt)
 
     def _beyond(self, loaded: Loaded, messages: list[ModelMessage]) -> list[ModelMessage]:
-        """What is not stored yet."""
+        """The messages that are not stored yet."""
         stored = loaded.said_before or (loaded.unanswered if self._run.has_resumed else [])
         return beyond(messages, stored) if stored else messages
 
     def _prompt(self, ctx: RunContext[Any], loaded: Loaded, messages: Sequence[ModelMessage]) -> str:
-        """What the user said, as the messages have it: a history processor may have left something out of it."""
+        """The prompt in the messages, from which a history processor may have removed something."""
         if self._run.has_resumed:
             return prompts_text(messages[0])
         said = asked(messages)
@@ -350,7 +350,7 @@ class Memory(AbstractCapability[Any]):
 
 
 def _scope_of_run(manager: MemoryManager, working_scope: WorkingScope, ctx: RunContext[Any]) -> WorkingMemory:
-    """Where the model writes to."""
+    """The scope that the model writes to."""
     if working_scope == "manager" or manager.is_fork:
         return manager.working
     if working_scope == "conversation":
@@ -367,7 +367,7 @@ def _scope_of_run(manager: MemoryManager, working_scope: WorkingScope, ctx: RunC
 
 
 async def _or_refused(ctx: RunContext[Any], act: Awaitable[T]) -> T | str:
-    """What ``act`` returns, or what is wrong with the call: as a retry, unless that would be the end of the run."""
+    """The result of ``act``, or an error in the call: as a retry, unless no retry is left and the run would end."""
     try:
         return await act
     except (InvalidEntryError, ModelRetry) as exc:
@@ -377,7 +377,7 @@ async def _or_refused(ctx: RunContext[Any], act: Awaitable[T]) -> T | str:
 
 
 def _goes_on_in(result: AgentRunResult[Any], conversation_id: str) -> None:
-    """Whoever goes on with the result, or with its messages, goes on where its turn is."""
+    """Give the result and its messages the id of the conversation that has the turn."""
     state = result._state  # noqa: SLF001
     if state.conversation_id != conversation_id:
         state.message_history = in_conversation(state.message_history, conversation_id)
@@ -385,4 +385,4 @@ def _goes_on_in(result: AgentRunResult[Any], conversation_id: str) -> None:
 
 
 def _several(count: int) -> ConfigurationError:
-    return ConfigurationError(f"an agent, or one run of it, was given {count} of Memory; it can have one")
+    return ConfigurationError(f"an agent can use only one Memory capability; got {count}")

@@ -1,4 +1,4 @@
-"""The facts of one run: what the model is told of them, and what it may write."""
+"""The facts of one run: the instructions with the facts, and the facts that the model may write."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from firefly_memory.working import WorkingMemory, fact_entry
 
 logger = logging.getLogger("firefly_memory")
 
-_ATTEMPTS = 10  # each that fails is another writer's success
+_ATTEMPTS = 10  # an attempt fails only when another writer succeeds
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a model may write, and how much of it is told."""
+    """How much a model may write, and how many tokens of facts the instructions may have."""
 
     max_fact_tokens: int = 2000
     max_facts: int = 100
@@ -41,15 +41,15 @@ class Limits:
             at_least(1, name, value)
 
 
-class _Told(NamedTuple):
-    """A fact, and what the model is told of it."""
+class _FactText(NamedTuple):
+    """A fact, and its text in the instructions."""
 
     entry: MemoryEntry
     text: str
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """What the application wrote comes first, so that no model crowds it out; then what is most important."""
+        """Facts of the application come first, so that no model crowds them out; then the most important ones."""
         return self.entry.metadata == BY_A_MODEL, -self.entry.importance
 
 
@@ -71,12 +71,12 @@ class RunFacts:
 
     @property
     def writes(self) -> int:
-        """How often facts were written by this run, and through the manager."""
+        """The number of facts that this run and the manager have written."""
         return self._written + self._shared.writes
 
-    async def told(self, estimator: TokenEstimator) -> str:
-        """What the model is told: the manager's facts first, and no more than there is room for."""
-        facts = [told for entry in await self._load() if (told := self._told(entry)) is not None]
+    async def instructions(self, estimator: TokenEstimator) -> str:
+        """The facts as text, the manager's first, and no more of them than ``max_fact_tokens`` allows."""
+        facts = [fact for entry in await self._load() if (fact := self._fact_text(entry)) is not None]
         if not facts:
             return ""
         room, chosen = self._limits.max_fact_tokens, set()
@@ -90,7 +90,7 @@ class RunFacts:
         return self._text([fact for fact in facts if fact.entry.key in chosen], len(facts) - len(chosen))
 
     async def remember(self, key: str, value: str) -> str:
-        """Write a fact for the model, and return what it is answered. ``ModelRetry`` says what it can mend."""
+        """Write a fact for the model, and return the answer of the tool. ``ModelRetry`` says what the model can correct."""
         stored_name("key", key)
         limits = self._limits
         for what, text, longest in (("key", key, limits.max_key_length), ("value", value, limits.max_value_length)):
@@ -102,7 +102,7 @@ class RunFacts:
         return refusal or "remembered"
 
     async def recall(self, key: str) -> Any:
-        """The fact of a key, as a model can be sent it."""
+        """The value of a fact, in a form that can be sent to a model."""
         entry = None
         for namespace in self._namespaces:
             entry = entry or await self._view.load_by_key(namespace, key)
@@ -113,13 +113,13 @@ class RunFacts:
         return list(dict.fromkeys((self._shared.namespace, self._own.namespace)))
 
     async def _write(self, key: str, value: str) -> str | None:
-        """Why it was not written, or ``None``."""
+        """Write the fact; return the reason if it is refused."""
         shared, own = self._shared.namespace, self._own.namespace
         if shared != own and await self._view.load_by_key(shared, key) is not None:
             return _refusal_of(key)
         entry = fact_entry(own, key, value, metadata=dict(BY_A_MODEL))
         for _ in range(_ATTEMPTS):
-            # Who wrote what is there is looked at by the write itself: others may write meanwhile.
+            # The write itself checks who wrote the stored fact: others may write at the same time.
             if await self._view.save_if(own, entry, SAME_METADATA):
                 return None
             there = await self._view.load_by_key(own, key)
@@ -136,7 +136,7 @@ class RunFacts:
         raise ConflictError(f"{key!r} was changed by others {_ATTEMPTS} times while it was to be remembered")
 
     async def _load(self) -> list[MemoryEntry]:
-        """Those that can be read, each key once. What is damaged hides the same key all the same."""
+        """The readable facts, each key once. A damaged fact hides the same key of the other scope, too."""
         try:
             found = await self._view.load_readable(self._namespaces)
         except CorruptDataError:
@@ -150,7 +150,7 @@ class RunFacts:
         return facts
 
     async def _load_those_before_damage(self) -> dict[str, Readable]:
-        """Nobody knows which keys of the scopes after it one hides that cannot be read at all."""
+        """The facts of the scopes before the first unreadable scope, which may hide keys of all later scopes."""
         found: dict[str, Readable] = {}
         try:
             for namespace in self._namespaces:
@@ -159,17 +159,17 @@ class RunFacts:
             logger.warning("a run goes on without facts that cannot be read, and those that they may hide: %s", exc)
         return found
 
-    def _told(self, entry: MemoryEntry) -> _Told | None:
-        """A fact, unless it is one that cannot be written as text."""
+    def _fact_text(self, entry: MemoryEntry) -> _FactText | None:
+        """The fact with its text; ``None`` for a value that cannot be written as text."""
         key = str(entry.key)
         try:
             text = in_a_fence({key: entry.content}) if self._is_fenced else fact_line(key, entry.content)
         except (RecursionError, TypeError, ValueError) as exc:
-            logger.warning("the fact %r is not told to the model: %s: %s", key, type(exc).__name__, exc)
+            logger.warning("the fact %r is not in the instructions: %s: %s", key, type(exc).__name__, exc)
             return None
-        return _Told(entry, sendable(text))
+        return _FactText(entry, sendable(text))
 
-    def _text(self, facts: Sequence[_Told], left_out: int) -> str:
+    def _text(self, facts: Sequence[_FactText], left_out: int) -> str:
         if self._is_fenced:
             lines = [fenced({str(fact.entry.key): fact.entry.content for fact in facts})]
         else:

@@ -22,22 +22,22 @@ class Loaded(NamedTuple):
     """What a run begins with."""
 
     window: Window
-    is_made_again: bool = False
-    """Whether an earlier try of the same run has stored a turn."""
+    is_repeated: bool = False
+    """Whether an earlier attempt at the same run has stored a turn."""
     has_ended: bool = False
-    """Whether an earlier try of the same run came to its end."""
+    """Whether an earlier attempt at the same run has ended normally."""
     said_before: Sequence[ModelMessage] = ()
-    """What that turn says, if it is at the end of the conversation; it is not in the window."""
+    """The messages of that turn, if it is the last turn of the conversation; the window omits them."""
     unanswered: Sequence[ModelMessage] = ()
-    """The requests at the end of the conversation that got no answer."""
+    """The unanswered requests at the end of the conversation."""
 
 
 async def load_window(
     conversation: ConversationMemory, conversation_id: Any, max_tokens: int | None, run_id: str | None, prompt: str
 ) -> Loaded:
-    """The window as it was before an earlier try of this run, if there was one.
+    """Load the window, without the turns that an earlier attempt at this run has stored.
 
-    A paused turn, whose calls may be about to be answered, is in it whatever its budget is.
+    The window always contains a paused newest turn, whatever the budget is: this run may answer its tool calls.
     """
     try:
         checked_text("conversation_id", conversation_id).encode()
@@ -63,6 +63,6 @@ async def load_window(
 
 
 def _messages(turn: ConversationTurn) -> list[Any]:
-    """Those of the turn, or, where these are none of pydantic-ai's, what its texts say."""
+    """The messages of the turn; or its two texts as messages, if the turn has messages of another library."""
     own = turn.raw_messages
     return own if own and all(map(is_model_message, own)) else texts_as_messages(turn)

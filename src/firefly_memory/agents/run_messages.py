@@ -1,4 +1,4 @@
-"""What is stored of a run: its own messages, and the two texts of the turn."""
+"""The parts of a run that are stored: its own messages, and the two texts of the turn."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from pydantic_core import to_json
 def own_messages(
     messages: Iterable[ModelMessage], run_id: str | None, *, with_instructions: bool
 ) -> list[ModelMessage]:
-    """Those of one run, without what every run says anew: the agent's system prompt, which is in front of the first."""
+    """The messages of one run, without the agent's system prompt at the start: every run adds it again."""
     own = [message for message in messages if message.run_id == run_id]
     if own and isinstance(own[0], ModelRequest) and any(map(_is_system_prompt, own[0].parts)):
         own[0] = replace(own[0], parts=list(dropwhile(_is_system_prompt, own[0].parts)))
     if not with_instructions:
         own = [replace(message, instructions=None) if isinstance(message, ModelRequest) else message for message in own]
-    # A request that says nothing but that the run was interrupted is how pydantic-ai knows which calls to close.
+    # From an empty request with state "interrupted", pydantic-ai knows which calls to close.
     return [message for message in own if message.parts or message.state == "interrupted"]
 
 
@@ -37,12 +37,12 @@ def _is_system_prompt(part: object) -> bool:
 
 
 def is_model_message(message: object) -> bool:
-    """Whether it is one of pydantic-ai's."""
+    """Whether ``message`` is a message of pydantic-ai."""
     return isinstance(message, (ModelRequest, ModelResponse))
 
 
 def prompt_text(prompt: Any) -> str:
-    """What the user said, as text."""
+    """The text parts of a prompt."""
     if prompt is None or isinstance(prompt, str):
         return prompt or ""
     texts = (part if isinstance(part, str) else getattr(part, "content", "") for part in prompt)
@@ -50,20 +50,20 @@ def prompt_text(prompt: Any) -> str:
 
 
 def asked(messages: Iterable[ModelMessage]) -> Any:
-    """The user's prompt, as the messages have it."""
+    """The user's prompt in the messages."""
     for message in messages:
         if said := [part.content for part in message.parts if isinstance(part, UserPromptPart)]:
-            return said[-1]  # before it is what tools have said in the user's place
+            return said[-1]  # the parts before it are texts of tools
     return None
 
 
 def prompts_text(message: ModelMessage) -> str:
-    """All that the user says in a request, as text."""
+    """The text of all user prompts in a request."""
     return "\n".join(prompt_text(part.content) for part in message.parts if isinstance(part, UserPromptPart))
 
 
 def response_text(output: Any, messages: Iterable[ModelMessage] = ()) -> str:
-    """What the agent answered, as text: its output, as JSON if it is not text; of a run that waits, what it said."""
+    """The agent's answer as text: its output, as JSON unless it is a text; or the last text of a run that waits."""
     if isinstance(output, str):
         return output
     if isinstance(output, DeferredToolRequests):
@@ -82,11 +82,11 @@ def _shown(output: Any) -> str:
 
 
 def last_text(messages: Iterable[ModelMessage]) -> str:
-    """The last that the model said, for a run that has no output."""
+    """The last text of the model, for a run without an output."""
     texts = [part.content for message in messages for part in message.parts if isinstance(part, TextPart)]
     return texts[-1] if texts else ""
 
 
 def in_conversation(messages: Iterable[ModelMessage], conversation_id: str) -> list[ModelMessage]:
-    """The messages, all said to be of a conversation."""
+    """Copies of the messages with the id of a conversation."""
     return [replace(message, conversation_id=conversation_id) for message in messages]

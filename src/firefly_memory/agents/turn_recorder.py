@@ -1,4 +1,4 @@
-"""Storing what a run has said: whatever goes wrong, its answer is not lost to the caller."""
+"""Stores the messages of a run. The caller gets the answer of the run even if storing fails."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class Said(NamedTuple):
 
 @dataclass
 class TurnOfSteps:
-    """Several runs that are one turn: each sees what those before it said, and none is stored by itself."""
+    """Several runs that form one turn: each run sees the messages of the earlier runs, and only the turn is stored."""
 
     loaded: Window
     messages: list[ModelMessage] = field(default_factory=list)
-    """What its runs have said."""
+    """The messages of its runs."""
     turn_key: str = field(default_factory=new_entry_id)
 
     def so_far(self) -> Window:
-        """What the next run sees."""
+        """The window for the next run."""
         return replace(self.loaded, messages=[*self.loaded.messages, *self.messages])
 
 
@@ -54,28 +54,26 @@ class Recorder:
         self._conversation = conversation
         self._on_conflict = on_conflict
 
-    async def add(
-        self, key: str | None, loaded: Window, said: Said, result: Any, *, is_made_again: bool = False
-    ) -> str:
-        """Store the turn, also if this task is being cancelled, and see to the summary, which may take its time.
+    async def add(self, key: str | None, loaded: Window, said: Said, result: Any, *, is_repeated: bool = False) -> str:
+        """Store the turn, even while this task is cancelled, and then summarize if a summary is due.
 
-        A run that ``is_made_again`` is not stored again, whatever it says now. Returns the id of the conversation that
-        the turn is in, or should be in.
+        The turn of a run that ``is_repeated`` is already stored and stays as it is. Returns the id of the conversation
+        that has the turn, or would have it if storing had not failed.
         """
-        conversation_id, turn = await finished(self._append(key, loaded, said, result, is_made_again=is_made_again))
+        conversation_id, turn = await finished(self._append(key, loaded, said, result, is_repeated=is_repeated))
         if turn is not None and turn.summary_is_due:
             await self._conversation.async_summarize(conversation_id)
         return conversation_id
 
     async def add_broken(self, key: str | None, loaded: Window, said: Said) -> None:
-        """Store the turn of a run that raises an error of its own."""
+        """Store the turn of a run that failed. An error of storing is logged, because the run raises its own error."""
         try:
             await self._append(key, loaded, said, None)
         except ConflictError:
             logger.exception("the turn of a run that broke off was not stored")
 
     async def _append(
-        self, key: str | None, loaded: Window, said: Said, result: Any, *, is_made_again: bool = False
+        self, key: str | None, loaded: Window, said: Said, result: Any, *, is_repeated: bool = False
     ) -> _Stored:
         expected = None if self._on_conflict == "append" else loaded.total_turns
         options = {"idempotency_key": key, "expected_turns": expected}
@@ -84,7 +82,7 @@ class Recorder:
             turn = await self._add_turn(loaded.conversation_id, said, options)
         except TurnConflictError as conflict:
             turn = await self._stored_before(conflict)
-            if not is_made_again and (turn is None or turn.user_prompt != said.prompt):
+            if not is_repeated and (turn is None or turn.user_prompt != said.prompt):
                 logger.warning("run %s in %r was stored before, with another prompt", key, loaded.conversation_id)
                 return await self._append(None, loaded, said, result)
             logger.info("run %s in %r was stored before", key, loaded.conversation_id)
@@ -100,7 +98,7 @@ class Recorder:
         return loaded.conversation_id, turn
 
     async def _stored_before(self, conflict: TurnConflictError) -> ConversationTurn | None:
-        """The turn of the same id. Of a run that is made again, the times and perhaps the words are others."""
+        """The stored turn with the same id. The repeated run has other timestamps, and perhaps other texts."""
         after = None if conflict.turn_id == 0 else conflict.turn_id - 1
         turns = await self._conversation.async_get_turns(conflict.conversation_id, limit=1, after=after)
         return turns[0] if turns else None
@@ -122,8 +120,8 @@ class Recorder:
         return branch, turn
 
     async def _forget_facts_of_deleted(self, loaded: Window) -> None:
-        """Delete the facts that a run has written after its conversation was deleted: whoever is given the id next
-        would be told them. One that had no turns may not have been made yet, and keeps its facts."""
+        """Delete facts that a run has written after its conversation was deleted: the next user of the id would read
+        them. A conversation without turns keeps its facts, because it may not have been created yet."""
         name, store = loaded.conversation_id, self._conversation.store
         try:
             if loaded.total_turns and await store.suspending.log(CONVERSATION_LOG).head(stored_text(name)) is None:
@@ -136,7 +134,7 @@ class Recorder:
         while True:
             try:
                 return await self._conversation.async_add_turn(conversation_id, *said, **options, summarize=False)
-            except Warning as warning:  # who makes warnings errors is to see it, and gets it once; the turn comes first
+            except Warning as warning:  # the application turns warnings into errors: store the turn first, then raise
                 if not may_warn:
                     raise
                 may_warn = False

@@ -48,7 +48,7 @@ from firefly_memory.identifiers import CONVERSATIONS, original_name, original_or
 from firefly_memory.protocols import Capability
 from firefly_memory.reprs import even_half_built, shown
 from firefly_memory.stores.base import EntryStore
-from firefly_memory.validation import ONLY_MINE, Modes, modes, seconds
+from firefly_memory.validation import ONLY_MINE, FileModes, file_modes, seconds
 
 T = TypeVar("T")
 
@@ -88,7 +88,7 @@ class FileStore(EntryStore):
             )
         self._shown = given
         self.path = Path(given).absolute()
-        files = _Files(self.path, seconds("timeout", timeout), modes(file_mode, directory_mode))
+        files = _Files(self.path, seconds("timeout", timeout), file_modes(file_mode, directory_mode))
         view = RecordView(_FileBackend(files))
         super().__init__(view, threaded(view))
 
@@ -100,7 +100,7 @@ class FileStore(EntryStore):
 class _Files:
     """The directory: which file is whose, and how one is read and replaced."""
 
-    def __init__(self, directory: Path, timeout: float, modes: Modes) -> None:
+    def __init__(self, directory: Path, timeout: float, modes: FileModes) -> None:
         self.directory = directory
         self.timeout = timeout
         self.modes = modes

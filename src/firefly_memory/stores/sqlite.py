@@ -17,7 +17,7 @@ from firefly_memory.errors import ConfigurationError
 from firefly_memory.protocols import Capability
 from firefly_memory.reprs import even_half_built, shown
 from firefly_memory.stores.sql import SQLStore
-from firefly_memory.validation import ONLY_MINE, exactly_one, modes
+from firefly_memory.validation import ONLY_MINE, exactly_one, file_modes
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
@@ -80,7 +80,7 @@ class SQLiteStore(SQLStore):
                 synchronous=synchronous.upper(),
                 pool_size=pool_size,
                 migrate=migrate,
-                modes=modes(file_mode, directory_mode),
+                modes=file_modes(file_mode, directory_mode),
             )
         )
 

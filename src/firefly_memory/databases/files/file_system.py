@@ -14,7 +14,7 @@ from pathlib import Path
 from firefly_memory.concurrency.cancellation import stop_if_given_up
 from firefly_memory.concurrency.process_fork import ForkAware, ForkBarrier
 from firefly_memory.errors import DatabaseConnectionError, DatabaseStoreError, StoreTimeoutError
-from firefly_memory.validation import ONLY_MINE, Modes
+from firefly_memory.validation import ONLY_MINE, FileModes
 
 if sys.platform == "win32":
     import msvcrt
@@ -89,7 +89,7 @@ _forks = _Forks()
 
 
 @contextmanager
-def exclusive_lock(path: Path, timeout: float, modes: Modes = ONLY_MINE) -> Iterator[None]:
+def exclusive_lock(path: Path, timeout: float, modes: FileModes = ONLY_MINE) -> Iterator[None]:
     """Hold the lock file at ``path``: one holder among all threads and processes. A dead holder holds nothing.
 
     Whoever may open the file may hold it, for as long as he likes: it needs a mode like that of the files it is for.

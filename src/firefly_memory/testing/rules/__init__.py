@@ -4,21 +4,21 @@ from firefly_memory.testing.rules import (
     atomicity,
     bounds,
     concurrency,
+    conversation_forks,
     conversations,
     expiry,
     exports,
-    forks,
     isolation,
     order,
+    refusals,
     reserved,
-    trouble,
     upsert,
     values,
     windows,
     working,
 )
 
-ENTRIES = (atomicity, bounds, concurrency, expiry, isolation, order, reserved, trouble, upsert, values)
-CONVERSATIONS = (conversations, exports, forks, windows, working)
+ENTRIES = (atomicity, bounds, concurrency, expiry, isolation, order, refusals, reserved, upsert, values)
+CONVERSATIONS = (conversation_forks, conversations, exports, windows, working)
 
 __all__ = ["CONVERSATIONS", "ENTRIES"]

@@ -32,7 +32,7 @@ from firefly_memory.databases.sql.pool import Pool
 from firefly_memory.databases.sql.sqlite.dialect import SQLiteDialect
 from firefly_memory.databases.sql.statements import Statements
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError, NotSupportedError, StoreTimeoutError
-from firefly_memory.validation import ONLY_MINE, Modes, at_least
+from firefly_memory.validation import ONLY_MINE, FileModes, at_least
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -78,7 +78,7 @@ class SQLiteDatabase(Database):
     crosses to a thread and back for every step of a statement."""
 
     def __init__(
-        self, path: str, *, timeout: float, synchronous: str, pool_size: int, migrate: bool, modes: Modes
+        self, path: str, *, timeout: float, synchronous: str, pool_size: int, migrate: bool, modes: FileModes
     ) -> None:
         # Connections are opened when they are needed, wherever the process has gone to by then.
         self.path = path if path == IN_MEMORY else str(Path(path).absolute())

@@ -86,7 +86,7 @@ async def test_everything_comes_back_equal(kind: str, place: Place) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql-asyncpg", "mongodb"])
-async def test_what_is_refused_leaves_nothing_behind(kind: str, place: Place) -> None:
+async def test_a_refused_write_leaves_nothing_behind(kind: str, place: Place) -> None:
     first = ConversationEntry(parent_id=None, message=message(1))
     record = ConversationRecord(conversation_id="a", head_id=first.id)
     naive = record.updated_at.replace(tzinfo=None)
@@ -124,7 +124,7 @@ async def test_what_is_refused_leaves_nothing_behind(kind: str, place: Place) ->
             await conversations.list_conversations()
 
 
-async def test_damage_is_told(tmp_path: Path) -> None:
+async def test_damaged_rows_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     async with SQLiteStore(path) as store:
         conversations = SQLConversationStore(store)
@@ -137,7 +137,7 @@ async def test_damage_is_told(tmp_path: Path) -> None:
             await conversations.load("a")
 
 
-async def test_a_server_that_is_away_is_told() -> None:
+async def test_an_unreachable_server_is_reported() -> None:
     async def call(conversations: Stored) -> None:
         with pytest.raises(DatabaseConnectionError):
             await conversations.load("a")
@@ -148,7 +148,7 @@ async def test_a_server_that_is_away_is_told() -> None:
     await call(MongoConversationStore(MongoDBStore(f"mongodb://localhost:{nowhere}/", timeout=0.5)))
 
 
-def test_other_stores_are_refused(tmp_path: Path) -> None:
+def test_stores_of_other_backends_are_refused(tmp_path: Path) -> None:
     for store in (InMemoryStore(), FileStore(tmp_path)):
         for kind in (SQLConversationStore, MongoConversationStore):
             with pytest.raises(ConfigurationError, match=r"SQLiteStore and PostgreSQLStore .* and in MongoDBStore"):
@@ -157,7 +157,7 @@ def test_other_stores_are_refused(tmp_path: Path) -> None:
         MongoConversationStore(SQLiteStore(tmp_path / "a.db"))
 
 
-async def test_inside_a_transaction_of_the_callers(place: Place) -> None:
+async def test_a_save_joins_the_callers_transaction(place: Place) -> None:
     engine = create_async_engine(f"sqlite+aiosqlite:///{place.directory}/own.db")
     async with SQLiteStore(engine=engine) as store:
         for commit in (False, True):
@@ -208,7 +208,7 @@ async def test_missing_indexes_are_named(place: Place) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql-asyncpg"])
-async def test_a_write_whose_answer_was_lost_is_recognised(kind: str, place: Place) -> None:
+async def test_a_repeated_write_is_recognised(kind: str, place: Place) -> None:
     with somewhere(kind, place) as where:
         async with opened(kind, where) as conversations:
             assert isinstance(conversations, SQLConversationStore)
@@ -232,7 +232,7 @@ async def test_a_write_whose_answer_was_lost_is_recognised(kind: str, place: Pla
             assert await kept(conversations) == {entry.id: (None, 1)}
 
 
-async def test_a_blocking_mongo_client_will_do(place: Place) -> None:
+async def test_a_blocking_mongo_client_is_accepted(place: Place) -> None:
     with MongoClient[dict[str, Any]](place.mongodb()) as client:
         conversations = MongoConversationStore(MongoDBStore(client=client, database=f"history_{uuid4().hex[:12]}"))
         said = messages(2)
@@ -242,7 +242,7 @@ async def test_a_blocking_mongo_client_will_do(place: Place) -> None:
         assert loaded.messages == said
 
 
-async def test_damage_in_mongodb_is_told(place: Place) -> None:
+async def test_damaged_documents_of_mongodb_are_reported(place: Place) -> None:
     name = f"history_{uuid4().hex[:12]}"
     async with MongoDBStore(place.mongodb(), database=name) as store:
         conversations = MongoConversationStore(store)
@@ -260,7 +260,7 @@ async def test_damage_in_mongodb_is_told(place: Place) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_saving_what_was_saved_again_adds_only_what_is_new(kind: str, place: Place) -> None:
+async def test_a_repeated_save_adds_only_new_messages(kind: str, place: Place) -> None:
     """Pictures, bytes and tuples come back equal: a message that did not would be another one, and a branch."""
     picture = BinaryContent(b"\x89PNG", media_type="image/png")
     parts: list[Any] = [UserPromptPart(("look", picture)), ToolReturnPart("t", {"raw": b"\xff"}, tool_call_id="1")]

@@ -31,7 +31,7 @@ from tests.support.cancellation import cancelled_at
 from tests.support.scripted_model import Scripted, stored
 
 
-async def test_a_run_that_fails_keeps_what_happened(manager: MemoryManager) -> None:
+async def test_a_failed_run_stores_its_messages(manager: MemoryManager) -> None:
     scripted = Scripted({"look": {}}, RuntimeError("the provider is down"), "fine")
     agent = Agent(scripted.model, capabilities=[Memory(manager)])
 
@@ -47,7 +47,7 @@ async def test_a_run_that_fails_keeps_what_happened(manager: MemoryManager) -> N
     assert scripted.texts[-1] == ["one", "seen", "two"]
 
 
-async def test_a_tool_that_fails_leaves_no_open_call(manager: MemoryManager) -> None:
+async def test_a_failed_tool_leaves_no_unanswered_call(manager: MemoryManager) -> None:
     scripted = Scripted({"look": {}}, "fine")
     agent = Agent(scripted.model, capabilities=[Memory(manager)])
 
@@ -114,7 +114,7 @@ async def test_a_run_cancelled_at_any_point_leaves_a_history_that_the_next_run_a
         assert broken_off >= ({1, 3, 5} if url == "memory:" else {1}), "what happened was kept, however far it came"
 
 
-async def test_a_run_cancelled_at_each_of_its_own_waits(store: EntryStore) -> None:
+async def test_a_run_can_be_cancelled_at_each_of_its_own_awaits(store: EntryStore) -> None:
     manager = MemoryManager(store=store)
     for wait in range(1, 200):
         conversation_id = f"c{wait}"
@@ -195,7 +195,7 @@ async def test_a_deferred_call_waits_for_its_result(manager: MemoryManager) -> N
 # Trouble and conflicts
 
 
-async def test_an_answer_is_not_lost_because_it_could_not_be_stored(
+async def test_an_answer_is_returned_although_it_could_not_be_stored(
     tmp_path: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = connect(f"sqlite:///{tmp_path}/memory.db")
@@ -212,7 +212,7 @@ async def test_an_answer_is_not_lost_because_it_could_not_be_stored(
     assert "was not stored" in caplog.text
 
 
-async def test_a_store_that_is_down_at_the_start_is_one_clear_error(tmp_path: Any) -> None:
+async def test_a_store_that_is_down_at_the_start_raises_one_clear_error(tmp_path: Any) -> None:
     (tmp_path / "memory.db").mkdir()
     store = connect(f"sqlite:///{tmp_path}/memory.db")
     agent = Agent(Scripted().model, capabilities=[Memory(MemoryManager(store=store))])
@@ -222,7 +222,7 @@ async def test_a_store_that_is_down_at_the_start_is_one_clear_error(tmp_path: An
 
 
 @pytest.mark.parametrize("on_conflict", ["append", "reject", "branch"])
-async def test_two_runs_at_once(on_conflict: Any, manager: MemoryManager) -> None:
+async def test_two_simultaneous_runs_follow_on_conflict(on_conflict: Any, manager: MemoryManager) -> None:
     agents = []
     barrier = asyncio.Barrier(2)
     for _ in range(2):
@@ -258,7 +258,7 @@ async def test_two_runs_at_once(on_conflict: Any, manager: MemoryManager) -> Non
     assert len(stored(manager, branch)) == 2
 
 
-async def test_a_branch_of_a_streamed_run(manager: MemoryManager) -> None:
+async def test_a_streamed_run_branches_on_a_conflict(manager: MemoryManager) -> None:
     agent = Agent(Scripted("answer").model, capabilities=[Memory(manager, on_conflict="branch")])
     async with agent.run_stream("one", conversation_id="c") as stream:
         await manager.conversation.async_add_turn("c", "faster", "yes")
@@ -274,7 +274,7 @@ async def test_a_branch_of_a_streamed_run(manager: MemoryManager) -> None:
     assert [prompt for prompt, _ in stored(manager, results[0].conversation_id)] == ["faster", "two"]
 
 
-async def test_whoever_goes_on_with_the_messages_of_a_branch_goes_on_there(manager: MemoryManager) -> None:
+async def test_the_messages_of_a_branch_continue_the_branch(manager: MemoryManager) -> None:
     agent = Agent(Scripted({"meanwhile": {}}, "answer").model, capabilities=[Memory(manager, on_conflict="branch")])
 
     @agent.tool_plain
@@ -290,7 +290,7 @@ async def test_whoever_goes_on_with_the_messages_of_a_branch_goes_on_there(manag
     assert [prompt for prompt, _ in stored(manager, result.conversation_id)] == ["one", "two"]
 
 
-async def test_a_branch_of_a_conversation_that_was_deleted_meanwhile(manager: MemoryManager) -> None:
+async def test_a_run_branches_if_its_conversation_is_deleted(manager: MemoryManager) -> None:
     agent = Agent(Scripted({"forget": {}}, "answer").model, capabilities=[Memory(manager, on_conflict="branch")])
     await manager.conversation.async_add_turn("c", "before", "yes")
 

@@ -259,7 +259,7 @@ async def test_the_model_is_sent_what_plain_pydantic_ai_would_send(seed: int) ->
 
 
 @pytest.mark.parametrize("seed", range(150))
-async def test_whenever_runs_are_cancelled_every_call_is_answered_once(
+async def test_every_call_is_answered_once_whenever_runs_are_cancelled(
     seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.CRITICAL, "firefly_memory")

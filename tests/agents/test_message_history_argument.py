@@ -101,7 +101,7 @@ async def test_a_prompt_beside_a_history_is_the_prompt_of_the_turn(manager: Memo
     assert stored(manager) == [("two", "fine")]
 
 
-async def test_a_prompt_that_got_no_answer_is_not_stored_again(manager: MemoryManager) -> None:
+async def test_an_unanswered_prompt_is_not_stored_twice(manager: MemoryManager) -> None:
     agent = an_agent(manager, RuntimeError("503"), RuntimeError("503"), "yes", "because")
     for history in ([user("is it?")], [user("is it?")]):
         with pytest.raises(RuntimeError, match="503"):
@@ -114,7 +114,7 @@ async def test_a_prompt_that_got_no_answer_is_not_stored_again(manager: MemoryMa
     assert scripted.texts == [["is it?", "tell me", "yes", "and?"]]
 
 
-async def test_the_same_words_again_are_stored_again(manager: MemoryManager) -> None:
+async def test_a_repeated_prompt_is_stored_a_second_time(manager: MemoryManager) -> None:
     agent = an_agent(manager, RuntimeError("503"), "fine", "fine too")
     with pytest.raises(RuntimeError, match="503"):
         await agent.run(message_history=[user("go on")], conversation_id="c")
@@ -125,7 +125,7 @@ async def test_the_same_words_again_are_stored_again(manager: MemoryManager) -> 
     assert stored(manager) == [("go on", ""), ("go on", "fine"), ("go on", "fine too")]
 
 
-async def test_turns_of_other_forms_are_no_prompts_without_an_answer(manager: MemoryManager) -> None:
+async def test_turns_of_other_message_formats_are_not_taken_for_unanswered_prompts(manager: MemoryManager) -> None:
     agent = an_agent(manager, RuntimeError("503"), "yes", "yes again", "and again")
     with pytest.raises(RuntimeError, match="503"):
         await agent.run(message_history=[user("is it?")], conversation_id="c")
@@ -136,7 +136,7 @@ async def test_turns_of_other_forms_are_no_prompts_without_an_answer(manager: Me
     assert [prompt for prompt, _ in stored(manager)] == ["is it?", "texts only", "is it?", "is it?", "is it?"]
 
 
-async def test_a_prompt_is_stored_though_nobody_was_asked(manager: MemoryManager) -> None:
+async def test_a_prompt_is_stored_although_the_model_was_not_called(manager: MemoryManager) -> None:
     agent = an_agent(manager)
 
     @agent.instructions
@@ -148,7 +148,7 @@ async def test_a_prompt_is_stored_though_nobody_was_asked(manager: MemoryManager
     assert stored(manager) == [("is it?", "")]
 
 
-async def test_a_result_that_an_earlier_run_stored_is_not_stored_again(manager: MemoryManager) -> None:
+async def test_a_result_that_an_earlier_run_stored_is_not_stored_twice(manager: MemoryManager) -> None:
     agent = an_agent(manager, {"look": {}}, RuntimeError("503"), "it is red")
     history: list[ModelMessage] = [user("look")]
     with pytest.raises(RuntimeError, match="503"):

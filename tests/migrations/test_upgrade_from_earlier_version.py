@@ -94,7 +94,7 @@ def upgraded(database: Database) -> Database:
     return database
 
 
-async def test_nothing_is_lost(upgraded: Database, kind: str, before: Any) -> None:
+async def test_an_upgrade_loses_nothing(upgraded: Database, kind: str, before: Any) -> None:
     upgraded.run("check")
     async with upgraded.open() as store:
         now = await contents_of(store, [each["of"] for each in before["facts"]])
@@ -103,7 +103,7 @@ async def test_nothing_is_lost(upgraded: Database, kind: str, before: Any) -> No
         assert_no_line_is_lost(await archive_of(store), archive(kind))
 
 
-async def test_an_archive_of_before_can_be_imported(kind: str) -> None:
+async def test_an_archive_of_the_earlier_version_can_be_imported(kind: str) -> None:
     async with SQLiteStore(":memory:") as store:
         await async_import_jsonl(store, io.StringIO(archive(kind)))
         assert_no_line_is_lost(await archive_of(store), archive(kind))
@@ -131,7 +131,7 @@ def items(text: str) -> dict[str, list[dict[str, str]]]:
     return found
 
 
-async def test_it_can_be_used(upgraded: Database, before: Any) -> None:
+async def test_an_upgraded_database_can_be_used(upgraded: Database, before: Any) -> None:
     async with upgraded.open() as store:
         memory = ConversationMemory(store=store)
         turns = {each["info"]["conversation_id"]: each["info"]["turns"] for each in before["conversations"]}

@@ -30,7 +30,7 @@ from firefly_memory.agents import Memory
 from tests.support.scripted_model import Scripted, estimator_that_warns_once, stored
 
 
-async def test_runs_that_say_nothing_harm_nobody(manager: MemoryManager) -> None:
+async def test_runs_without_a_prompt_do_not_harm_later_runs(manager: MemoryManager) -> None:
     greeting = Agent(Scripted().model, instructions="Greet the user.", capabilities=[Memory(manager)])
     await greeting.run(conversation_id="c")
     assert (await greeting.run("hi", conversation_id="c")).output == "answer 2"
@@ -62,7 +62,7 @@ class Shy:
         (lambda: None, "null"),
     ],
 )
-async def test_any_output_is_the_callers_and_has_a_text(
+async def test_every_output_is_returned_unchanged_and_stored_as_text(
     make: Callable[[], Any], text: str, manager: MemoryManager, caplog: pytest.LogCaptureFixture
 ) -> None:
     def answer(word: str) -> Any:
@@ -76,14 +76,14 @@ async def test_any_output_is_the_callers_and_has_a_text(
     assert caplog.record_tuples == []
 
 
-async def test_a_warning_that_is_an_error_costs_no_turn(store: EntryStore, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_warning_raised_as_error_loses_no_turn(store: EntryStore, caplog: pytest.LogCaptureFixture) -> None:
     manager = MemoryManager(store=store, estimator=estimator_that_warns_once())
     await Agent(Scripted().model, capabilities=[Memory(manager)]).run("one", conversation_id="c")
     assert stored(manager) == [("one", "answer 1")]
     assert "tokens are estimated" in caplog.text
 
 
-async def test_turns_of_other_forms_are_told_by_their_texts(manager: MemoryManager) -> None:
+async def test_turns_of_other_message_formats_are_sent_as_texts(manager: MemoryManager) -> None:
     dicts = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
     await manager.async_add_turn("c", "hi", "hello", dicts)
     await manager.async_add_turn("c", "and", "so on")
@@ -92,7 +92,7 @@ async def test_turns_of_other_forms_are_told_by_their_texts(manager: MemoryManag
     assert scripted.texts == [["hi", "hello", "and", "so on", "next"]]
 
 
-async def test_what_was_asked_is_kept_though_nobody_was_asked(manager: MemoryManager) -> None:
+async def test_a_prompt_is_stored_although_the_model_was_not_called(manager: MemoryManager) -> None:
     def broken(ctx: RunContext[None]) -> str:
         raise ArithmeticError("no instructions today")
 
@@ -112,9 +112,7 @@ async def test_what_was_asked_is_kept_though_nobody_was_asked(manager: MemoryMan
     assert [text for text in scripted.texts[0] if "BinaryContent" not in text] == ["one", "three"]
 
 
-async def test_a_run_id_that_is_used_again_costs_no_turn(
-    manager: MemoryManager, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_reused_run_id_loses_no_turn(manager: MemoryManager, caplog: pytest.LogCaptureFixture) -> None:
     agent = Agent(Scripted().model, capabilities=[Memory(manager)])
     for prompt in ("one", "two"):
         assert (await agent.run(prompt, conversation_id="c", run_id="r")).output
@@ -133,7 +131,7 @@ async def test_ids_that_cannot_be_stored_are_refused_before_the_model_is_asked(
     assert scripted.asked == []
 
 
-async def test_another_capability_may_recover_a_run(manager: MemoryManager) -> None:
+async def test_another_capability_can_recover_a_run(manager: MemoryManager) -> None:
     class Apologetic(AbstractCapability[Any]):
         async def on_run_error(self, ctx: RunContext[Any], *, error: BaseException) -> Any:
             return AgentRunResult(output="sorry", _state=AgentRunResult(output="")._state)
@@ -144,7 +142,7 @@ async def test_another_capability_may_recover_a_run(manager: MemoryManager) -> N
     assert stored(manager) == [("one", "sorry"), ("two", "fine")]
 
 
-async def test_messages_that_json_does_not_have_leave_their_texts(
+async def test_messages_that_json_cannot_hold_are_stored_as_texts(
     manager: MemoryManager, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent = Agent(Scripted({"look": {}}, "fine").model, capabilities=[Memory(manager)])
@@ -161,7 +159,7 @@ async def test_messages_that_json_does_not_have_leave_their_texts(
     assert scripted.texts == [["one", "fine", "two"]]
 
 
-async def test_what_a_history_processor_left_out_is_in_no_text(manager: MemoryManager) -> None:
+async def test_the_texts_of_a_turn_omit_what_a_history_processor_removed(manager: MemoryManager) -> None:
     def redacted(messages: list[Any]) -> list[ModelMessage]:
         made: list[ModelMessage] = []
         for message in messages:

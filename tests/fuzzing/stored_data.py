@@ -21,7 +21,7 @@ from firefly_memory.databases.diagnostics import Finding
 from firefly_memory.databases.sql.postgresql import diagnosis as of_postgresql
 from firefly_memory.databases.sql.sqlite import diagnosis as of_sqlite
 from firefly_memory.service import file_diagnosis
-from tests.fuzzing.bending import bent, bent_bytes, odd_texts, odd_values
+from tests.fuzzing.mutations import bent, bent_bytes, odd_texts, odd_values
 from tests.support.backends import Place
 
 _TABLES = [

@@ -12,7 +12,7 @@ from tests.support.servers import EmbeddedPostgreSQL
 
 PASSWORD = "correct-horse"
 DRIVERS = pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
-COLOURS = pytest.mark.parametrize("mode", Mode)
+IN_BOTH_MODES = pytest.mark.parametrize("mode", Mode)
 
 
 def url(server: EmbeddedPostgreSQL, driver: str) -> str:

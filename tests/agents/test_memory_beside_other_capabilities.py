@@ -71,7 +71,7 @@ async def test_strategies_decide_what_is_sent_and_change_nothing_stored(manager:
     assert len(result.new_messages()) == 4
 
 
-async def test_a_strategy_that_fails_fails_the_run_and_the_next_goes_on(manager: MemoryManager) -> None:
+async def test_a_failing_strategy_fails_only_its_own_run(manager: MemoryManager) -> None:
     def broken(messages: list[ModelMessage]) -> list[ModelMessage]:
         raise ArithmeticError("miscounted")
 
@@ -100,7 +100,7 @@ async def test_history_processors_see_the_window_once(memory_first: bool, manage
     assert len(manager.conversation.get_turns("c")[-1].raw_messages) == 6
 
 
-async def test_a_history_processor_that_parts_a_call_from_its_result_harms_no_later_run(
+async def test_a_history_processor_that_separates_a_call_from_its_result_harms_no_later_run(
     manager: MemoryManager,
 ) -> None:
     scripted = Scripted({"look": {}}, "done")
@@ -127,7 +127,7 @@ class Traced:
         self.capability = Instrumentation(settings=InstrumentationSettings(tracer_provider=provider))
 
 
-async def test_no_message_is_changed_in_place(manager: MemoryManager) -> None:
+async def test_no_message_object_is_changed(manager: MemoryManager) -> None:
     """``MessageHistoryMutatedWarning`` is an error here, as every warning is."""
     traced = Traced()
     scripted = Scripted({"look": {}}, "one", {"ask_boss": {}}, "agreed", "streamed", "four")
@@ -160,7 +160,7 @@ async def test_no_message_is_changed_in_place(manager: MemoryManager) -> None:
     assert len(runs) == 5
 
 
-async def test_that_warning_would_be_seen(manager: MemoryManager) -> None:
+async def test_pydantic_ai_warns_of_a_changed_message(manager: MemoryManager) -> None:
     traced = Traced()
     agent = Agent(Scripted({"spoil": {}}, "done").model, capabilities=[traced.capability, Memory(manager)])
 
