@@ -13,7 +13,7 @@ from pathlib import Path
 
 from firefly_memory.concurrency.cancellation import stop_if_given_up
 from firefly_memory.concurrency.process_fork import ForkAware, ForkBarrier
-from firefly_memory.errors import DatabaseConnectionError, DatabaseStoreError, StoreTimeoutError
+from firefly_memory.errors import DatabaseConnectionError, DatabaseStoreError, OutcomeUnknownError, StoreTimeoutError
 from firefly_memory.validation import ONLY_MINE, FileModes
 
 if sys.platform == "win32":
@@ -51,6 +51,10 @@ _UNREACHABLE = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEX
 _MAY_PASS = {errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ETIMEDOUT}
 
 
+class UnsyncedDirectoryError(OSError):
+    """A file was replaced or deleted, but its directory could not be synced: a crash may undo the change."""
+
+
 @contextmanager
 def translated(operation: str, place: Path) -> Iterator[None]:
     """Turn an ``OSError`` of the block into an error of ours that says what to look at."""
@@ -59,13 +63,15 @@ def translated(operation: str, place: Path) -> Iterator[None]:
     except OSError as exc:
         if isinstance(exc, DatabaseStoreError):
             raise
-        reason = _REASONS.get(exc.errno or 0, exc.strerror or str(exc))
+        reason = f"{exc.filename or place}: {_REASONS.get(exc.errno or 0, exc.strerror or str(exc))}"
+        if isinstance(exc, UnsyncedDirectoryError):
+            raise OutcomeUnknownError(operation, reason) from exc
         kind: type[DatabaseStoreError] = DatabaseStoreError
         if exc.errno in _UNREACHABLE:
             kind = DatabaseConnectionError
         elif exc.errno == errno.ETIMEDOUT:
             kind = StoreTimeoutError
-        raise kind(operation, f"{exc.filename or place}: {reason}", retryable=exc.errno in _MAY_PASS) from exc
+        raise kind(operation, reason, retryable=exc.errno in _MAY_PASS) from exc
 
 
 class _Forks(ForkAware):
@@ -173,7 +179,7 @@ def write_durably(path: Path, data: bytes, mode: int = ONLY_MINE.file, like: Pat
         with suppress(OSError):
             beside.unlink()
         raise
-    flush_directory(path.parent)
+    _sync_change_in(path.parent)
 
 
 def remove_durably(path: Path) -> None:
@@ -183,7 +189,14 @@ def remove_durably(path: Path) -> None:
         path.unlink()
     except FileNotFoundError:
         return
-    flush_directory(path.parent)
+    _sync_change_in(path.parent)
+
+
+def _sync_change_in(directory: Path) -> None:
+    try:
+        flush_directory(directory)
+    except OSError as exc:
+        raise UnsyncedDirectoryError(exc.errno, exc.strerror, str(directory)) from exc
 
 
 def followed(path: Path) -> Path:
