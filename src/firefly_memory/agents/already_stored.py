@@ -74,7 +74,7 @@ def _is_silent(message: Any) -> bool:
 
 
 def _is_whole(last: ModelMessage) -> bool:
-    """Whether the run ended normally. An interrupted run ends with an interrupted response, or without a final result."""
+    """Whether the run ended normally, with a complete response or a request that has a final result."""
     if isinstance(last, ModelResponse):
         return last.state != "interrupted"
     return any(getattr(part, "content", None) in (FINAL, NOT_USED, NOT_EXECUTED) for part in last.parts)

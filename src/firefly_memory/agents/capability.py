@@ -45,8 +45,8 @@ T = TypeVar("T")
 logger = logging.getLogger("firefly_memory")
 
 HistoryStrategy: TypeAlias = Callable[[list[ModelMessage]], Sequence[ModelMessage] | Awaitable[Sequence[ModelMessage]]]
-"""A function, or a coroutine function, that is called at each request. It gets the messages to send, which are the window
-and the run's own messages, and returns the messages to send instead. It must not change the messages themselves."""
+"""A function, or a coroutine function, that is called at each request. It gets the messages to send: the window and the
+run's own messages. It returns the messages to send instead, and must not change the messages themselves."""
 
 NamedScope: TypeAlias = Literal["conversation", "manager"]
 WorkingScope: TypeAlias = NamedScope | Callable[[RunContext[Any]], str]

@@ -50,7 +50,7 @@ _FORMAT = 1
 
 
 class _StoredConversations(ConversationStore):
-    """What both have in common: values in, rows or documents out, and back."""
+    """The common part of both stores: it turns values into rows or documents, and back."""
 
     _kind: tuple[str, str]
     _works: str

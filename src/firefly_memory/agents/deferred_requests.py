@@ -1,4 +1,4 @@
-"""The calls that a conversation of pydantic-ai waits for, as JSON: like messages, by the adapter and with notes."""
+"""Deferred tool calls of pydantic-ai as JSON, written like messages: by the adapter, with notes of exact values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ADAPTER: TypeAdapter[DeferredToolRequests | None] = TypeAdapter(DeferredToolReq
 
 
 def to_json(requests: DeferredToolRequests) -> str:
-    """``ValueError`` for values that JSON does not have."""
+    """The requests as JSON; ``ValueError`` for a value that JSON cannot express."""
     changed, notes = writable(_as_message(requests))
     calls, approvals = changed.parts[: len(requests.calls)], changed.parts[len(requests.calls) :]
     plain = replace(requests, calls=calls, approvals=approvals, metadata=changed.metadata)
@@ -27,7 +27,7 @@ def to_json(requests: DeferredToolRequests) -> str:
 
 
 def from_json(text: str) -> DeferredToolRequests:
-    """What :func:`to_json` was given; ``ValueError`` for what it did not write."""
+    """The requests that :func:`to_json` has written; ``ValueError`` for any other text."""
     requests = _ADAPTER.validate_json(text)
     if requests is None:
         raise ValueError("null in the place of the calls that are waited for")

@@ -1,4 +1,4 @@
-"""``DelegationRouter``: a task goes to one of several agents, with a memory of its own for this task."""
+"""``DelegationRouter``: gives a task to one of several agents, with a working memory for this task only."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class DelegationRouter:
         memory: MemoryManager | None = None,
         **options: Any,
     ) -> AgentRunResult[Any]:
-        """Let one of the agents do it. ``options`` are those of ``Agent.run``.
+        """Run one of the agents. ``options`` are those of ``Agent.run``.
 
         A ``memory`` that is given is used as it is, and nothing of it deleted: such as ``manager.fork("research")``,
         whose facts are looked at afterwards.
@@ -94,7 +94,7 @@ class DelegationRouter:
     async def _routed(
         self, prompt: Any, conversation_id: str | None, tags: Iterable[str], memory: MemoryManager | None
     ) -> AsyncIterator[tuple[AnyAgent, MemoryManager | None]]:
-        """The agent that is chosen, and its memory, for as long as the route is under way."""
+        """The chosen agent and its memory, while the route is running."""
         if isinstance(tags, str):
             raise ConfigurationError(f"tags must be several texts, not {shown(tags)}")
         index = await self._chosen(RouteRequest(prompt, frozenset(tags), conversation_id, tuple(self._in_flight)))

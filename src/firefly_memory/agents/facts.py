@@ -90,7 +90,7 @@ class RunFacts:
         return self._text([fact for fact in facts if fact.entry.key in chosen], len(facts) - len(chosen))
 
     async def remember(self, key: str, value: str) -> str:
-        """Write a fact for the model, and return the answer of the tool. ``ModelRetry`` says what the model can correct."""
+        """Write a fact for the model; return the answer of the tool. ``ModelRetry`` says what the model can correct."""
         stored_name("key", key)
         limits = self._limits
         for what, text, longest in (("key", key, limits.max_key_length), ("value", value, limits.max_value_length)):

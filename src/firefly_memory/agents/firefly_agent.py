@@ -21,12 +21,12 @@ from firefly_memory.reprs import even_half_built
 
 
 def memory_of(agent: AbstractAgent[Any, Any]) -> Memory | None:
-    """The capability that ``agent`` was made with."""
+    """The ``Memory`` among the capabilities of ``agent``."""
     return next((each for each in capabilities_of(agent) if isinstance(each, Memory)), None)
 
 
 def capabilities_of(agent: AbstractAgent[Any, Any]) -> list[AbstractCapability[Any]]:
-    """All that it was made with, those in others as well."""
+    """All capabilities of the agent, also those inside other capabilities."""
     found: list[AbstractCapability[Any]] = []
     agent.root_capability.apply(found.append)
     return found
@@ -68,14 +68,14 @@ class FireflyAgent(WrapperAgent[AgentDepsT, OutputDataT]):
         super().__init__(self.agent)
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever else the agent can do: the decorators ``tool``, ``instructions`` and others."""
+        """Any other attribute of the agent: the decorators ``tool``, ``instructions`` and others."""
         if name.startswith("_") or name == "agent":
             raise AttributeError(f"{type(self).__name__} has no {name!r}")
         return getattr(self.agent, name)
 
     @property
     def memory(self) -> MemoryManager | None:
-        """The memory that it was made with."""
+        """The manager that the agent was made with."""
         own = memory_of(self)
         return None if own is None else own.manager
 
@@ -84,6 +84,6 @@ class FireflyAgent(WrapperAgent[AgentDepsT, OutputDataT]):
         return f"FireflyAgent(name={self.name!r}, memory={self.memory!r})"
 
     def remembering(self, memory: MemoryManager) -> Memory:
-        """``memory`` as this agent uses one; for one run only: ``run(…, capabilities=[agent.remembering(memory)])``."""
+        """``memory`` with this agent's options, for one run: ``run(…, capabilities=[agent.remembering(memory)])``."""
         own = memory_of(self)
         return Memory(memory, **self._memory_options) if own is None else replace(own, manager=memory)

@@ -22,7 +22,7 @@ NOT_EXECUTED = "Tool not executed - a final result was already processed."
 
 
 def answer_of(error: BaseException | None) -> ModelRequestPart | None:
-    """The answer that a refusal carries."""
+    """The answer inside the exception of a refused call."""
     if isinstance(error, ToolRetryError):
         return error.tool_retry
     return error.tool_failed if isinstance(error, ToolFailedError) else None

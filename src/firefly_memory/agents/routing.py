@@ -15,19 +15,19 @@ from firefly_memory.agents.run_messages import prompt_text
 from firefly_memory.errors import ConfigurationError
 
 AnyAgent: TypeAlias = AbstractAgent[Any, Any]
-"""Ours, or one of pydantic-ai itself."""
+"""A ``FireflyAgent``, or an agent of pydantic-ai."""
 
 
 @dataclass(frozen=True)
 class RouteRequest:
-    """What is to be routed."""
+    """A prompt to be routed to an agent."""
 
     prompt: Any
     tags: frozenset[str] = frozenset()
-    """What the agent must be able to do."""
+    """The tags that the agent must have."""
     conversation_id: str | None = None
     in_flight: tuple[int, ...] = ()
-    """How many routes each of the agents has under way, in their order."""
+    """The number of running routes of each agent, in the order of the agents."""
 
     @property
     def text(self) -> str:
@@ -39,42 +39,42 @@ class Strategy(Protocol):
     """Chooses one of the agents."""
 
     def select(self, agents: Sequence[AnyAgent], request: RouteRequest) -> AnyAgent | Awaitable[AnyAgent]:
-        """One of ``agents``, or something to await for it. May be called by any number of tasks at once."""
+        """Return one of ``agents``, or an awaitable of it. Many tasks may call this at once."""
         ...
 
 
 class RoundRobinStrategy:
-    """One after the other."""
+    """Chooses the agents in turn."""
 
     def __init__(self) -> None:
         self._turns = count()
 
     def select(self, agents: Sequence[AnyAgent], request: RouteRequest) -> AnyAgent:
-        """The next one."""
+        """The next agent."""
         return agents[next(self._turns) % len(agents)]
 
 
 class RandomStrategy:
-    """Any of them, the same ones in the same order for the same ``seed``."""
+    """Chooses agents at random. The same ``seed`` gives the same order."""
 
     def __init__(self, seed: int | None = None) -> None:
         self._random = Random(seed)  # noqa: S311 - nothing depends on its being unforeseeable
 
     def select(self, agents: Sequence[AnyAgent], request: RouteRequest) -> AnyAgent:
-        """One of them."""
+        """A random agent."""
         return self._random.choice(agents)
 
 
 class LeastBusyStrategy:
-    """The one with the fewest routes under way, the first of several."""
+    """Chooses the agent with the fewest running routes, and the first of several such agents."""
 
     def select(self, agents: Sequence[AnyAgent], request: RouteRequest) -> AnyAgent:
-        """The idlest."""
+        """The agent with the fewest running routes."""
         return agents[min(range(len(agents)), key=request.in_flight.__getitem__)]
 
 
 class CapabilityStrategy:
-    """By what agents can do: ``CapabilityStrategy({"translator": ["translate", "french"], "coder": ["code"]})``.
+    """Chooses by tags: ``CapabilityStrategy({"translator": ["translate", "french"], "coder": ["code"]})``.
 
     A request with tags goes to an agent that has them all, another to the agent most of whose tags, of one word or
     several, are in the prompt. Among those that fit equally well, the strategy ``among`` chooses, by default in turns.
@@ -88,7 +88,7 @@ class CapabilityStrategy:
         self.among: Strategy = RoundRobinStrategy() if among is None else among
 
     def select(self, agents: Sequence[AnyAgent], request: RouteRequest) -> AnyAgent | Awaitable[AnyAgent]:
-        """One of those that fit best."""
+        """One of the agents with the most matching tags."""
         if strangers := self.capabilities.keys() - {agent.name for agent in agents}:
             names = [agent.name for agent in agents]
             raise ConfigurationError(f"no agent is named {sorted(strangers)}; they are named {names}")

@@ -1,4 +1,4 @@
-"""Running an agent with a memory that is its own for this run only."""
+"""Runs an agent with a memory for one run only."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ logger = logging.getLogger("firefly_memory")
 
 
 def with_memory(agent: AnyAgent, memory: MemoryManager | None, options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a run of ``agent`` with ``memory`` for this run only; without, it uses its own."""
+    """The options of one run of ``agent`` with ``memory``. Without ``memory`` the agent uses its own."""
     return with_capability(None if memory is None else memory_capability(agent, memory), options)
 
 
 def with_capability(capability: Memory | None, options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a run that has ``capability`` as well."""
+    """The options of a run with ``capability`` in addition."""
     # An agent without a name would take that of a variable of ours.
     options = {"infer_name": False, **options}
     if capability is not None:
@@ -36,7 +36,7 @@ def with_capability(capability: Memory | None, options: dict[str, Any]) -> dict[
 
 
 def memory_capability(agent: AnyAgent, manager: MemoryManager) -> Memory:
-    """``manager`` as the agent uses a memory: with the options of its own."""
+    """A ``Memory`` of ``manager`` with the options of the agent's own ``Memory``."""
     if isinstance(agent, FireflyAgent):
         return agent.remembering(manager)
     own = memory_of(agent)
@@ -44,13 +44,13 @@ def memory_capability(agent: AnyAgent, manager: MemoryManager) -> Memory:
 
 
 def has_dynamic_capabilities(agent: AnyAgent) -> bool:
-    """Whether some are made anew for each run."""
+    """Whether the agent makes some capabilities anew for each run."""
     return any(isinstance(each, DynamicCapability) for each in capabilities_of(agent))
 
 
 @asynccontextmanager
 async def own_scope(memory: MemoryManager | None) -> AsyncIterator[MemoryManager | None]:
-    """A fork of ``memory`` whose working memory lasts as long as this."""
+    """A fork of ``memory``, whose working memory is deleted at the end of the ``with`` block."""
     if memory is None:
         yield None
         return

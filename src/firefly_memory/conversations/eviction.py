@@ -1,7 +1,7 @@
-"""Turns leave the window: a summary comes to stand for the oldest of them, each of them once, whoever comes first.
+"""Evicts turns from the window: a summary replaces the oldest turns, each of them once, whichever process does it.
 
-When, and which turns, is the policy's to say (:mod:`~firefly_memory.conversations.policy`). Here it is done: under a
-claim, in one step, and with nothing lost where it fails.
+The policy decides when and which turns (:mod:`~firefly_memory.conversations.policy`). This module evicts them: under a
+claim, in one step, and a failure loses nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from firefly_memory.errors import ConflictError
 from firefly_memory.identifiers import new_entry_id, original_name, stored_text
 
 LEASE = timedelta(minutes=10)
-"""How long a summarizer may take before another writer may try in its place, for its process may have died."""
+"""The time for a summarizer. After it another writer may try, because the first process may have died."""
 
 _FEW, _PAGE = 50, 500
 
@@ -25,13 +25,13 @@ Decode = Callable[[StoredTurn], ConversationTurn]
 
 
 async def evict(log: ConversationLog, name: str, policy: EvictionPolicy, decode: Decode) -> None:
-    """Evict the oldest turns of a conversation, if ``policy`` says so, and nobody else is at it."""
+    """Evict the oldest turns of a conversation, if ``policy`` says so and no other writer does it now."""
     claim, now = new_entry_id(), clock.now()
     head = await _due(log, name, policy)
     if head is None or not await log.claim(name, claim, head.evicted_turns, now, now + LEASE):
         return
     try:
-        head = await _due(log, name, policy)  # it may have been deleted before it was claimed, and made again
+        head = await _due(log, name, policy)  # before the claim, it may have been deleted and created anew
         done = head is not None and await _evict(log, name, policy, decode, head, claim)
     except BaseException:
         await log.release(name, claim)
@@ -41,7 +41,7 @@ async def evict(log: ConversationLog, name: str, policy: EvictionPolicy, decode:
 
 
 async def _due(log: ConversationLog, name: str, policy: EvictionPolicy) -> Head | None:
-    """The head of a conversation whose oldest turns are to be evicted."""
+    """The head of a conversation, if its oldest turns must be evicted."""
     head = await log.head(name)
     if head is None or not policy.is_due(head.live_tokens):
         return None
@@ -81,7 +81,7 @@ async def _oldest(log: ConversationLog, name: str, decode: Decode, head: Head, t
 
 
 async def replace_summary(log: ConversationLog, name: str, summary: str, turns: int) -> None:
-    """Let ``summary`` stand for the first ``turns`` turns."""
+    """Replace the first ``turns`` turns by ``summary`` in the window."""
     head = await log.head(name)
     if head is None or (head.summary is not None and head.evicted_turns >= turns):
         return  # it has been summarized further since

@@ -1,4 +1,4 @@
-"""What :class:`~firefly_memory.conversations.memory.ConversationMemory` does, once for both modes."""
+"""The work of :class:`~firefly_memory.conversations.memory.ConversationMemory`, written once for both modes."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _PAGE = 500
 _ATTEMPTS = 100  # each that fails is a deletion by somebody else at the same moment, or damage
 
 _COMPARED = ("user_prompt", "assistant_response", "metadata", "messages", "messages_format")
-"""What a retry must bring again; the last two, if it brings messages."""
+"""The fields that must be equal in a retry; the last two only if it has messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a conversation memory was made with."""
+    """The options of a conversation memory."""
 
     max_tokens: int
     estimator: TokenEstimator
@@ -51,19 +51,19 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class NewTurn:
-    """A turn on its way in, as the caller gave it."""
+    """A new turn, as the caller passed it."""
 
     user_prompt: str
     assistant_response: str
     raw_messages: Sequence[Any] | None = ()
-    """``None`` if they are not known: a retry is then compared without them."""
+    """``None`` if unknown: then a retry is compared without them."""
     metadata: dict[str, Any] | None = None
     created_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What has to hold for a turn to be appended, and how a retry is known."""
+    """The conditions for appending a turn, and the key that identifies a retry."""
 
     turn_id: int | None = None
     idempotency_key: str | None = None
@@ -71,7 +71,7 @@ class Condition:
 
 
 class ConversationFlows:
-    """Over the log of one mode of a store. ``policy`` says when turns leave the window; ``None``: never."""
+    """Works on one mode of a store. ``policy`` decides when turns leave the window; ``None`` means never."""
 
     def __init__(self, log: ConversationLog, rules: Rules, policy: EvictionPolicy | None) -> None:
         self._log = log
@@ -111,7 +111,7 @@ class ConversationFlows:
         return replace(turn, summary_is_due=True) if is_due and not summarize else turn
 
     def check(self, new: NewTurn) -> None:
-        """``InvalidEntryError`` if the turn could not be stored."""
+        """Check a turn: ``InvalidEntryError`` if it cannot be stored."""
         self._draft(new, None)
 
     async def get_window(self, conversation_id: str, max_tokens: int | None) -> Window:
@@ -153,16 +153,16 @@ class ConversationFlows:
 
     async def list_conversations(self, limit: int, after: str | None) -> ConversationPage:
         limit = _count("limit", limit)
-        place = None if after is None else from_token(after, "list_conversations()")
+        position = None if after is None else from_token(after, "list_conversations()")
         if limit == 0:
             return ConversationPage(conversations=(), next=after)
-        heads = await self._log.page(limit + 1, place)
+        heads = await self._log.page(limit + 1, position)
         found = tuple(self._info(head) for head in heads[:limit])
         last = as_token(found[-1].created_at, found[-1].conversation_id) if len(heads) > limit else None
         return ConversationPage(conversations=found, next=last)
 
     async def conversation_ids(self) -> list[str]:
-        """Of all conversations, in the order they were made."""
+        """The ids of all conversations, in the order of their creation."""
         ids: list[str] = []
         after: str | None = None
         while True:
@@ -192,11 +192,11 @@ class ConversationFlows:
         await self._log.delete_all(None)
 
     async def replace_summary(self, conversation_id: str, summary: str, turns: int) -> None:
-        """Let ``summary`` stand for the first ``turns`` turns: what an import brings."""
+        """Replace the first ``turns`` turns by the ``summary`` of an import."""
         await replace_summary(self._log, _stored(conversation_id), summary, turns)
 
     async def summarize(self, conversation_id: str) -> None:
-        """Evict the oldest turns, if that is due. What goes wrong is logged: the turns are stored."""
+        """Evict the oldest turns, if the policy says so. An error is only logged, because all turns are stored."""
         if self._policy is None:
             return
         name = _stored(conversation_id)
@@ -208,7 +208,7 @@ class ConversationFlows:
     async def _earlier(
         self, conversation_id: str, new: NewTurn, draft: StoredTurn, turn_id: int | None
     ) -> ConversationTurn | None:
-        """The turn that a first try of this one made."""
+        """The turn that an earlier attempt has stored."""
         name = _stored(conversation_id)
         found, given = None, ""
         if draft.idempotency_key is not None:
@@ -312,7 +312,7 @@ def _tokens(estimate: Any) -> int:
 
 
 def _count(what: str, value: int, least: int = 0) -> int:
-    """Checked, and no larger than any database counts."""
+    """``limit`` after a check, and small enough for every database."""
     return min(checked_whole_number(what, value, least), MOST_TURNS)
 
 

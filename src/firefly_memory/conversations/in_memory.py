@@ -1,4 +1,4 @@
-"""Conversations in this process: for the in-memory store, and what the stores made of entries work on."""
+"""Conversations in the memory of this process, for the in-memory store and for conversations over entries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class KeptConversation:
-    """One conversation and what can be done with it. Not safe for threads: its owner holds a lock.
+    """One conversation and its operations. Not safe for threads: the caller holds a lock.
 
     Of the turns that are evicted, the newest ``max_turns_kept`` stay, or all of them.
     """
@@ -35,7 +35,7 @@ class KeptConversation:
         self.claim: str | None = None
         self.claimed_until: datetime | None = None
         self.turns: list[StoredTurn] = []
-        """Those that are kept: the first is number ``head.dropped_turns``."""
+        """The kept turns; the number of the first one is ``head.dropped_turns``."""
         self._max_turns_kept = max_turns_kept
         self._tokens_before: list[int] = []
         self._by_key: dict[str, StoredTurn] = {}
@@ -109,7 +109,7 @@ class KeptConversation:
         return True
 
     def _drop(self, count: int) -> None:
-        """Drop so many turns, the oldest that are kept, with their idempotency keys."""
+        """Drop the ``count`` oldest kept turns, with their idempotency keys."""
         if count <= 0:
             return
         for turn in self.turns[:count]:
@@ -120,7 +120,7 @@ class KeptConversation:
 
 
 class Memory(Protocol):
-    """The entries beside the conversations."""
+    """The entries of the store, as far as conversations need them."""
 
     max_turns_kept: int | None
 
@@ -240,7 +240,7 @@ class MemoryConversationLog:
 
 
 def newest_first(heads: list[Head], limit: int, after: tuple[datetime, str] | None) -> list[Head]:
-    """A page of conversations where all of them are at hand."""
-    places = {(head.created_at, head.conversation_id): head for head in heads}
-    wanted = sorted((place for place in places if after is None or place < after), reverse=True)
-    return [places[place]._replace(summary=None) for place in wanted[:limit]]
+    """A page of conversations, sorted from all of them."""
+    positions = {(head.created_at, head.conversation_id): head for head in heads}
+    wanted = sorted((each for each in positions if after is None or each < after), reverse=True)
+    return [positions[each]._replace(summary=None) for each in wanted[:limit]]

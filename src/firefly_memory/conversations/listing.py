@@ -1,4 +1,4 @@
-"""Which conversations there are, for stores that keep a conversation as a namespace of entries."""
+"""The list of conversations, for stores that keep each conversation as a namespace of entries."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from firefly_memory.identifiers import CONVERSATIONS
 T = TypeVar("T")
 
 NAMESPACE_OF_LIST = CONVERSATIONS
-"""The namespace of the list, where entries are all there is: ids of conversations are not empty."""
+"""The namespace of the list in stores that have only entries. No conversation has this name: ids are not empty."""
 
 
 class Entries(Protocol):
-    """What is needed of a backend."""
+    """The operations of a backend that the list needs."""
 
     @property
     def form(self) -> Form: ...
@@ -31,31 +31,31 @@ class Entries(Protocol):
     ) -> Sequence[Record]: ...
 
     async def edit(self, namespace: str, change: Callable[[OrderedRecords], T]) -> T:
-        """Let ``change`` read and write the records of a namespace while nobody else does; all of it or nothing."""
+        """Call ``change`` with the records of a namespace, under a lock; all its changes are saved, or none."""
 
     async def clear(self, namespace: str) -> None: ...
 
     async def namespaces_of_facts(self) -> Collection[str]:
-        """Those that have facts of conversations, listed or not; none where a backend cannot find out."""
+        """The namespaces with facts of conversations, listed or not; none if the backend cannot list namespaces."""
 
 
 class ConversationList(Protocol):
-    """The hooks. Each is done whole or not at all."""
+    """The operations on the list. Each is all or nothing."""
 
     async def add(self, conversation_id: str, created_at: datetime) -> bool:
-        """Whether it was not there yet."""
+        """Add a conversation. Return whether it is new."""
 
     async def remove(self, conversation_ids: Collection[str]) -> None: ...
 
     async def all(self) -> Mapping[str, datetime]:
-        """When each was made."""
+        """The time of creation of each conversation."""
 
     async def created_at(self, conversation_id: str) -> datetime | None:
-        """When this one was made, if it was."""
+        """The time of creation of a conversation; ``None`` if it is not in the list."""
 
 
 class ListOfEntries:
-    """One entry for each, in a namespace of their own: all that a backend of five methods can offer."""
+    """A list with one entry for each conversation, for backends of five methods."""
 
     def __init__(self, entries: Entries) -> None:
         self._entries = entries
@@ -83,18 +83,18 @@ class ListOfEntries:
 
 
 def listed(records: Sequence[Record]) -> dict[str, datetime]:
-    """What the entries of such a list say."""
+    """The conversations in the entries of such a list."""
     return {record.key or "": record.created_at for record in records}
 
 
 def record_of(form: Form, entry_id: str, namespace: str, key: str, content: Any, created_at: datetime) -> Record:
-    """An entry of ours."""
+    """An entry of the library."""
     scope = MemoryScope.CONVERSATION.value
     return Record(entry_id, namespace, scope, key, form.encode(content), form.encode({}), created_at, None, 0.5)
 
 
 def digest(conversation_id: str) -> str:
-    """For the ids of entries."""
+    """A short hash, for ids of entries."""
     return hashlib.sha256(conversation_id.encode()).hexdigest()
 
 

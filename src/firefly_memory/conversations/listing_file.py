@@ -1,4 +1,4 @@
-"""The list of a file store's conversations: JSON Lines that only grow, so that a new one costs one line.
+"""The list of a file store's conversations: JSON Lines that only grow, so that a new conversation costs one line.
 
 The first line names the format and has a random ``generation``. Each line after it says that a conversation was made
 (``{"conversation": id, "created_at": instant}``) or deleted (``{"deleted": id}``). What was deleted is left behind when
@@ -37,7 +37,7 @@ _FEW = 100  # lines of deleted conversations that may always stay
 
 
 class Directory(Protocol):
-    """What is needed of the directory of the store."""
+    """The operations of the store's directory that the list needs."""
 
     directory: Path
 
@@ -45,10 +45,10 @@ class Directory(Protocol):
     def file_mode(self) -> int: ...
 
     def alone(self, namespace: str) -> AbstractContextManager[None]:
-        """Nobody else writes to what belongs to ``namespace``."""
+        """A lock against all other writers of ``namespace``."""
 
     def working(self, operation: str) -> AbstractContextManager[None]:
-        """Errors of the system are ours, and a store that is closed says so."""
+        """Turns errors of the system into errors of the library, and refuses calls of a closed store."""
 
     def path(self, namespace: str) -> Path: ...
 
@@ -105,8 +105,8 @@ class ConversationListFile:
             return self._listed.get(conversation_id, earlier.get(conversation_id))
 
     def _read_both(self) -> Mapping[str, datetime]:
-        """The list of a version that kept it as entries, or of a take-over that broke off before its end. It is read
-        first: whoever takes it over writes the lines before the entries go."""
+        """The list as an earlier version kept it: as entries, perhaps left by an interrupted conversion. It is read
+        first, because a conversion writes the lines before it deletes the entries."""
         earlier = self._earlier()
         self._read_on()
         return earlier
@@ -119,7 +119,7 @@ class ConversationListFile:
             raise CorruptDataError("load", f"file {self._directory.path(NAMESPACE_OF_LIST)}", str(exc)) from exc
 
     def _take_over(self) -> None:
-        """The list that was kept as entries becomes lines, once."""
+        """Convert the entries of an earlier version to lines, once."""
         earlier = self._earlier()
         if earlier:
             self._read_on()
@@ -171,7 +171,7 @@ class ConversationListFile:
             raise SchemaMismatchError("load", f"{form} in {self._path}", FORMAT, newer)
 
     def _append(self, lines: Iterable[Mapping[str, str]]) -> None:
-        """After the last finished line, and flushed to the disk."""
+        """Write lines after the last finished line, and flush them to the disk."""
         stop_if_given_up()
         if not self._first:
             self._replace({})
@@ -190,7 +190,7 @@ class ConversationListFile:
         self._read_on()
 
     def _replace(self, conversations: Mapping[str, datetime], like: Path | None = None) -> None:
-        """The file anew, with these and nothing else. If there was none, it has the rights of the file ``like``."""
+        """Write the file anew with only these conversations. A new file gets the rights of the file ``like``."""
         stop_if_given_up()
         first = {"format": FORMAT, "generation": token_hex(8)}
         lines = ({"conversation": name, "created_at": made.isoformat()} for name, made in conversations.items())

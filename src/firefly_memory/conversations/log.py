@@ -1,4 +1,7 @@
-"""What a place has to offer so that conversations can be kept in it."""
+"""The contract of the facet: the operations on conversations that each backend implements.
+
+A *log* here is the operations of one facet on one backend. It has nothing to do with logging.
+"""
 
 from __future__ import annotations
 
@@ -15,57 +18,57 @@ from firefly_memory.identifiers import original_name
 from firefly_memory.validation import is_whole_number
 
 MOST_TOKENS = 2**31 - 2
-"""Of one turn. Four thousand million such turns have a sum that fits 64 bits."""
+"""The most tokens of one turn. The sum of four thousand million such turns fits 64 bits."""
 
 
 MOST_TURNS = 2**31 - 2
-"""Of a conversation: what may be asked for."""
+"""The most turns of a conversation."""
 
 
 class Head(NamedTuple):
-    """What is known of a conversation without its turns."""
+    """The facts about a conversation that are stored beside its turns."""
 
     conversation_id: str
     turns: int
     tokens: int
     evicted_turns: int
-    """How many turns, from the first on, the summary stands for."""
+    """The number of turns, from the first on, that the summary replaces in the window."""
     evicted_tokens: int
     summary: str | None
     created_at: Any
     updated_at: Any
     dropped_turns: int = 0
-    """How many of those, from the first on, the place no longer has: none, but where somebody set a bound."""
+    """The number of evicted turns, from the first on, that are no longer stored: 0 unless the store has a bound."""
 
     @property
     def live_tokens(self) -> int:
-        """The tokens of the turns that the summary does not stand for."""
+        """The tokens of the turns after those that the summary replaces."""
         return self.tokens - self.evicted_tokens
 
 
 HEAD_COLUMNS = tuple(name for name in Head._fields if name != "dropped_turns")
-"""What a database has columns for, in order: it drops nothing."""
+"""The columns of a conversation in a database, in order. A database drops no turns."""
 
 
 class Appended(NamedTuple):
-    """What a conversation has with a turn that was just appended: the turn is number ``turns - 1``."""
+    """The counts of a conversation after a turn was appended. The number of that turn is ``turns - 1``."""
 
     turns: int
     tokens: int
     evicted_tokens: int
-    """Of the turns that the summary stands for; fewer, perhaps, if somebody else has made one lately."""
+    """The tokens of the turns that the summary replaces; too few if another writer has just made a summary."""
 
     @property
     def live_tokens(self) -> int:
-        """The tokens of the turns that the summary does not stand for, or more."""
+        """The tokens of the turns after those that the summary replaces, or more."""
         return self.tokens - self.evicted_tokens
 
 
 class StoredTurn(NamedTuple):
-    """A turn, encoded: what a row, document or entry of it holds."""
+    """An encoded turn, as a row, document or entry stores it."""
 
     turn_id: int
-    """In a draft, which is about to be appended, without meaning: the place gives the number."""
+    """Without meaning in a draft that is not appended yet: the backend gives the number."""
     tokens: int
     user_prompt: str
     assistant_response: str
@@ -78,7 +81,7 @@ class StoredTurn(NamedTuple):
 
 
 def checked_head(head: Head) -> Head:
-    """``head``, which comes from a place that takes anything for a number and for a text."""
+    """``head`` after a check, for backends that do not check types themselves."""
     numbers = (head.turns, head.tokens, head.evicted_turns, head.evicted_tokens)
     if not (all(is_whole_number(each, 0) for each in numbers) and isinstance(head.summary, (str, NoneType))):
         where = f"conversation {_name(head.conversation_id)}"
@@ -87,7 +90,7 @@ def checked_head(head: Head) -> Head:
 
 
 def checked_turn(conversation_id: str, turn: StoredTurn) -> StoredTurn:
-    """``turn``, which comes from such a place."""
+    """``turn`` after a check, for backends that do not check types themselves."""
     texts = (turn.user_prompt, turn.assistant_response)
     more = (turn.messages, turn.messages_format, turn.idempotency_key)
     is_sound = (
@@ -103,7 +106,7 @@ def checked_turn(conversation_id: str, turn: StoredTurn) -> StoredTurn:
 
 
 def askable(turn_id: int) -> int:
-    """``turn_id``; ``ValueError`` if nobody could ask for the turns after it."""
+    """``turn_id``; ``ValueError`` if it is higher than any number of a turn."""
     if turn_id > MOST_TURNS:
         raise ValueError("no conversation has so many turns")
     return turn_id
@@ -118,9 +121,10 @@ Draft = tuple[str, StoredTurn]
 
 
 class ConversationLog(Protocol):
-    """One mode of one place. Ids and texts are in their stored form, ``now`` is in UTC.
+    """The operations on conversations, for one mode of one backend. Ids and texts are in their stored form, ``now`` is
+    in UTC.
 
-    Whatever writes is all or nothing, and what it wrote is durable when it returns, as far as the place is.
+    Each write is all or nothing, and durable when the method returns, as far as the backend is durable.
     """
 
     @property
@@ -129,7 +133,7 @@ class ConversationLog(Protocol):
 
     @property
     def read_instant(self) -> ReadInstant:
-        """How the instants this place returns are read."""
+        """The function that reads the instants of this backend."""
 
     async def create(self, conversation_id: str, now: datetime) -> bool:
         """Make an empty conversation; ``False`` if there is one already."""
@@ -137,41 +141,41 @@ class ConversationLog(Protocol):
     async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
         """Append as the newest turn.
 
-        Makes the conversation if there is none. ``None``, and nothing is written, if it does not have ``expected``
-        turns, or has one with the draft's ``idempotency_key``.
+        Create the conversation if it does not exist. Return ``None``, and write nothing, if it does not have
+        ``expected`` turns, or has a turn with the draft's ``idempotency_key``.
         """
 
     async def head(self, conversation_id: str) -> Head | None: ...
 
     async def window(self, conversation_id: str, budget: int) -> tuple[Head, Sequence[StoredTurn]] | None:
-        """The head, and the newest turns that are not evicted and have ``budget`` tokens or less together, in order."""
+        """The head, and the newest turns that are not evicted and have at most ``budget`` tokens together, in order."""
 
     async def turns(self, conversation_id: str, after: int, limit: int | None) -> Sequence[StoredTurn]:
-        """The first ``limit`` turns after number ``after``, in order, evicted or not, but for those dropped."""
+        """The first ``limit`` turns after number ``after``, in order, also evicted ones; dropped ones are missing."""
 
     async def find(self, conversation_id: str, idempotency_key: str) -> StoredTurn | None: ...
 
     async def claim(self, conversation_id: str, claim: str, evicted: int, now: datetime, until: datetime) -> bool:
-        """Reserve the next summary until then, if nobody else has and ``evicted`` turns are evicted."""
+        """Reserve the next summary until then, if nobody else has, and ``evicted`` turns are evicted."""
 
     async def evict(self, conversation_id: str, claim: str, summary: str, turns: int, tokens: int) -> bool:
-        """Let ``summary`` stand for the first ``turns`` turns, if the claim still holds, and end it."""
+        """Replace the first ``turns`` turns by ``summary`` and end the claim, if the claim still holds."""
 
     async def release(self, conversation_id: str, claim: str) -> None:
-        """End a claim that came to nothing."""
+        """End a claim without a summary."""
 
     async def fork(self, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
-        """Make ``fork_id`` with the first ``turns`` turns of the conversation, or all of them, and with its summary if
-        that stands for none but these. ``False`` if there is no such conversation, or a ``fork_id`` already;
+        """Create ``fork_id`` with the first ``turns`` turns of the conversation, or all, and with its summary if that
+        replaces only these. ``False`` if the conversation does not exist, or ``fork_id`` exists already;
         ``TurnsDroppedError`` if the fork would need turns that were dropped."""
 
     async def delete(self, conversation_id: str, facts: str | None = None) -> None:
         """Delete a conversation, and the entries of the namespace ``facts``, if one is given."""
 
     async def delete_all(self, namespace: str | None) -> None:
-        """Delete every conversation that is there with its facts, and the entries of a namespace, if one is given.
+        """Delete every conversation with its facts, and the entries of ``namespace``, if it is given.
 
-        Who appends to one meanwhile has appended before it was deleted, or to a new one.
+        A concurrent append happens before the deletion, or creates a new conversation.
         """
 
     async def page(self, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:

@@ -25,13 +25,13 @@ from firefly_memory.tokens.estimator import TokenEstimator
 from firefly_memory.validation import at_least
 
 Summarizer = Callable[[list[ConversationTurn]], Any]
-"""Takes turns, oldest first, and returns their summary, or something to await for it. Where there is a summary already,
-the first turn stands for it (``turn.is_summary``), word for word: the new summary takes its place."""
+"""Takes turns, oldest first, and returns their summary, or an awaitable of it. If there is a summary already, it is the
+first turn (``turn.is_summary``), word for word: the new summary replaces it."""
 
 
 @runtime_checkable
 class AsyncSummarizer(Protocol):
-    """A summarizer that has an asynchronous form as well: asynchronous methods await that one."""
+    """A summarizer with an asynchronous form, which asynchronous methods await."""
 
     async def async_summarize(self, turns: list[ConversationTurn], /) -> str:
         """The summary of ``turns``."""
@@ -43,8 +43,8 @@ class ConversationMemory:
     """Conversations by id, each a sequence of turns, in ``store`` or, without one, in memory.
 
     ``get_message_history`` returns the newest turns that fit ``max_tokens``, whole ones only. With a ``summarizer``,
-    as soon as the turns have more than ``summarize_threshold`` tokens together, the oldest of them are handed to it,
-    and its summary takes their place in the history; they stay stored. ``estimator`` counts the tokens.
+    as soon as the turns have more than ``summarize_threshold`` tokens together, it summarizes the oldest of them. Its
+    summary replaces these turns in the history; they stay stored. ``estimator`` counts the tokens.
 
     Any number of threads, tasks and processes may append to one conversation, as far as the store serves them. Ids are
     given by ``new_conversation`` or by the caller; one that nobody has used stands for an empty conversation.
@@ -87,16 +87,16 @@ class ConversationMemory:
 
     @property
     def summarize_threshold(self) -> int:
-        """How many tokens the turns may have before the oldest are summarized."""
+        """The most tokens of all turns before the oldest are summarized."""
         return self._threshold
 
     @property
     def estimator(self) -> TokenEstimator:
-        """What counts the tokens."""
+        """The estimator that counts the tokens."""
         return self._rules.estimator
 
     def new_conversation(self, conversation_id: str | None = None) -> str:
-        """Make an empty conversation and return its id, a new one unless it is given."""
+        """Create an empty conversation and return its id: the given id, or a new one."""
         return run_without_loop(self._blocking.new_conversation(conversation_id))
 
     async def async_new_conversation(self, conversation_id: str | None = None) -> str:
@@ -146,9 +146,9 @@ class ConversationMemory:
         return await self._suspending.add_turn(conversation_id, new, condition, summarize=summarize)
 
     def summarize(self, conversation_id: str) -> None:
-        """Make the summary now, if there is a summarizer and the turns are above its threshold.
+        """Summarize now, if there is a summarizer and the turns are above its threshold.
 
-        Appending does this by itself, unless it is told not to. What goes wrong is logged, and nothing is lost.
+        Appending does this by itself, unless ``summarize=False``. An error is logged, and nothing is lost.
         """
         run_without_loop(self._blocking.summarize(conversation_id))
 
@@ -258,7 +258,7 @@ class ConversationMemory:
         await self._suspending.clear(conversation_id)
 
     def clear_all(self) -> None:
-        """Delete every conversation of the store with its facts, whoever made it: all of them or, if it fails, none.
+        """Delete every conversation of the store with its facts, whoever created it: all of them or, if it fails, none.
 
         A turn that others append meanwhile goes with its conversation, or begins a new one. A ``FileStore`` or a store
         of your own clears one conversation after the other, and MongoDB does so in steps without transactions, or from

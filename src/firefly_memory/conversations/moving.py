@@ -22,7 +22,7 @@ from firefly_memory.tokens.formula import estimated, rates_for
 _PAGE = 500
 
 _BELIEVED = 4
-"""A turn costs at least this part of what its texts are worth, whatever the archive says."""
+"""A turn counts at least this part of the estimate of its texts, whatever the archive says."""
 
 
 async def conversations_of(walk: Walk, _: None) -> Placed:
@@ -65,12 +65,12 @@ async def _listed(flows: _Flows) -> AsyncIterator[ConversationInfo]:
 
 
 def _without_summary(item: Item, untrusted: bool) -> tuple[Item, int]:
-    """A summary is replayed as the system's. Without it, the turns that it stood for are replayed instead."""
+    """Remove an untrusted summary, because it speaks as the system. Its turns are replayed instead."""
     return ({**item, "summary": None, "summarized_turns": 0} if untrusted else item), 0
 
 
 def _without_system_messages(item: Item, untrusted: bool) -> tuple[Item, int]:
-    """Tokens of an untrusted turn are counted anew."""
+    """Remove the messages that speak as the system, and the token count, which is then counted anew."""
     if not untrusted:
         return item, 0
     item = {**item, "token_estimate": None}
@@ -82,7 +82,7 @@ def _without_system_messages(item: Item, untrusted: bool) -> tuple[Item, int]:
 
 
 def _without_dropped_turns(item: Item) -> str:
-    """How many turns the source has dropped is nothing that a copy keeps."""
+    """The conversation as both stores compare it: a copy does not keep the number of dropped turns."""
     return as_sorted_json({name: value for name, value in item.items() if name != "dropped_turns"})
 
 
@@ -161,13 +161,13 @@ class ConversationWriter:
         self._turns += 1
 
     def _tokens(self, turn: NewTurn, stated: int | None) -> int | None:
-        """What the turn costs; ``None`` to count it."""
+        """The tokens of the turn; ``None`` to count them."""
         if turn.raw_messages is None or stated is None:
             return None
         return _believed(turn, turn.raw_messages, stated) if self._is_archive else stated
 
     async def flush(self) -> None:
-        """Nothing waits but the summary."""
+        """Nothing waits here but the summary, which :meth:`finish` writes."""
 
     async def finish(self) -> None:
         conversation, self._conversation = self._conversation, None
@@ -176,7 +176,7 @@ class ConversationWriter:
             await _Flows(self._view).replace_summary(conversation["conversation_id"], conversation["summary"], turns)
 
     async def abandon(self) -> None:
-        """The turns that were written stay: the import goes on after them."""
+        """Keep the written turns: a repeated import continues after them."""
 
 
 def _believed(turn: NewTurn, messages: Sequence[Any], stated: int) -> int:
@@ -188,7 +188,7 @@ def _believed(turn: NewTurn, messages: Sequence[Any], stated: int) -> int:
 
 
 class _ByFormula(TokenEstimator):
-    """Needs no vocabulary, and so warns of none."""
+    """An estimator that needs no vocabulary, and so never warns."""
 
     def estimate(self, text: str) -> int:
         return estimated(text, self.tokens_per_word, rates_for(None, None)) if text else 0
@@ -196,7 +196,7 @@ class _ByFormula(TokenEstimator):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counted(TokenEstimator):
-    """For a turn whose tokens have been counted before, perhaps by an estimator of somebody's own."""
+    """An estimator that returns a known count, perhaps that of a custom estimator."""
 
     tokens: int
 
@@ -205,7 +205,7 @@ class _Counted(TokenEstimator):
 
 
 class _Flows(ConversationFlows):
-    """The conversations of a store, for turns that have ``tokens``, if these are known."""
+    """The conversations of a store, for turns with ``tokens``, if these are known."""
 
     def __init__(self, view: StoreView, tokens: int | None = None) -> None:
         estimator = TokenEstimator() if tokens is None else _Counted(tokens=tokens)

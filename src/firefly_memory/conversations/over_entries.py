@@ -1,8 +1,8 @@
-"""Conversations made of entries: for files and for backends of users' own.
+"""Conversations made of entries: for files and for custom backends.
 
-Each conversation is a namespace, ``conversation:<id>``. A turn is one entry, so that whatever a backend does with one
-entry is all that an append needs; another entry holds the summary. Numbers and sums are counted when the entries are
-read. Which conversations there are is in a :class:`~firefly_memory.conversations.listing.ConversationList`.
+Each conversation is a namespace, ``conversation:<id>``. A turn is one entry, so that an append needs only what a
+backend does with one entry; another entry holds the summary. Numbers and sums are counted when the entries are read. A
+:class:`~firefly_memory.conversations.listing.ConversationList` has the ids of all conversations.
 """
 
 from __future__ import annotations
@@ -120,18 +120,18 @@ class EntryConversationLog:
     async def delete(self, conversation_id: str, facts: str | None = None) -> None:
         namespaces = [_namespace(conversation_id)] if facts is None else [facts, _namespace(conversation_id)]
         await self._check(namespaces)
-        for namespace in namespaces:  # facts first: where it breaks off, the conversation is there to be deleted again
+        for namespace in namespaces:  # facts first: after an interruption, the conversation can be deleted once more
             await self._entries.clear(namespace)
         await self._list.remove([conversation_id])
 
     async def _check(self, namespaces: Iterable[str]) -> None:
-        """What cannot be read cannot be cleared: then nothing is, and not a part of it."""
+        """Raise an error if a namespace is unreadable, before anything is deleted."""
         await self._list.all()
         for namespace in namespaces:
             await self._entries.scan(namespace, 1, None, clock.now())
 
     async def delete_all(self, namespace: str | None) -> None:
-        """One conversation after the other: where it breaks off, some are empty and the rest is as it was."""
+        """Delete one conversation after the other. An interruption leaves the remaining ones as they were."""
         now = clock.now()
         there = list(await self._list.all())
         # Also of conversations that are in no list: those that had facts and no turn yet.
@@ -181,8 +181,8 @@ class EntryConversationLog:
         return await self._entries.edit(_namespace(conversation_id), edit)
 
     def _conversation(self, conversation_id: str, records: Iterable[Record], now: datetime) -> KeptConversation:
-        """What the entries of a namespace say. Two writers who could not see each other may have given one number
-        twice: then the earlier one keeps it, and nothing is lost."""
+        """The conversation in the entries of a namespace. If two unsynchronized writers have used one number, the
+        earlier turn keeps it, and nothing is lost."""
         try:
             contents = [(self._contents(record), record) for record in records]
             turns = [pair for pair in contents if pair[1].key != _SUMMARY]
@@ -241,5 +241,5 @@ def _empty(conversation_id: str, created_at: datetime) -> Head:
 
 
 def conversations_in_files(entries: Entries, files: Directory) -> EntryConversationLog:
-    """Where the entries are files, the list of conversations is one as well."""
+    """The list of conversations: a file if the entries are files."""
     return EntryConversationLog(entries, ConversationListFile(files))

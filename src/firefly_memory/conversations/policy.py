@@ -1,4 +1,4 @@
-"""When the oldest turns of a conversation leave its window, which of them, and what is said in their place.
+"""Decides when the oldest turns of a conversation leave its window, which of them, and what text replaces them.
 
 The protocol is what :mod:`~firefly_memory.conversations.eviction` asks. A strategy implements it, and changes nothing
 of how turns are stored.
@@ -16,29 +16,29 @@ from firefly_memory.messages.tool_links import links_of
 Summarizing = Callable[[list[ConversationTurn]], Awaitable[Any]]
 
 _MOST = 16_000
-"""Tokens, about, that one call of a summarizer is given, if the threshold does not ask for more."""
+"""The approximate tokens for one call of a summarizer, unless the threshold asks for more."""
 
 
 class EvictionPolicy(Protocol):
-    """Decides; it reads and writes nothing itself. "Live" are the turns that no summary stands for."""
+    """Decides, but reads and writes nothing. "Live" turns are those that no summary replaces."""
 
     def is_due(self, live_tokens: int) -> bool:
-        """Whether turns are to leave the window now."""
+        """Whether turns must leave the window now."""
 
     def tokens_wanted(self, live_tokens: int) -> int:
-        """About how many tokens of the oldest live turns the policy wants to see."""
+        """The approximate tokens of the oldest live turns that the policy needs."""
 
     def how_many(self, turns: Sequence[ConversationTurn], at_most: int, live_tokens: int) -> int:
-        """How many of these turns, the oldest, leave the window: ``at_most`` so many, for the newest turn stays."""
+        """How many of these oldest turns leave the window. ``at_most`` keeps the newest turn in it."""
 
     async def replace(self, turns: list[ConversationTurn]) -> Any:
-        """The text that stands for ``turns``. The first may stand for earlier ones (``turn.is_summary``)."""
+        """The text that replaces ``turns``. The first turn may be an earlier summary (``turn.is_summary``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThresholdPolicy:
-    """Above ``threshold`` tokens the oldest turns are summarized, down to half of it. A call and its result are never
-    parted."""
+    """Above ``threshold`` tokens, the oldest turns are summarized until half of it is left. A tool call and its result
+    stay together."""
 
     threshold: int
     summarizer: Summarizing
@@ -58,7 +58,7 @@ class ThresholdPolicy:
 
 
 def how_many_to_evict(turns: Sequence[ConversationTurn], at_most: int, due: int, overdue: bool) -> int:
-    """How many of these oldest turns to summarize, for about ``due`` tokens, parting no call from its result.
+    """How many of these oldest turns to summarize, for about ``due`` tokens, without separating a call from its result.
 
     A call that is still open may be answered in a turn to come, so it is kept, but not for ever.
     """

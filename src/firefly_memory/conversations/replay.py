@@ -1,4 +1,4 @@
-"""Turns as messages, for a model to read again."""
+"""Turns as messages for a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from firefly_memory.validation import is_installed
 
 
 def replayed(turns: Sequence[ConversationTurn], summary: ConversationTurn | None = None) -> list[Any]:
-    """The messages of ``summary`` and ``turns``, for the model to read again.
+    """The messages of ``summary`` and ``turns``, to be sent to a model.
 
     Messages are made for the summary, and for turns that were stored with texts only. They take the form of the other
     messages: pydantic-ai's, their JSON, or dicts with ``role`` and ``content``. If there are no other messages, the

@@ -73,7 +73,7 @@ async def import_into(flows: ConversationFlows, data: Any, conversation_id: str 
 
 
 def checked_summarized(data: Mapping[str, Any], path: str, turns: int, dropped: int = 0) -> int:
-    """How many of ``turns``, which come after so many that were ``dropped``, the summary stands for."""
+    """How many of ``turns`` the summary replaces. They come after the ``dropped`` ones."""
     summarized: int = _field(data, path, "summarized_turns", int, dropped)
     if not 0 <= dropped <= summarized <= dropped + turns:
         problem = f"must be from {max(dropped, 0)} to {dropped + turns}, not {summarized}"
@@ -82,7 +82,7 @@ def checked_summarized(data: Mapping[str, Any], path: str, turns: int, dropped: 
 
 
 def turn_from_json(item: Any, number: int, path: str) -> NewTurn:
-    """The turn ``number`` that ``item`` stands for; ``path`` is where it was found."""
+    """Turn ``number``, read from ``item`` at ``path``."""
     if not isinstance(item, Mapping):
         raise InvalidEntryError(path, f"must be an object, not {type(item).__name__}")
     turn_id = _field(item, path, "turn_id", int)

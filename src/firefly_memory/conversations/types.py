@@ -1,4 +1,4 @@
-"""A conversation from the outside: its turns, what is known of it, and the window that is replayed."""
+"""A conversation as users see it: its turns, its counts, and the window that is replayed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SUMMARY_PROMPT = "(summary of the conversation so far)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationTurn:
-    """What the user said, what the assistant answered, and the messages that passed between program and model.
+    """The user's prompt, the assistant's answer, and the messages between program and model.
 
     ``turn_id`` counts from 0 without gaps in a conversation; a turn that you make yourself needs none.
     ``token_estimate`` is what replaying the turn costs.
@@ -28,11 +28,11 @@ class ConversationTurn:
     token_estimate: int = 0
     created_at: datetime = field(default_factory=clock.now)
     summary_is_due: bool = field(default=False, compare=False, repr=False)
-    """Of a turn added with ``summarize=False``: whether, as far as is known, ``summarize()`` has something to do."""
+    """After ``summarize=False``: whether ``summarize()`` has something to do, as far as the writer knows."""
 
     @property
     def is_summary(self) -> bool:
-        """Whether this stands for all the turns before it: what a summarizer gets first once there is a summary."""
+        """Whether this turn is an earlier summary, which a summarizer gets as its first turn."""
         return self.turn_id < 0
 
     @classmethod
@@ -43,22 +43,22 @@ class ConversationTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationInfo:
-    """What ``list_conversations`` tells of a conversation, without reading any of its turns."""
+    """A conversation in ``list_conversations``, which reads no turns."""
 
     conversation_id: str
     turns: int
     total_tokens: int
     summarized_turns: int
-    """How many of its turns, from the first on, are in the summary and no longer replayed."""
+    """The number of turns, from the first on, that the summary replaces."""
     created_at: datetime
     updated_at: datetime
     dropped_turns: int = 0
-    """How many of those, from the first on, an ``InMemoryStore(max_turns_kept=…)`` no longer has."""
+    """The number of turns, from the first on, that an ``InMemoryStore(max_turns_kept=…)`` no longer has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationPage(Sequence[ConversationInfo]):
-    """Some conversations, and in ``next`` where to go on: ``list_conversations(after=page.next)``."""
+    """Some conversations, and in ``next`` the cursor of the next page: ``list_conversations(after=page.next)``."""
 
     conversations: tuple[ConversationInfo, ...]
     next: str | None
@@ -73,7 +73,7 @@ class ConversationPage(Sequence[ConversationInfo]):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What of a conversation is replayed, and a receipt for the rest.
+    """The replayed part of a conversation, and a receipt for the rest.
 
     ``messages`` is what ``get_message_history`` returns: the summary, if there is one and it has room, then the
     messages of ``turns``. ``tokens`` counts exactly these and never exceeds ``budget``.
@@ -84,13 +84,13 @@ class Window:
     budget: int
     messages: list[Any] = field(default_factory=list)
     turns: tuple[int, ...] = ()
-    """The ``turn_id`` of each turn that is replayed, oldest first."""
+    """The ``turn_id`` of each replayed turn, oldest first."""
     tokens: int = 0
     summary: str | None = None
-    """The summary, whether or not it had room."""
+    """The summary, also if it did not fit."""
     total_turns: int = 0
-    """How many turns the conversation has: what ``expected_turns`` is, for whoever has seen this."""
+    """The number of turns in the conversation, to be passed on as ``expected_turns``."""
     left_out: tuple[str, ...] = ()
-    """What is not among the messages, and why: a phrase for each reason."""
+    """The omitted parts, with a phrase for each reason."""
     replayed: tuple[ConversationTurn, ...] = field(default=(), repr=False, compare=False)
-    """The turns whose messages these are, after the summary as one, if it had room."""
+    """The turns of these messages, after the summary as a turn, if it fits."""

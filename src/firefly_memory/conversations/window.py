@@ -1,4 +1,4 @@
-"""What of a conversation is replayed: the newest turns that fit a budget, whole, after the summary."""
+"""The replayed part of a conversation: the summary, and the newest whole turns that fit a budget."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Decode = Callable[[StoredTurn], ConversationTurn]
 def window_of(
     head: Head, stored: Sequence[StoredTurn], budget: int, estimator: TokenEstimator, decode: Decode
 ) -> Window:
-    """The window, from the newest turns that fit ``budget`` where there is no summary."""
+    """The window of the newest turns, which fit ``budget`` if there is no summary."""
     left_out: list[str] = []
     summary = None if head.summary is None else original_name(head.summary)
     shown, room = _room_beside(summary, stored, budget, estimator, left_out)
@@ -50,7 +50,7 @@ def window_of(
 def _room_beside(
     summary: str | None, turns: Sequence[StoredTurn], budget: int, estimator: TokenEstimator, left_out: list[str]
 ) -> tuple[str | None, int]:
-    """The summary, if it has room beside the newest turn, and the tokens that are left for turns."""
+    """The summary, if it fits beside the newest turn, and the tokens left for turns."""
     if summary is None:
         return None, budget
     tokens = estimator.estimate_turn("", summary_text(summary), ())
@@ -62,7 +62,7 @@ def _room_beside(
 
 
 def _newest(stored: Sequence[StoredTurn], room: int) -> Sequence[StoredTurn]:
-    """The newest turns that have room."""
+    """The newest turns that fit."""
     tokens = sum(turn.tokens for turn in stored)
     start = 0
     while tokens > room:
@@ -72,7 +72,7 @@ def _newest(stored: Sequence[StoredTurn], room: int) -> Sequence[StoredTurn]:
 
 
 def _whole(turns: Sequence[ConversationTurn], *, some_are_missing: bool) -> Sequence[ConversationTurn]:
-    """Those that part no result from its call, and nothing of a result that has none."""
+    """The turns without results whose calls are missing."""
     messages = [turn.raw_messages for turn in turns]
     if some_are_missing:  # a call may be among them: what lies between it and its result goes with it
         return turns[first_whole(messages) :]

@@ -1,4 +1,4 @@
-"""``PipelineContext``: what a run of a pipeline begins with, and what its steps have done so far."""
+"""``PipelineContext``: the inputs of a run of a pipeline, and the results of its steps so far."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ class PipelineContext:
     """``PipelineContext(inputs=data, memory=manager)``, one for each run."""
 
     inputs: Any = None
-    """What the first step is given."""
+    """The input of the first step."""
     memory: MemoryManager | None = None
-    """Every step's memory; in a branch, a fork of it that is deleted when the run ends."""
+    """The memory of every step; in a branch, a fork of that memory, which is deleted when the run ends."""
     conversation_id: str | None = None
-    """The conversation that the agents' turns are in. Without, each has one of its own."""
+    """The conversation for the turns of all agents. Without it, each agent has a conversation of its own."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """For the runs of all agents, such as ``{"deps": …, "usage": …}``; what a step was made with comes first."""
+    """Options for the runs of all agents, such as ``{"deps": …, "usage": …}``. Options of a step override them."""
     results: dict[str, Any] = field(default_factory=dict)
-    """What each step has returned, by its name. A run that fails leaves here what was done before."""
+    """The result of each step, by its name. A failed run leaves the results of the steps before the error."""
     output: Any = _INPUTS
-    """What the newest step has returned; ``inputs``, before there is one."""
+    """The result of the newest step; ``inputs`` before the first result."""
     parent: PipelineContext | None = field(default=None, repr=False)
-    """In a branch: the context that it branched from."""
+    """In a branch: the context of its ``Parallel``."""
     branches: dict[str, dict[str, PipelineContext]] = field(default_factory=dict, repr=False)
-    """The contexts of branches, by the name of the ``Parallel`` and their own."""
+    """The contexts of branches, by the name of the ``Parallel`` and the name of the branch."""
 
     def __post_init__(self) -> None:
         if self.output is _INPUTS:
             self.output = self.inputs
 
     def done(self, step: str, result: Any) -> None:
-        """Keep what a step returned."""
+        """Keep the result of a step."""
         self.results[step] = self.output = result
 
     def branch(self, memory: MemoryManager | None) -> PipelineContext:
-        """A context that has what was done so far and goes its own way from here."""
+        """A context for a branch: it begins with the results so far."""
         return replace(self, memory=memory, results=dict(self.results), parent=self, branches={})

@@ -23,23 +23,23 @@ _Node: TypeAlias = Any
 
 @dataclass(frozen=True)
 class PipelineResult:
-    """What the last step returned, and the context with what all of them did."""
+    """The output of the last step, and the context with the results of all steps."""
 
     output: Any
     context: PipelineContext
 
 
 class PipelineEngine:
-    """``PipelineEngine([step, Parallel(…), step])``, whose ``graph`` is the real one, to be drawn for example:
-    ``engine.graph.render()``. Any number of runs may be under way at once, each with a context of its own."""
+    """``PipelineEngine([step, Parallel(…), step])``. It runs its ``graph``, which ``engine.graph.render()`` draws. Many
+    runs are possible at once, each with a context of its own."""
 
     def __init__(self, steps: Sequence[AnyStep], *, name: str = "pipeline") -> None:
         self.steps = as_steps(steps, name)
         self.graph: Graph = _graph(self.steps, name)
 
     async def run(self, context: PipelineContext) -> PipelineResult:
-        """Run all steps. ``StepError`` names the one that failed, its cause is the error; ``context`` has what was done
-        before."""
+        """Run all steps. ``StepError`` names the step that failed, and its cause is the error; ``context`` keeps the
+        results of the steps before."""
         context.output = context.inputs  # not what an earlier run of this context may have left
         async with AsyncExitStack() as scopes:
             await self.graph.run(state=scopes, inputs=context)

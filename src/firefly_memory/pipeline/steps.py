@@ -20,27 +20,27 @@ from firefly_memory.pipeline.context import PipelineContext
 from firefly_memory.reasoning import ReasoningPattern
 
 Prompt: TypeAlias = Callable[[PipelineContext], Any] | str | None
-"""What an agent is asked: a text, or made from the context. Without one, it is what the step before has returned."""
+"""The prompt of an agent: a text, or a function of the context. Without one, it is the output of the step before."""
 
 Function: TypeAlias = Callable[[PipelineContext], Awaitable[Any]]
 
 AnyStep: TypeAlias = "PipelineStep | Parallel | Function"
-"""A coroutine function is a step as well, with its name."""
+"""A step, or a coroutine function, which is a step with the name of the function."""
 
 Merge: TypeAlias = Callable[[PipelineContext, dict[str, PipelineContext]], Any]
-"""Is given the context that was branched and those of the branches, by name. What it returns, or what there is to await
-for, is the result of the ``Parallel``; facts and results of branches go nowhere unless it takes them there."""
+"""Gets the context of the ``Parallel``, and the contexts of the branches by name. It returns the result of the
+``Parallel``, or an awaitable of it. Facts and results of branches are lost unless this function copies them."""
 
 
 class PipelineStep(ABC):
-    """A step: a subclass says in :meth:`run` what is done."""
+    """A step. A subclass does its work in :meth:`run`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     @abstractmethod
     async def run(self, context: PipelineContext) -> Any:
-        """Do it, and return the result; the engine puts it into ``context.results``."""
+        """Do the work and return the result, which the engine puts into ``context.results``."""
 
 
 class FunctionStep(PipelineStep):
@@ -54,12 +54,12 @@ class FunctionStep(PipelineStep):
         self.function = function
 
     async def run(self, context: PipelineContext) -> Any:
-        """Call it."""
+        """Call the function."""
         return await self.function(context)
 
 
 class AgentStep(PipelineStep):
-    """A run of an agent with the context's memory, which is not left on the agent. Its result is the output.
+    """A run of an agent, for this run with the context's memory. Its result is the output.
 
     ``options`` are those of ``Agent.run``.
     """
@@ -71,7 +71,7 @@ class AgentStep(PipelineStep):
         self.options = options
 
     async def run(self, context: PipelineContext) -> Any:
-        """Ask the agent."""
+        """Run the agent."""
         options = {"conversation_id": context.conversation_id, **context.options, **self.options}
         result = await self._answer(await _asked(self.prompt, context), context.memory, options)
         return result.output
@@ -81,7 +81,7 @@ class AgentStep(PipelineStep):
 
 
 class ReasoningStep(AgentStep):
-    """A run of a pattern: its own scope of the context's memory, and one turn. Its result is the output."""
+    """A run of a pattern, with its own scope of the context's memory, stored as one turn. Its result is the output."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class ReasoningStep(AgentStep):
 
 
 class Parallel:
-    """Branches side by side: ``Parallel({"en": step, "fr": [step, step]}, merge=function)``.
+    """Branches that run at the same time: ``Parallel({"en": step, "fr": [step, step]}, merge=function)``.
 
     Each has a context with a fork of the memory. ``merge`` is called when all are done; the first that fails cancels
     the others.
@@ -121,14 +121,14 @@ class Parallel:
         }
 
     async def merged(self, context: PipelineContext) -> Any:
-        """What ``merge`` makes of the branches."""
+        """Run the branches, and return the result of ``merge``."""
         branches = context.branches[self.name]
         merged = self.merge(context, {name: branches[name] for name in self.branches})
         return await merged if inspect.isawaitable(merged) else merged
 
 
 def as_steps(steps: Sequence[AnyStep], where: str) -> list[PipelineStep | Parallel]:
-    """Steps of the user's own made ours, and each found to have a name that no other has."""
+    """The steps, with functions turned into steps. Every step must have a name of its own."""
     made = [step if isinstance(step, (PipelineStep, Parallel)) else FunctionStep(step) for step in steps]
     names = [step.name for step in made]
     if not made:
@@ -169,7 +169,7 @@ async def _asked(prompt: Prompt, context: PipelineContext) -> Any:
 
 
 def _as_content(value: Any) -> Sequence[Any]:
-    """What a user may say beside text, pictures and documents with texts among them; nothing if it is not that."""
+    """The parts of a prompt with pictures, documents or other files; empty for any other value."""
     content = value if isinstance(value, (list, tuple)) else [value]
     whole = all(isinstance(item, str) or is_multi_modal_content(item) for item in content)
     return content if whole and any(map(is_multi_modal_content, content)) else ()

@@ -1,4 +1,4 @@
-"""``ReasoningPattern``: what patterns have in common."""
+"""``ReasoningPattern``: the base of all patterns."""
 
 from __future__ import annotations
 
@@ -30,44 +30,44 @@ logger = logging.getLogger("firefly_memory")
 
 @dataclass(frozen=True)
 class ReasoningStepDone:
-    """A step that was done."""
+    """A finished step."""
 
     name: str
     prompt: Any
     output: Any
     result: AgentRunResult[Any] = field(repr=False)
-    """What the agent's run returned."""
+    """The result of the agent's run."""
 
 
 @dataclass(frozen=True)
 class ReasoningResult:
-    """What came of it."""
+    """The result of a pattern."""
 
     output: Any
     steps: tuple[ReasoningStepDone, ...]
     conversation_id: str
     facts: dict[str, Any]
-    """The working memory of this run, which has ended with it: whoever wants to keep facts does so."""
+    """The facts in the working memory of this run, which is deleted at its end."""
 
 
 class ReasoningPattern(ABC):
-    """A subclass says in :meth:`reason` which steps there are, and may have hooks around each.
+    """A subclass takes its steps in :meth:`reason`, and may have hooks around each step.
 
-    ``state`` is one run's own: ``prompt``, ``agent``, ``conversation_id``, the ``steps`` done so far, and ``memory``,
-    whose working memory begins empty and is deleted when the run ends; ``parent`` is the memory that the run was given,
-    and ``options`` are those of ``Agent.run``.
-    The model is told what is in ``state["memory"].working``. A pattern may be used by any number of tasks at once.
+    Each run has its own ``state``: ``prompt``, ``agent``, ``conversation_id``, the finished ``steps``, and ``memory``,
+    whose working memory begins empty and is deleted when the run ends. ``parent`` is the memory passed to the run, and
+    ``options`` are those of ``Agent.run``. The facts in ``state["memory"].working`` are in the model's instructions.
+    Many tasks may use one pattern at once.
     """
 
     @abstractmethod
     async def reason(self, state: dict[str, Any]) -> Any:
         """Take steps with :meth:`step`, and return the answer."""
 
-    def before_step(self, state: dict[str, Any], name: str) -> Any:  # noqa: B027 - there need not be one
-        """A hook: called before each step, and awaited if it is a coroutine."""
+    def before_step(self, state: dict[str, Any], name: str) -> Any:  # noqa: B027 - a hook is optional
+        """A hook that is called before each step, and awaited if it is a coroutine."""
 
     def after_step(self, state: dict[str, Any], step: ReasoningStepDone) -> Any:  # noqa: B027 - likewise
-        """A hook: likewise, after each step."""
+        """A hook that is called after each step, and awaited if it is a coroutine."""
 
     async def execute(
         self,
@@ -78,7 +78,7 @@ class ReasoningPattern(ABC):
         conversation_id: str | None = None,
         **options: Any,
     ) -> ReasoningResult:
-        """Reason about ``prompt``: one turn of the conversation, with the messages of all steps.
+        """Reason about ``prompt``. The messages of all steps are one turn of the conversation.
 
         Without ``memory`` the agent's own is used. ``options`` are those of ``Agent.run``, for each step.
         """
@@ -105,7 +105,7 @@ class ReasoningPattern(ABC):
         return ReasoningResult(output, tuple(state["steps"]), conversation_id, facts)
 
     async def step(self, state: dict[str, Any], name: str, prompt: Any, **options: Any) -> Any:
-        """Run the agent, with the hooks around it, and return its output. It sees the steps before this one."""
+        """Run the agent and the hooks around it, and return its output. The agent sees the earlier steps."""
         await _awaited(self.before_step(state, name))
         options = {**state["options"], **options, "conversation_id": state["conversation_id"]}
         result = await state["agent"].run(prompt, **with_capability(state["_memory"], options))
@@ -116,12 +116,12 @@ class ReasoningPattern(ABC):
 
 
 async def _as_one_turn(reasoning: Any, memory: Memory, turn: TurnOfSteps, prompt: Any) -> tuple[Any, str]:
-    """Whatever becomes of it, what was said is stored. Returns the output, and the id of the conversation."""
+    """Store the messages of the steps, even after an error. Return the output, and the id of the conversation."""
     asked = prompt_text(prompt)
     try:
         output = await reasoning
     except BaseException:
-        # In a task of its own: this one may be being cancelled.
+        # In a task of its own, because this task may be cancelled.
         with suppress(asyncio.CancelledError):  # the error itself is the one to raise
             await finished(memory.end_broken_turn(turn, asked))
         raise
@@ -138,7 +138,7 @@ def _memory_of(agent: AnyAgent) -> MemoryManager:
 
 
 def _conversation_of(given: str | None, history: Sequence[ModelMessage] | None) -> str:
-    """As pydantic-ai has it: ``"new"`` is a new one, and without any it is that of the history."""
+    """The id by pydantic-ai's rules: ``"new"`` is a new conversation; without an id, the history names it."""
     if given == "new":
         return new_entry_id()
     of_history = (message.conversation_id for message in reversed(history or ()) if message.conversation_id)
@@ -149,7 +149,7 @@ async def _facts(scope: MemoryManager) -> dict[str, Any]:
     try:
         return await scope.working.async_to_dict()
     except FireflyMemoryError:
-        # The answer is there: that the facts could not be read is no reason to lose it.
+        # The answer is not lost because its facts cannot be read.
         logger.exception("the facts of %r were not read", scope)
         return {}
 

@@ -13,7 +13,7 @@ from firefly_memory.validation import at_least
 
 
 class Plan(BaseModel):
-    """What to do, step by step."""
+    """The steps of a plan."""
 
     steps: list[str] = Field(description="Each a task that can be done and looked at by itself.")
 
@@ -37,6 +37,6 @@ class PlanAndExecutePattern(ReasoningPattern):
         return await self.step(state, "answer", "All steps are done. Now answer what was asked at first.")
 
     def planning(self, prompt: Any) -> Any:
-        """What is asked for a plan."""
+        """The prompt that asks for a plan."""
         wanted = f"First make a plan of at most {self.max_steps} steps. Do not carry it out yet."
         return f"{prompt}\n\n{wanted}" if isinstance(prompt, str) else [*(prompt or ()), wanted]

@@ -14,14 +14,14 @@ from firefly_memory.validation import at_least
 
 
 class Thought(BaseModel):
-    """A thought on the way to the answer. After it the work goes on."""
+    """A thought before the answer. Another step follows it."""
 
     thought: str = Field(description="What is known by now, and what to do next.")
 
 
 class ReActPattern(ReasoningPattern):
-    """Each step ends with a thought, or with the answer: an output of the agent's own type. Acting and looking are the
-    calls of the agent's tools within a step. ``StepError`` if there is no answer after ``max_steps``."""
+    """Each step ends with a thought, or with the answer: an output of the agent's own type. In a step the agent acts
+    and looks by calling its tools. ``StepError`` if there is no answer after ``max_steps``."""
 
     def __init__(self, *, max_steps: int = 10) -> None:
         self.max_steps = at_least(1, "max_steps", max_steps)
@@ -39,7 +39,7 @@ class ReActPattern(ReasoningPattern):
 
 
 def _either(answer: Any) -> Any:
-    """The agent's answer, in the way it is asked for, or a thought."""
+    """The type of a step's output: the agent's own output type, or a thought."""
     if isinstance(answer, (NativeOutput, PromptedOutput)):
         either = copy(answer)
         either.outputs = _either(answer.outputs)

@@ -1,4 +1,4 @@
-"""Everything a store keeps, as JSON Lines: out in constant memory, in again as often as one likes.
+"""Exports all contents of a store as JSON Lines, and imports them. Memory use is constant; an import can be repeated.
 
 The first line says what the file is, the last one how much is in it. Between them each line is an item of a facet, by
 the name of its kind: an entry, a conversation, a turn. Turns come after their conversation, and the messages of agent
@@ -41,7 +41,7 @@ def export_jsonl(
     progress: Progress | None = None,
     **facets: bool,
 ) -> Counts:
-    """Write all live entries and all conversations of ``store`` to ``file``, and return how many.
+    """Write all live entries and all conversations of ``store`` to ``file``, and return their numbers.
 
     With ``raw_messages=False`` turns are written without their messages. What is saved meanwhile may or may not be in
     the file. Of a store without ``Capability.LISTING``, the entries are not written. The conversations of pydantic-ai's
@@ -81,7 +81,7 @@ def import_jsonl(
     progress: Progress | None = None,
     **facets: bool,
 ) -> Counts:
-    """Save what :func:`export_jsonl` wrote, and return how much.
+    """Save an archive of :func:`export_jsonl`, and return the numbers of its items.
 
     Importing the same again changes nothing, so an import that broke off is simply started again. An entry takes the
     place of the one with its id; a conversation that has other turns already is a ``TurnConflictError``, and one of
@@ -120,7 +120,7 @@ async_import_jsonl.__doc__ = import_jsonl.__doc__
 
 
 def _at_once(lines: AsyncIterator[str]) -> Iterator[str]:
-    """An asynchronous iterator that never suspends, as an ordinary one."""
+    """A blocking iterator over an asynchronous one that never suspends."""
 
     async def following() -> str | None:
         return await anext(lines, None)

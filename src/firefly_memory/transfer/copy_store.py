@@ -1,4 +1,4 @@
-"""From one store to another, of any two kinds: what is missing is copied, and then both are compared, value by value.
+"""Copies from one store to another of any kind: it copies the missing items, then compares both stores value by value.
 
 Both stores list their contents in the same order, so a copy walks through the two side by side, in constant memory.
 That is how it knows what is there already, and how a copy that broke off goes on when it is started again.
@@ -26,14 +26,14 @@ from firefly_memory.transfer.writer import ItemWriter
 
 @dataclass(slots=True)
 class Side:
-    """What one store has, when both were compared."""
+    """The contents of one store at the time of the comparison."""
 
     counts: Counts = field(default_factory=Counts)
     _digest: Any = field(default_factory=hashlib.sha256, repr=False)
 
     @property
     def checksum(self) -> str:
-        """SHA-256 over all values, in the form and order that all stores have in common."""
+        """SHA-256 over all values, in a form and order that are the same for all stores."""
         digest: str = self._digest.hexdigest()
         return digest
 
@@ -44,16 +44,16 @@ class Side:
 
 @dataclass(slots=True)
 class Copy:
-    """What a copy did, and what came of it."""
+    """The result of a copy."""
 
     before: Counts = field(default_factory=Counts)
-    """What the target had already."""
+    """The items that the target already had."""
     source: Side = field(default_factory=Side)
     target: Side = field(default_factory=Side)
     beyond: Counts = field(default_factory=Counts)
-    """What only the target has and was told to keep; it is in no checksum."""
+    """The items that only the target has, and keeps because of ``merge``; no checksum contains them."""
     difference: str | None = None
-    """The first thing in which the two still differ: somebody wrote to one of them meanwhile."""
+    """The first difference that is left, because another process wrote to one of the stores."""
 
     @property
     def equal(self) -> bool:
@@ -61,7 +61,7 @@ class Copy:
 
 
 class _Sides:
-    """What is read, and what is written to."""
+    """The source and the target of a copy."""
 
     def __init__(self, source: StoreView, target: StoreView, without: frozenset[str]) -> None:
         self.source = source
@@ -69,7 +69,7 @@ class _Sides:
         self._facets = moved_facets(without)
 
     async def check_facets(self) -> None:
-        """Whether the target can keep whatever the source has."""
+        """Whether the target can keep all items of the source."""
         for view in (self.source, self.target):
             if Capability.LISTING not in view.capabilities:
                 raise NotSupportedError("a copy needs stores that list their entries, which one of these cannot")
@@ -84,7 +84,7 @@ class _Sides:
         return True
 
     def pairs(self) -> AsyncIterator[tuple[Kind, Item | None, Item | None]]:
-        """All that is on either side, with what is in the same place of the other."""
+        """All items of both stores, each with the item of the same key in the other store."""
         source = Walk(self.source)
         return pairs_of(source, Walk(self.target, source=source), self._facets)
 
@@ -147,7 +147,7 @@ async def _copy(sides: _Sides, merge: bool, progress: Progress | None) -> Copy:
 
 
 async def _check(sides: _Sides, progress: Progress | None) -> None:
-    """Nothing may be lost: the target has a part of what the source has, and nothing else."""
+    """Refuse a target that has items or values that the source does not have: they would be lost."""
     seen = Counts()
     replaced: Kind | None = None  # of the item that is being replaced, with all that belongs to it
     async for kind, mine, theirs in sides.pairs():

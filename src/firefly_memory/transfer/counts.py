@@ -1,4 +1,4 @@
-"""How many items of each kind an export, an import or a copy has come by."""
+"""The numbers of items of each kind that an export, an import or a copy has processed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from firefly_memory.transfer.registered import moved_facets
 
 
 class Counted(Protocol):
-    """What a progress bar needs to know of counts."""
+    """The part of counts that a progress bar needs."""
 
     @property
     def total(self) -> int: ...
@@ -21,8 +21,8 @@ class Counted(Protocol):
 
 
 Progress = Callable[[str, Any], None]
-"""``progress(step, counts)``: called again and again with the name of the step, such as ``"copying"``, and what it has
-done so far, a :class:`Counted`."""
+"""``progress(step, counts)``: called repeatedly with the name of the step, such as ``"copying"``, and with its counts
+so far, a :class:`Counted`."""
 
 
 def report(progress: Progress | None, step: str, counts: Counted) -> None:

@@ -1,4 +1,4 @@
-"""About how much a store has, for those who want to know how long something will take."""
+"""The approximate number of items in a store, for progress bars."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _TIMEOUT = 10.0
 
 
 def estimated_items(found: Target, without: Collection[MovedFacet] = ()) -> int | None:
-    """About how many items there are of all facets, but for those that are left out. ``None`` where only counting would
-    tell, or the database does not say."""
+    """The approximate number of items of all facets, without the facets that are left out. ``None`` if the database has
+    no estimate."""
     try:
         by_name = _estimates(found)
     except FireflyMemoryError:  # which whoever uses the store will meet as well

@@ -1,5 +1,5 @@
-"""An archive, line by line, into a store. Whoever wrote the archive may have meant harm: each line is read within
-bounds, and what cannot be read is refused by its number."""
+"""Imports an archive into a store, line by line. The archive may be hostile: each line is read within bounds, and an
+error names the number of an unreadable line."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from firefly_memory.validation import at_least
 FORMAT = "firefly-memory-archive/1"
 
 MAX_LINE = 64 * 2**20
-"""Characters that a line may have, unless somebody says otherwise."""
+"""The default for the most characters in a line."""
 
 _LONGEST_LIMIT = 2**40
-"""Characters: more than any machine reads into memory, and fewer than files can be asked for."""
+"""The highest possible bound in characters: a file can be asked for no more at once."""
 
 _MOST_WAITING = 8 * 2**20
-"""Characters of lines that wait to be saved together."""
+"""The most characters of lines that are saved together."""
 
 _LONGEST_REASON = 500
 
@@ -41,7 +41,7 @@ _DAMAGE = (ArithmeticError, AttributeError, DecodeError, LookupError, RecursionE
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What :func:`~firefly_memory.transfer.archive.import_jsonl` was asked for."""
+    """The options of :func:`~firefly_memory.transfer.archive.import_jsonl`."""
 
     without: frozenset[str] = frozenset()
     untrusted: bool = False
@@ -58,7 +58,7 @@ class ImportOptions:
 
 
 def lines_of(file: Iterable[str], max_line: int) -> Iterator[str]:
-    """The lines of a file. A line that is too long is cut after the first character that it has too many."""
+    """The lines of a file. A line that is too long is cut one character after its bound."""
     readline = getattr(file, "readline", None)
     if readline is None:
         yield from file
@@ -91,7 +91,7 @@ async def imported(
 
 @contextmanager
 def _saved_into(store: EntryStore, view: StoreView, *, dry_run: bool) -> Iterator[EntryStore]:
-    """The store itself or, for a dry run, an empty one that takes and refuses the same, and is deleted afterwards."""
+    """The store; for a dry run, an empty temporary store that accepts and refuses the same items."""
     if not dry_run:
         yield store
         return
@@ -127,7 +127,7 @@ async def _take(reader: _LineReader, number: int, line: str, options: ImportOpti
 
 
 def _shortened(reason: str) -> str:
-    """It may have a part of the line in it, as long as somebody wished."""
+    """A short form of the error, which may quote a part of a very long line."""
     return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}…"
 
 
@@ -153,7 +153,7 @@ _JSON = json.JSONDecoder(parse_float=_number, parse_constant=_no_number, object_
 
 
 class _LineReader:
-    """Between the first line and the last."""
+    """The items between the first line and the last line."""
 
     def __init__(self, writer: ItemWriter, target: StoreView, counts: Counts, options: ImportOptions) -> None:
         self.writer = writer
@@ -205,7 +205,7 @@ class _LineReader:
         self._lines.add(kind)
 
     async def keep_within_bounds(self, size: int) -> None:
-        """Lines wait to be saved together, unless they are long."""
+        """Collect lines, so that short ones are saved together."""
         self._waiting += size
         if self._waiting > _MOST_WAITING:
             self._waiting = 0

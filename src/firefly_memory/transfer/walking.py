@@ -1,4 +1,5 @@
-"""All items of a store, or of two stores side by side, in the order of the registry and in constant memory."""
+"""Walks over all items of one store or of two stores at the same time, in the order of the registry. Memory use is
+constant."""
 
 from __future__ import annotations
 
@@ -10,11 +11,11 @@ from firefly_memory.moving import Item, Kind, Placed, Walk
 from firefly_memory.transfer.registered import MovedFacet
 
 Pair = tuple[Item | None, Item | None]
-"""What the source and the target have under the same key."""
+"""The items of the source and the target with the same key."""
 
 
 def items_of(walk: Walk, facets: Iterable[MovedFacet]) -> AsyncIterator[tuple[Kind, Item]]:
-    """Each item, followed by those that belong to it."""
+    """Each item, followed by its parts."""
     return _items(walk, [kind for facet in facets if facet.is_in(walk.view) for kind in facet.kinds], None)
 
 
@@ -40,7 +41,7 @@ async def has_items(walk: Walk, facet: MovedFacet) -> bool:
 async def pairs_of(
     source: Walk, target: Walk, facets: Iterable[MovedFacet]
 ) -> AsyncIterator[tuple[Kind, Item | None, Item | None]]:
-    """All that is in either store, each item with what is in its place in the other store."""
+    """All items of both stores, each with the item of the same key in the other store."""
     for facet in facets:
         sides = [walk if facet.is_in(walk.view) else None for walk in (source, target)]
         async for found in _pairs(sides, facet.kinds, None):
@@ -72,8 +73,8 @@ async def _nothing() -> Placed:
 
 
 async def _side_by_side(left: Placed, right: Placed, *, descending: bool) -> AsyncIterator[Pair]:
-    """Two streams by their keys. The right one is always a step ahead, so that what is written there meanwhile, under
-    the keys that were given out, is never met."""
+    """Merge two streams by their keys. The right stream is read one step ahead, so that it does not contain items that
+    are written under the keys already returned."""
     mine, theirs = await anext(left, None), await anext(right, None)
     while mine is not None or theirs is not None:
         if mine is not None and theirs is not None and mine[0] == theirs[0]:

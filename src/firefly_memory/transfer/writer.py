@@ -1,4 +1,4 @@
-"""Items of an archive or of another store, into a store: each is written by the writer of its facet."""
+"""Writes items of an archive or of another store into a store. The writer of its facet writes each item."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ class ItemWriter:
         self._counts.add(kind)
 
     async def flush(self) -> None:
-        """Write what was taken, however little that is."""
+        """Write the items taken so far, although the group is not full."""
         if self._current is not None:
             await self._current.flush()
 
     async def finish(self) -> None:
-        """Write what is still to be written."""
+        """Write all items that are left."""
         if self._current is not None:
             await self._current.finish()
 
     @asynccontextmanager
     async def whole_items(self) -> AsyncIterator[None]:
-        """If something is refused, nothing stays of the unfinished item that it belongs to."""
+        """After an error, undo the unfinished item."""
         try:
             yield
         except Exception:

@@ -1,4 +1,4 @@
-"""Adds entries of another program to a store. Nothing is replaced there, so adding the same again changes nothing."""
+"""Adds entries of another program to a store. It replaces nothing, so it can be repeated."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class EntryAdder:
         self._store = store
         self._outcome = outcome
         self._dry_run = dry_run
-        # With ids that may come again, only an entry that is saved alone is sure to replace none.
+        # If ids can repeat, only an entry that is saved alone certainly replaces no other one.
         self._is_new = None if unique_ids else False
         """Whether everything in the namespace came with this import."""
 
@@ -65,7 +65,7 @@ class EntryAdder:
             self._outcome.refuse(_TWICE, namespace, given)
 
     def _record(self, namespace: str, entry: MemoryEntry) -> Record:
-        """The entry as a store would keep it, or :class:`InvalidEntryError`; also what entries are compared by."""
+        """The entry as a store would keep it, for comparisons; :class:`InvalidEntryError` if no store could."""
         return to_record(TEXT, stored_namespace(namespace), entry)
 
     def _take_valid(self, namespace: str, records: dict[str, tuple[Record, MemoryEntry]]) -> None:
@@ -81,7 +81,7 @@ class EntryAdder:
                 self._compare(namespace, record, there[record.entry_id], entry.entry_id)
 
     def _save_all(self, namespace: str, entries: list[MemoryEntry]) -> bool:
-        """Whether they could be saved together: if not, one of them is to blame, and the others are not."""
+        """Save the entries together. ``False`` if that fails: then one of them is the cause."""
         if not self._dry_run:
             try:
                 self._store.save_many(namespace, entries)
@@ -110,7 +110,7 @@ class EntryAdder:
             self._outcome.refuse(_DIFFERS, namespace, entry_id)
 
     def _there(self, namespace: str, records: Sequence[Record]) -> dict[str, Record]:
-        """Those that the store has, as it has them: read from their places in the order of the namespace."""
+        """The entries that the store already has, read by their positions in the order of the namespace."""
         wanted = {record.entry_id for record in records}
         last = max(record.created_at for record in records)
         found: dict[str, Record] = {}
@@ -126,5 +126,5 @@ class EntryAdder:
 
 
 def _reason(error: InvalidEntryError) -> str:
-    """Without the place inside of a value, which differs from row to row."""
+    """The reason without the path inside a value, which differs from row to row."""
     return f"{error.path.partition('[')[0]} {error.problem}"

@@ -14,7 +14,7 @@ from firefly_memory.transfer.importers.source import ForeignSource
 def import_entries(
     source: ForeignSource, store: EntryStore, *, dry_run: bool = False, progress: Progress | None = None
 ) -> Outcome:
-    """Save what is not in ``store`` yet, and say what became of each entry. Those that have expired are left behind.
+    """Save the entries that ``store`` does not have yet, and return the outcome. Expired entries are not imported.
 
     A broken-off import is started again. With ``dry_run`` nothing is saved; what is counted as taken would be.
     """

@@ -1,4 +1,4 @@
-"""What became of what an importer has read."""
+"""The outcome of an import."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OTHERS = "other reasons"
 
 @dataclass(slots=True)
 class Refusals:
-    """How often there was one reason, and the first few places."""
+    """How often a reason occurred, and its first few rows."""
 
     count: int = 0
     examples: list[dict[str, Any]] = field(default_factory=list)
@@ -21,13 +21,13 @@ class Refusals:
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of each entry that was found."""
+    """The numbers of imported, present, expired and refused entries."""
 
     taken: int = 0
     there_already: int = 0
     expired: int = 0
     superseded: int = 0
-    """Earlier values of facts, of which the last one was taken."""
+    """Earlier values of facts: only the last value was taken."""
     refused: int = 0
     reasons: dict[str, Refusals] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""What an importer is: it reads what another program wrote.
+"""The protocol of importers, which read the data of another program.
 
 An importer is a function that recognises such a place and opens it to be read, and that changes nothing there. It gives
 a :class:`ForeignSource`, which says about how much there is, reads it as entries of this library, and says of what it
@@ -17,7 +17,7 @@ from firefly_memory.entries.entry import MemoryEntry
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why something cannot become an entry."""
+    """The reason why a row cannot become an entry."""
 
     reason: str
 
@@ -29,7 +29,7 @@ class Superseded:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found under a name of the other program, and what it is here."""
+    """A row of the other program, and its entry."""
 
     namespace: Any
     entry_id: Any
@@ -37,26 +37,26 @@ class Found:
 
 
 class ForeignSource(Protocol):
-    """A place of another program, while it is open."""
+    """An open database or directory of another program."""
 
     @property
     def name(self) -> str:
-        """What was recognised, such as ``table public.memory``."""
+        """The name of the data that was recognised, such as ``table public.memory``."""
 
     @property
     def unique_ids(self) -> bool:
-        """Whether no ``entry_id`` can be twice in a namespace."""
+        """Whether an ``entry_id`` is unique in its namespace."""
 
     @property
     def estimate(self) -> Callable[[], int | None]:
-        """``estimate()``: about how much there is, if that is known without counting. To be asked before reading."""
+        """``estimate()``: the approximate number of rows, if it is known without counting. Call it before reading."""
 
     def read(self) -> Iterator[Found]:
-        """Everything, once, namespace by namespace."""
+        """All rows, once, namespace by namespace."""
 
 
 class Importer(Protocol):
     """``where`` is what people may say beside the URL, of a class of the importer's own."""
 
     def __call__(self, url: str, where: Any, *, timeout: float) -> AbstractContextManager[ForeignSource]:
-        """Recognise what is at ``url``, and open it; ``ConfigurationError`` if it is nothing of this importer's."""
+        """Recognise and open the data at ``url``; ``ConfigurationError`` if this importer does not know it."""

@@ -1,4 +1,4 @@
-"""A row of a predecessor, whatever kind of place it comes from, as a :class:`MemoryEntry`.
+"""Turns a row of a predecessor's table, collection or file into a :class:`MemoryEntry`.
 
 What it means must be certain: an instant without a time zone is in UTC; anything else that is not as it should be is
 refused, with a reason.
@@ -88,7 +88,7 @@ def _check_text(what: str, value: Any) -> None:
 
 
 def _whole_entry(content: Any, entry_id: str) -> dict[str, Any] | None:
-    """The predecessor's own JSON of an entry, which it kept in the place of the content; what it read back was this."""
+    """The JSON of the whole entry, which the predecessor stored as content, and which it read."""
     if isinstance(content, str) and content.lstrip().startswith("{"):
         try:
             content = read_json(content, "content")

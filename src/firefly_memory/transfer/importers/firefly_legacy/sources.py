@@ -1,4 +1,4 @@
-"""A place of a predecessor, by its URL: what was found there, and its rows."""
+"""Opens the data of a predecessor by its URL."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from firefly_memory.urls import row_of_scheme
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """What people may say beside the URL."""
+    """The options beside the URL."""
 
     table: str | None = None
     database: str | None = None
@@ -36,17 +36,17 @@ class Source:
     unique_ids: bool
     as_text: bool = False
     estimate: Callable[[], int | None] = lambda: None
-    """About how many rows there are, if that can be known without counting. To be asked before the rows."""
+    """The approximate number of rows, if it is known without counting. Call it before reading the rows."""
 
     def read(self) -> Iterator[Found]:
         return read_rows(self.rows, as_text=self.as_text)
 
 
 class LegacyPlaces(Protocol):
-    """Places of one kind."""
+    """Databases or directories of one kind."""
 
     def source(self, url: str, where: Where, *, timeout: float) -> AbstractContextManager[Source]:
-        """Open a predecessor's to be read. Nothing there is changed."""
+        """Open the data of a predecessor for reading, without any change."""
 
     def has_been_here(self, new: Target, *, timeout: float) -> bool:
         """Whether this library has been in the new place; ``ConfigurationError`` if a predecessor's data is in its
@@ -54,7 +54,7 @@ class LegacyPlaces(Protocol):
 
 
 def legacy_source(url: str, where: Where, *, timeout: float) -> AbstractContextManager[Source]:
-    """Open it to be read. Nothing there is changed."""
+    """Open the data for reading, without any change."""
     row = row_of_scheme(url)
     if where.table is not None and row is not None and row.legacy is not None and row.dialect is None:
         raise ConfigurationError("--table is for SQL databases")
