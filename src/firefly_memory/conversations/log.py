@@ -76,6 +76,11 @@ class StoredTurn(NamedTuple):
     append_id: str
     created_at: Any
 
+    @property
+    def size(self) -> int:
+        """About how many characters it has."""
+        return len(self.user_prompt) + len(self.assistant_response) + len(self.messages or "")
+
 
 def checked_head(head: Head) -> Head:
     """``head``, which comes from a place that takes anything for a number and for a text."""
