@@ -139,7 +139,8 @@ def test_calls_wait_for_a_free_connection_until_the_time_out(tmp_path: Path) -> 
 
     with SQLiteStore(tmp_path / "memory.db", pool_size=1, timeout=0.2) as store, ThreadPoolExecutor(1) as threads:
         assert isinstance(store.database, SQLiteDatabase)
-        keeping = threads.submit(store.database.run, keep_the_connection)
+        ready = store.database.ready("count")
+        keeping = threads.submit(ready.run, keep_the_connection)
         started.wait()
         with pytest.raises(StoreTimeoutError, match="raise pool_size") as caught:
             store.count("n")

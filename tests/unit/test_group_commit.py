@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from firefly_memory.concurrency.group_commit import LARGEST_GROUP, GroupCommit
-from firefly_memory.entries.mongodb.save_groups import Saves
+from firefly_memory.concurrency.group_commit import LARGEST_GROUP, GroupedWrite, Grouping
 from firefly_memory.entries.record import Record
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
@@ -28,9 +27,14 @@ class Place:
         self.answer = asyncio.Event()
         if at_once:
             self.answer.set()
-        self.commit = GroupCommit(
-            Saves(self.save_one, self.save_one, self.save_group, lambda record: LookupError(record.entry_id))
+        saves = Grouping(
+            key=lambda record, _: record.entry_id,
+            size=lambda record, _: len(record.content),
+            several=self.save_group,
+            after_cancellation=self.save_one,
+            after_lost_reply=self.save_one,
         )
+        self.commit = GroupedWrite(self.save_one, saves, retryable=True)
 
     async def save_one(self, record: Record, now: datetime) -> None:
         self.calls.append([record.entry_id])
@@ -40,15 +44,16 @@ class Place:
         if record.entry_id in self.refuse:
             raise LookupError(record.entry_id)
 
-    async def save_group(self, records: list[Record], now: datetime) -> list[Record]:
+    async def save_group(self, saves: list[tuple[Record, datetime]]) -> list[Exception | None]:
+        records = [record for record, _ in saves]
         self.calls.append([record.entry_id for record in records])
         await self.answer.wait()
         if self.break_on & {record.entry_id for record in records}:
             raise ArithmeticError("the whole group")
-        return [record for record in records if record.entry_id in self.refuse]
+        return [LookupError(record.entry_id) if record.entry_id in self.refuse else None for record in records]
 
     def save(self, entry_id: str) -> asyncio.Task[None]:
-        return asyncio.create_task(self.commit.write((record(entry_id), NOW)))
+        return asyncio.create_task(self.commit(record(entry_id), NOW))
 
 
 async def until(condition: object) -> None:
@@ -62,7 +67,7 @@ async def until(condition: object) -> None:
 async def test_a_single_save_is_made_at_once() -> None:
     place = Place(at_once=True)
     for name in "abc":
-        await place.commit.write((record(name), NOW))
+        await place.commit(record(name), NOW)
     assert place.calls == [["a"], ["b"], ["c"]]
 
 
@@ -144,9 +149,9 @@ async def test_a_caller_cancelled_during_the_save_does_not_cancel_the_others() -
     results = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(result) for result in results][1:] == [asyncio.CancelledError, type(None)]
     place.break_on = {"c"}
-    await place.commit.write((record("d"), NOW))
+    await place.commit(record("d"), NOW)
     with pytest.raises(ArithmeticError):
-        await place.commit.write((record("c"), NOW))
+        await place.commit(record("c"), NOW)
 
 
 async def test_later_saves_do_not_wait_for_a_hanging_save() -> None:
@@ -161,7 +166,7 @@ async def test_later_saves_do_not_wait_for_a_hanging_save() -> None:
     place.answer.set()
     await asyncio.gather(hanging, late, *others)
     assert place.calls == [["x"], ["a", "b"], ["c"]]
-    await place.commit.write((record("d"), NOW))
+    await place.commit(record("d"), NOW)
     assert place.calls[-1] == ["d"]
 
 
@@ -184,7 +189,7 @@ async def test_another_task_continues_when_the_saving_task_is_cancelled() -> Non
         results = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(result) for result in results] == [asyncio.CancelledError, type(None), type(None), type(None)]
     assert place.calls == [["x"], ["a", "b"], ["a"], ["b"], ["c"]], "what may have been written goes alone"
-    await place.commit.write((record("d"), NOW))
+    await place.commit(record("d"), NOW)
     assert place.calls[-1] == ["d"]
 
 
@@ -218,7 +223,7 @@ async def test_nothing_is_saved_when_every_caller_is_cancelled() -> None:
     await asyncio.gather(*everybody, return_exceptions=True)
     assert not drains()
     place.answer.set()
-    await place.commit.write((record("d"), NOW))
+    await place.commit(record("d"), NOW)
     assert place.calls == [["x"], ["a", "b"], ["d"]]
 
 

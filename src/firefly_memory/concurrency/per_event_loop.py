@@ -40,7 +40,10 @@ class PerLoop(ForkAware, Generic[T]):
     is no longer needed itself. So is what belongs to loops at rest when this is closed.
     """
 
-    def __init__(self, make: Callable[[], T], close: Callable[[T], Awaitable[None]], cut: Cut[T] | None = None) -> None:
+    def __init__(
+        self, make: Callable[[], T], close: Callable[[T], Awaitable[None]] | None = None, cut: Cut[T] | None = None
+    ) -> None:
+        """``close`` and ``cut`` for things that have something to close."""
         self._make = make
         self._close = close
         self._cut = cut
@@ -81,7 +84,7 @@ class PerLoop(ForkAware, Generic[T]):
 
 
 def _closer(
-    things: _Things[T], loop: asyncio.AbstractEventLoop, close: Callable[[T], Awaitable[None]]
+    things: _Things[T], loop: asyncio.AbstractEventLoop, close: Callable[[T], Awaitable[None]] | None
 ) -> AsyncGenerator[None, None]:
     # A loop tells of its end only to asynchronous generators: it closes those that were started in it and are still
     # waiting at a ``yield``, as asyncio.run() does before it closes the loop.
@@ -90,7 +93,7 @@ def _closer(
             yield
         finally:
             kept = things.pop(loop, None)
-            if kept is not None:
+            if kept is not None and close is not None:
                 await close(kept.thing)
 
     generator = until_the_loop_ends()

@@ -19,7 +19,7 @@ FACET = Facet(
     ),
     operations=Operations(
         sql="firefly_memory.conversations.sql.log:SQLConversationLog",
-        mongodb="firefly_memory.conversations.mongodb.turn_groups:conversation_log",
+        mongodb="firefly_memory.conversations.mongodb.log:MongoConversationLog",
         in_memory="firefly_memory.conversations.in_memory:MemoryConversationLog",
         in_files="firefly_memory.conversations.over_entries:conversations_in_files",
         over_entries="firefly_memory.conversations.over_entries:EntryConversationLog",

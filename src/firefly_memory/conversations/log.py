@@ -79,6 +79,11 @@ class StoredTurn(NamedTuple):
     append_id: str
     created_at: Any
 
+    @property
+    def size(self) -> int:
+        """About how many characters it has."""
+        return len(self.user_prompt) + len(self.assistant_response) + len(self.messages or "")
+
 
 def checked_head(head: Head) -> Head:
     """``head`` after a check, for backends that do not check types themselves."""

@@ -44,7 +44,7 @@ class MongoDBStore(EntryStore):
         from firefly_memory.databases.mongodb.access import MongoAccess
         from firefly_memory.databases.mongodb.clients import OwnClients, PassedClient
         from firefly_memory.databases.mongodb.collections import taken_names
-        from firefly_memory.entries.mongodb.hooks import GroupingMongoBackend, MongoBackend
+        from firefly_memory.entries.mongodb.hooks import MongoBackend
 
         exactly_one("MongoDBStore", url=url, client=client)
         if collection in taken_names():
@@ -60,7 +60,7 @@ class MongoDBStore(EntryStore):
         to_block = MongoAccess(place, place.blocking, in_event_loop=False)
         to_suspend = MongoAccess(place, place.suspending, in_event_loop=True)
         blocking = RecordView(MongoBackend(to_block, place.close_blocking))
-        suspending: StoreView = RecordView(GroupingMongoBackend(to_suspend, place.close_suspending))
+        suspending: StoreView = RecordView(MongoBackend(to_suspend, place.close_suspending))
         if isinstance(place, PassedClient) and place.blocks_only:
             suspending = threaded(blocking)
         super().__init__(blocking, suspending)

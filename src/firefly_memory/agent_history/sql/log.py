@@ -1,4 +1,4 @@
-"""Agent history in SQL: each hook runs one operation through the executor."""
+"""Agent history in SQL: each hook is an operation, run by the executor."""
 
 from __future__ import annotations
 
@@ -24,30 +24,18 @@ class SQLHistoryLog:
 
     def __init__(self, executor: Executor, _: type[SQLDialect]) -> None:
         self._run = executor.run
-
-    async def record(self, conversation_id: str) -> HistoryRecord | None:
-        return await self._run(operations.read_record, conversation_id)
-
-    async def records(self, scope: str | None, limit: int | None) -> Sequence[HistoryRecord]:
-        return await self._run(operations.read_records, scope, limit)
-
-    async def page(self, limit: int, after: str) -> Sequence[HistoryRecord]:
-        return await self._run(operations.read_page, limit, after)
+        self.record = executor.method(operations.read_record)
+        self.records = executor.method(operations.read_records)
+        self.page = executor.method(operations.read_page)
+        self.history = executor.method(operations.read_history)
+        self.entries = executor.method(operations.read_entries)
+        self.shared = executor.method(operations.read_shared)
 
     async def write(self, record: HistoryRecord, entries: Sequence[HistoryEntry], expected: str | None) -> bool:
         return await self._uncollided(operations.write_record, record, entries, expected)
 
     async def delete(self, conversation_id: str, expected: str) -> bool:
         return await self._uncollided(operations.delete_record, conversation_id, expected)
-
-    async def history(self, head_id: str, limit: int | None) -> Sequence[HistoryEntry]:
-        return await self._run(operations.read_history, head_id, limit)
-
-    async def entries(self, entry_ids: Sequence[str]) -> Sequence[HistoryEntry]:
-        return await self._run(operations.read_entries, entry_ids)
-
-    async def shared(self, entry_ids: Sequence[str]) -> Sequence[str]:
-        return await self._run(operations.read_shared, entry_ids)
 
     async def go_on_deleting(self) -> bool:
         return False  # a deletion is one transaction

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -18,20 +18,19 @@ from typing import Any
 from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 
 from firefly_memory.codec import BSON, Form
+from firefly_memory.concurrency.group_commit import Grouping
 from firefly_memory.conversations.log import Appended, Head, StoredTurn
 from firefly_memory.conversations.mongodb import documents
 from firefly_memory.conversations.mongodb.damage import check_findable, lacks_turns
 from firefly_memory.conversations.mongodb.deletion import ConversationDeletion, is_over
 from firefly_memory.conversations.mongodb.documents import CONVERSATIONS, NOWHERE, Pipeline, Tail
-from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection, MongoDatabase
+from firefly_memory.databases.mongodb.access import MongoAccess
+from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection
 from firefly_memory.databases.mongodb.errors import DUPLICATE, despite_a_loss, translated, written
 from firefly_memory.databases.mongodb.fields import Document
-from firefly_memory.databases.mongodb.transactions import InTransaction
 from firefly_memory.entries.record import as_it_is
 from firefly_memory.errors import ConflictError, StoreTimeoutError
 from firefly_memory.identifiers import original_name
-
-Connected = Callable[[str], Awaitable[Connection]]
 
 _MOST_TAILS = 10_000
 _LONGEST_PAUSE = 0.02  # seconds
@@ -44,10 +43,21 @@ class MongoConversationLog:
     form: Form = BSON
     read_instant = staticmethod(as_it_is)
 
-    def __init__(self, database: MongoDatabase, connected: Connected, in_transaction: InTransaction) -> None:
-        self._database = database
-        self._connected = connected
-        self._in_transaction = in_transaction
+    def __init__(self, access: MongoAccess) -> None:
+        self._database = access.database
+        self._connected = access.connected
+        self._in_transaction = access.in_transaction
+        appends = Grouping(
+            key=lambda _, draft, __: draft.append_id,
+            size=lambda _, draft, __: draft.size,
+            several=self._append_group,
+            after_cancellation=self._append,  # it knows what was appended already
+            after_lost_reply=self._append,
+            may_join=lambda _, __, expected: expected is None,
+            target=lambda conversation_id, _, __: conversation_id,
+            overdue=1.0,  # two writers to a conversation are in each other's way
+        )
+        self.append = access.grouped(self._append, appends, retryable=False)
         # Where conversations ended when they were last seen; an append that goes by an old one is refused and looks.
         self._tails: dict[str, Tail] = {}
 
@@ -60,14 +70,17 @@ class MongoConversationLog:
                 self._remember(conversation_id, documents.tail(new))
             return is_new
 
-    async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
+    async def _append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
         (appended,) = await self.append_all(conversation_id, [draft], expected)
         return appended
+
+    async def _append_group(self, appends: Sequence[tuple[str, StoredTurn, None]]) -> list[Appended | None]:
+        return await self.append_all(appends[0][0], [draft for _, draft, _ in appends], None)
 
     async def append_all(
         self, conversation_id: str, drafts: Sequence[StoredTurn], expected: int | None
     ) -> list[Appended | None]:
-        """:meth:`append` for each of them. When it raises, some of several may have been appended."""
+        """Append each of them. When it raises, some of several may have been appended."""
         with written("append_turn", self._database.place, "turn", retryable=False) as writing:
             connection = await self._connected("append_turn")
             tries = self._tries("append_turn", conversation_id)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from firefly_memory.concurrency.group_commit import Grouping
 from firefly_memory.conversations.log import HEAD_COLUMNS, Appended, Head, StoredTurn, checked_head, checked_turn
 from firefly_memory.conversations.sql.statements import ConversationStatements
 from firefly_memory.databases.sql.errors import is_duplicate
-from firefly_memory.databases.sql.operation import REPEAT, Grouping, UndecidedError, operation, reads
+from firefly_memory.databases.sql.operation import REPEAT, UndecidedError, operation, reads
 from firefly_memory.databases.sql.session import Session
 from firefly_memory.entries.record import Row
 from firefly_memory.entries.scopes import FACTS_OF_CONVERSATIONS
@@ -100,7 +101,7 @@ _looked_for = operation(name="append_turn", on_lost_reply=REPEAT, retryable=Fals
 
 _APPENDS = Grouping(
     key=lambda _, draft, __: draft.append_id,
-    size=lambda _, draft, __: len(draft.user_prompt) + len(draft.assistant_response) + len(draft.messages or ""),
+    size=lambda _, draft, __: draft.size,
     several=append_group,
     after_cancellation=_looked_for,
     after_lost_reply=_looked_for,
@@ -230,7 +231,7 @@ class _DeletedMeanwhileError(Exception):
     """The conversation that was being copied; what was copied of it is taken back."""
 
 
-def delete_conversation_unless_deleted(session: Session, conversation_id: str, facts: str | None) -> None:
+def delete_conversation_unless_deleted(session: Session, conversation_id: str, facts: str | None = None) -> None:
     """:func:`delete_conversation` after a lost answer. If there is one, others may have made it since."""
     if conversation_head(session, conversation_id) is not None:
         raise UndecidedError
@@ -239,7 +240,7 @@ def delete_conversation_unless_deleted(session: Session, conversation_id: str, f
 
 
 @operation(on_lost_reply=delete_conversation_unless_deleted)
-def delete_conversation(session: Session, conversation_id: str, facts: str | None) -> None:
+def delete_conversation(session: Session, conversation_id: str, facts: str | None = None) -> None:
     statements = session.statements(ConversationStatements)
     values = {"conversation_id": conversation_id}
     with session.transaction():

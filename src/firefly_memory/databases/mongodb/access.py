@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
+from firefly_memory.concurrency.group_commit import GroupedWrite, Grouping
 from firefly_memory.databases.mongodb import indexes
 from firefly_memory.databases.mongodb.clients import Connection, MongoDatabase
 from firefly_memory.databases.mongodb.errors import despite_a_loss, translated
@@ -14,6 +15,7 @@ from firefly_memory.databases.mongodb.transactions import run_in_transaction
 from firefly_memory.errors import SchemaMismatchError
 from firefly_memory.facets import all_facets
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -23,7 +25,7 @@ class MongoAccess:
     def __init__(self, database: MongoDatabase, connect: Callable[[], Connection], *, in_event_loop: bool) -> None:
         """``connect`` gives the connection for this caller."""
         self.database = database
-        self.in_event_loop = in_event_loop
+        self._in_event_loop = in_event_loop
         self._connect = connect
 
     async def connected(self, operation: str, migrate: bool | None = None) -> Connection:
@@ -34,6 +36,14 @@ class MongoAccess:
             with translated(operation, database.place):  # nothing has been written yet
                 await self._prepare(connection, database.migrate if migrate is None else migrate)
         return connection
+
+    def grouped(
+        self, write: Callable[P, Coroutine[Any, Any, T]], grouping: Grouping, *, retryable: bool
+    ) -> Callable[P, Coroutine[Any, Any, T]]:
+        """``write``, together with others in event loops; blocking callers have nobody to write with."""
+        if not self._in_event_loop:
+            return write
+        return cast("Callable[P, Coroutine[Any, Any, T]]", GroupedWrite(write, grouping, retryable=retryable))
 
     async def in_transaction(
         self, connection: Connection, work: Callable[[Any], Awaitable[T]], *, once: bool = False

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Dialect
+from sqlalchemy.util import greenlet_spawn
 
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.errors import Place, translated
-from firefly_memory.databases.sql.executor import BlockingExecutor, CallExecutor, Executor, in_greenlet, refused
+from firefly_memory.databases.sql.executor import BlockingExecutor, CallExecutor, Executor, refused
 from firefly_memory.databases.sql.operation import Operation
 from firefly_memory.databases.sql.session import BoundSession
 from firefly_memory.databases.sql.statements import Statements
@@ -64,10 +65,13 @@ class BoundDatabase:
         self.suspending: Executor = self.blocking
         if not isinstance(connection, Connection):
             self.blocking = CallExecutor(self, refused(_ASYNC_CONNECTION))
-            self.suspending = CallExecutor(self, in_greenlet)
+            self.suspending = CallExecutor(self, greenlet_spawn)
+
+    def ready(self, operation: str) -> BoundDatabase:
+        self.check_open(operation)
+        return self
 
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        self.check_open(operation.name)
         assert self._connection is not None
         with translated(operation.name, self._place):
             return operation(BoundSession(self._statements, self._connection), *args, **kwargs)

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from firefly_memory.concurrency.per_event_loop import abandon
 from firefly_memory.concurrency.process_fork import ForkAware
 from firefly_memory.databases.sql.errors import Place
-from firefly_memory.databases.sql.operation import Operation
 from firefly_memory.databases.sql.pool import Pool
 from firefly_memory.databases.sql.schema.migrate import ensure_schema
 from firefly_memory.errors import StoreClosedError
 from firefly_memory.validation import seconds
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 # Tuned for operations of one statement. Autocommit, nothing sent when a connection goes back to the pool, no ping
 # before each use: every such courtesy is a round trip. Operations end what they begin, and a connection that turns
@@ -61,11 +57,9 @@ class Database(ForkAware, ABC):
         if self._closed:
             raise StoreClosedError(operation)
 
-    def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def ready(self, operation: str) -> Pool:
         pool = self._pool
-        if pool is None or not self.schema_is_current:
-            pool = self._prepared(operation.name, None)
-        return pool.run(operation, *args, **kwargs)
+        return pool if pool is not None and self.schema_is_current else self._prepared(operation, None)
 
     def initialize(self, migrate: bool | None) -> None:
         pool = self._prepared("initialize", migrate)

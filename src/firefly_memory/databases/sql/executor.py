@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
-from sqlalchemy.util import greenlet_spawn
-
-from firefly_memory.concurrency.cancellation import in_worker_thread
-from firefly_memory.concurrency.group_commit import GroupCommit, Writes
-from firefly_memory.concurrency.per_event_loop import PerLoop
-from firefly_memory.databases.sql.operation import Grouping, Operation
+from firefly_memory.concurrency.group_commit import GroupedWrite
+from firefly_memory.databases.sql.operation import Operation
 from firefly_memory.errors import NotSupportedError
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+Method = Callable[P, Coroutine[Any, Any, T]]
+"""An operation as callers have it."""
 
 
 class Executor(Protocol):
@@ -23,15 +22,25 @@ class Executor(Protocol):
 
     async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
 
+    def method(self, operation: Operation[P, T]) -> Method[P, T]:
+        """A coroutine function that runs ``operation``: together with others, where its grouping allows."""
+
     async def initialize(self, migrate: bool | None) -> None: ...
 
     async def close(self) -> None: ...
 
 
+class Runs(Protocol):
+    """What runs operations at once."""
+
+    def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+
+
 class Works(Protocol):
     """A database as plain functions."""
 
-    def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+    def ready(self, operation: str) -> Runs:
+        """What runs the operation of that name, on a database that is open and has today's schema."""
 
     def initialize(self, migrate: bool | None) -> None: ...
 
@@ -39,29 +48,15 @@ class Works(Protocol):
 
 
 class Through(Protocol):
-    """Where a call is made."""
+    """Where a call is made: in a thread, or in a greenlet, from which SQLAlchemy awaits asynchronous drivers."""
 
-    async def __call__(self, call: Callable[[], T]) -> T: ...
-
-
-async def _here(call: Callable[[], T]) -> T:
-    """At once, without suspending."""
-    return call()
-
-
-async def in_greenlet(call: Callable[[], T]) -> T:
-    """In a greenlet, from which SQLAlchemy awaits asynchronous drivers."""
-    return await greenlet_spawn(call)
-
-
-async def in_thread(call: Callable[[], T]) -> T:
-    return await in_worker_thread(call)
+    async def __call__(self, call: Callable[[], T], /) -> T: ...
 
 
 def refused(what: str) -> Through:
     """Nowhere: ``what`` says why there is no such mode."""
 
-    async def refuse(call: Callable[[], T]) -> T:  # noqa: ARG001
+    async def refuse(call: Callable[[], T], /) -> T:  # noqa: ARG001
         raise NotSupportedError(what)
 
     return refuse
@@ -75,7 +70,13 @@ class CallExecutor:
         self._through = through
 
     async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._through(partial(self._works.run, operation, *args, **kwargs))
+        return await self._through(partial(self._run, operation, *args, **kwargs))
+
+    def _run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._works.ready(operation.name).run(operation, *args, **kwargs)
+
+    def method(self, operation: Operation[P, T]) -> Method[P, T]:
+        return partial(self.run, operation)
 
     async def initialize(self, migrate: bool | None) -> None:
         await self._through(partial(self._works.initialize, migrate))
@@ -84,76 +85,35 @@ class CallExecutor:
         await self._through(self._works.close)
 
 
-class BlockingExecutor(CallExecutor):
+class BlockingExecutor:
     """Each call at once, without suspending."""
 
     def __init__(self, works: Works) -> None:
-        super().__init__(works, _here)
+        self._works = works
 
     async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._works.run(operation, *args, **kwargs)
+        return self._works.ready(operation.name).run(operation, *args, **kwargs)
+
+    def method(self, operation: Operation[P, T]) -> Method[P, T]:
+        return partial(self.run, operation)
+
+    async def initialize(self, migrate: bool | None) -> None:
+        self._works.initialize(migrate)
+
+    async def close(self) -> None:
+        self._works.close()
 
 
 class GroupingExecutor(CallExecutor):
-    """The same; writes of one event loop that may go together do."""
+    """One call for each operation, or for several that may go together."""
 
-    def __init__(self, works: Works, through: Through) -> None:
-        super().__init__(works, through)
-        self._groups = PerLoop(lambda: Groups(super(GroupingExecutor, self).run), _nothing)
-
-    async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        if operation.grouping is not None:
-            group = self._groups.get().of(operation, args)
-            if group is not None:
-                return await group.write(args)  # type: ignore[no-any-return]
-        return await super().run(operation, *args, **kwargs)
+    def method(self, operation: Operation[P, T]) -> Method[P, T]:
+        return grouped(self, operation)
 
 
-class Groups:
-    """The writes of one event loop that go to the database together, each operation by itself."""
-
-    def __init__(self, run: Callable[..., Any]) -> None:
-        self._run = run
-        self._groups: dict[Operation[..., Any], GroupCommit[Any, Any]] = {}
-
-    def of(self, operation: Operation[..., Any], args: tuple[Any, ...]) -> GroupCommit[Any, Any] | None:
-        """The group that a write joins; ``None`` if it goes alone."""
-        grouping = operation.grouping
-        if grouping is None or (grouping.may_join is not None and not grouping.may_join(*args)):
-            return None
-        group = self._groups.get(operation)
-        if group is None:
-            group = self._groups[operation] = GroupCommit(_GroupedWrites(self._run, operation, grouping))
-        return group
-
-
-class _GroupedWrites(Writes[tuple[Any, ...], Any]):
-    """The writes of one operation, each given by its arguments."""
-
-    def __init__(self, run: Callable[..., Any], operation: Operation[..., Any], grouping: Grouping) -> None:
-        self.retryable = operation.retryable
-        self._run = run
-        self._operation = operation
-        self._grouping = grouping
-
-    def key(self, item: tuple[Any, ...]) -> str:
-        return self._grouping.key(*item)
-
-    def size(self, item: tuple[Any, ...]) -> int:
-        return self._grouping.size(*item)
-
-    async def one(self, item: tuple[Any, ...]) -> Any:
-        return await self._run(self._operation, *item)
-
-    async def again(self, item: tuple[Any, ...]) -> Any:
-        return await self._run(self._grouping.after_cancellation, *item)
-
-    async def settle(self, item: tuple[Any, ...]) -> Any:
-        return await self._run(self._grouping.after_lost_reply, *item)
-
-    async def several(self, items: Sequence[tuple[Any, ...]]) -> Sequence[Any]:
-        return await self._run(self._grouping.several, items)  # type: ignore[no-any-return]
-
-
-async def _nothing(_: object) -> None:
-    """A group has nothing to close."""
+def grouped(executor: Executor, operation: Operation[P, T]) -> Method[P, T]:
+    """A method whose calls from one event loop go together where they may."""
+    if operation.grouping is None:
+        return partial(executor.run, operation)
+    write = GroupedWrite(operation, operation.grouping, retryable=operation.retryable, run=executor.run)
+    return cast("Method[P, T]", write)

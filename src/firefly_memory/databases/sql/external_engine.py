@@ -11,21 +11,15 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy import Engine
 from sqlalchemy.pool import StaticPool
-from sqlalchemy.util import await_only
+from sqlalchemy.util import await_only, greenlet_spawn
 
+from firefly_memory.concurrency.cancellation import in_worker_thread
 from firefly_memory.concurrency.per_event_loop import PerLoop
 from firefly_memory.concurrency.process_fork import ForkAware
 from firefly_memory.databases.sql.bound_connection import check_dialect, is_autocommit
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.errors import Doubt, Place, is_an_answer, translated
-from firefly_memory.databases.sql.executor import (
-    BlockingExecutor,
-    CallExecutor,
-    Executor,
-    in_greenlet,
-    in_thread,
-    refused,
-)
+from firefly_memory.databases.sql.executor import BlockingExecutor, CallExecutor, Executor, refused
 from firefly_memory.databases.sql.operation import Operation
 from firefly_memory.databases.sql.schema.migrate import checked_schema_name, ensure_schema
 from firefly_memory.databases.sql.session import BoundSession
@@ -58,7 +52,7 @@ class _TaskLock:
     """For code in greenlets: a lock among the tasks of one event loop."""
 
     def __init__(self) -> None:
-        self._locks = PerLoop(asyncio.Lock, _nothing)
+        self._locks = PerLoop(asyncio.Lock)
 
     def acquire(self, *, timeout: float) -> bool:
         return await_only(_acquired(self._locks.get(), timeout))
@@ -73,10 +67,6 @@ async def _acquired(lock: asyncio.Lock, timeout: float) -> bool:  # noqa: ASYNC1
             return await lock.acquire()
     except TimeoutError:
         return False
-
-
-async def _nothing(_: object) -> None:
-    """A lock has nothing to close."""
 
 
 class _LoneConnections(ForkAware):
@@ -127,11 +117,11 @@ class ExternalDatabase(ForkAware):
         if isinstance(engine, Engine):
             self._make_lock = threading.Lock
             self.blocking = BlockingExecutor(self)
-            self.suspending = CallExecutor(self, in_thread)
+            self.suspending = CallExecutor(self, in_worker_thread)
         else:
             self._make_lock = _TaskLock
             self.blocking = CallExecutor(self, refused(_ASYNC_ENGINE))
-            self.suspending = CallExecutor(self, in_greenlet)
+            self.suspending = CallExecutor(self, greenlet_spawn)
         self._start_afresh()
         self.watch_forks()
 
@@ -141,9 +131,12 @@ class ExternalDatabase(ForkAware):
     def after_fork_in_child(self) -> None:
         self._start_afresh()  # somebody may have held it
 
+    def ready(self, operation: str) -> ExternalDatabase:
+        self._prepare(operation, None)
+        return self
+
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         name, doubt = operation.name, Doubt(operation.retryable)
-        self._prepare(name, None)
         with self._alone(name), translated(name, self.place, doubt), self._transactional.connect() as connection:
             session = BoundSession(self._statements, connection)
             to_commit = False

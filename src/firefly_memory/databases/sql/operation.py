@@ -7,11 +7,11 @@ work was done. Each operation says here what is right in that case; one that doe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from functools import update_wrapper
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
+from firefly_memory.concurrency.group_commit import Grouping
 from firefly_memory.databases.sql.session import Session
 
 P = ParamSpec("P")
@@ -38,34 +38,14 @@ class UndecidedError(Exception):
     """A function that looks after a lost answer cannot tell whether the work was done."""
 
 
-@dataclass(frozen=True, slots=True)
-class Grouping:
-    """How writes that different callers make at the same moment go to the database together.
-
-    Each of these takes the arguments of the operation, but for ``several``.
-    """
-
-    key: Callable[..., str]
-    """No two with the same key go together: their order would be lost."""
-    size: Callable[..., int]
-    """About how many characters it writes."""
-    several: Any
-    """The operation that does all of them, given the arguments of each. It returns a result, or an error, for each."""
-    after_cancellation: Any
-    """The operation after an attempt that was cancelled: it may have been done."""
-    after_lost_reply: Any
-    """The operation after an attempt whose answer was lost: it may have been done, and changed by others since."""
-    may_join: Callable[..., bool] | None = None
-    """Whether a write may go together with others; ``None``: always."""
-
-
 class Operation(Generic[P, T]):
     """A function over a session, its name in errors, and what to do after a lost answer.
 
     ``on_lost_reply`` may be a function with the same arguments: it finds out whether the work was done, does it if it
     was not, and returns what the first run would have returned; or it raises :class:`UndecidedError`.
     ``retryable`` says whether a caller who does not know the outcome may make the same call again without harm.
-    ``grouping`` is given to a write that callers of one event loop may make together.
+    ``grouping``, whose ways to write are operations, is given to a write that callers of one event loop may make
+    together.
     """
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from time import monotonic, sleep
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -61,15 +61,18 @@ class Pool:
         gate: AbstractContextManager[None] | None = None,
         is_quiet: Callable[[Any], bool] | None = None,
         timeout: float = 0.0,
+        attempts: Callable[[str], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
         """``is_quiet`` says of a driver's connection, without asking the server, that nothing has come from it since it
-        was used; ``None`` where connections cannot be lost. A full server is asked again for ``timeout`` seconds."""
+        was used; ``None`` where connections cannot be lost. A full server is asked again for ``timeout`` seconds.
+        ``attempts`` is put around each attempt of an operation, given its name, and may have it begin again."""
         self.engine = engine
         self.statements = statements
         self._place = place
         self._gate = gate
         self._is_quiet = is_quiet
         self._timeout = timeout
+        self._attempts = attempts
         self._disposed = False
 
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -79,8 +82,9 @@ class Pool:
         work: Callable[..., T] = operation.work
         doubt = Doubt(operation.retryable)
         loss: Exception | None = None
-        with translated(operation.name, self._place, doubt):
-            while True:
+        attempts = self._attempts(operation.name)
+        while True:
+            with attempts, translated(operation.name, self._place, doubt):
                 connection = self._borrow(operation)
                 is_new = _LAST_USED not in connection.info
                 session = DriverSession(self.statements, connection, self._gate)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from typing import Any
 
 from sqlalchemy import Connection
@@ -65,7 +65,7 @@ class DriverSession(Session):
         self.is_usable = True
         """Whether the connection may be used again: not if a transaction could not be ended."""
         self._connection = connection
-        self._gate: AbstractContextManager[Any] = nullcontext() if gate is None else gate
+        self._gate: AbstractContextManager[None] = nullcontext() if gate is None else gate
 
     def execute(self, statement: Statement, values: Values) -> int:
         with self._cursor() as cursor:
@@ -82,11 +82,9 @@ class DriverSession(Session):
             cursor.execute(statement.sql, statement.parameters(values))
             return cursor.fetchall()
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        with self._gate:
-            self.may_have_written = True
-            yield
+    def writing(self) -> AbstractContextManager[None]:
+        self.may_have_written = True  # a gate that stays shut is no lost answer
+        return self._gate
 
     attempt = writing
 
@@ -109,13 +107,8 @@ class DriverSession(Session):
         with self._cursor() as cursor:
             cursor.execute(sql)
 
-    @contextmanager
-    def _cursor(self) -> Iterator[DBAPICursor]:
-        cursor = self._connection.cursor()
-        try:
-            yield cursor
-        finally:
-            cursor.close()
+    def _cursor(self) -> closing[DBAPICursor]:
+        return closing(self._connection.cursor())
 
 
 class BoundSession(Session):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -11,14 +11,12 @@ from pymongo import DESCENDING, UpdateOne
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from firefly_memory.codec import BSON, Form
-from firefly_memory.concurrency.group_commit import GroupCommit
-from firefly_memory.concurrency.per_event_loop import PerLoop
+from firefly_memory.concurrency.group_commit import Grouping
 from firefly_memory.databases.mongodb.access import MongoAccess
 from firefly_memory.databases.mongodb.clients import Connection
 from firefly_memory.databases.mongodb.errors import DUPLICATE, translated, written
 from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.entries.mongodb import documents
-from firefly_memory.entries.mongodb.save_groups import Save, Saves
 from firefly_memory.entries.record import Position, Record, as_it_is
 from firefly_memory.errors import (
     DatabaseStoreError,
@@ -49,6 +47,14 @@ class MongoBackend:
         self._connected = access.connected
         self._in_transaction = access.in_transaction
         self.close = close
+        saves = Grouping(
+            key=lambda record, _: record.entry_id,
+            size=lambda record, _: len(record.content) if isinstance(record.content, str) else 0,
+            several=self._save_group,
+            after_cancellation=self._save,  # saving twice is saving once
+            after_lost_reply=self._settle_save,
+        )
+        self.save = access.grouped(self._save, saves, retryable=True)
         self.log = FacetLogs("mongodb", lambda log: log(access))
 
     @property
@@ -60,7 +66,7 @@ class MongoBackend:
         with translated("initialize", self._database.place):
             await self._connected("initialize", migrate)
 
-    async def save(self, record: Record, now: datetime) -> None:
+    async def _save(self, record: Record, now: datetime) -> None:
         with written("save", self._database.place, "entry"):
             connection = await self._connected("save")
             for _ in range(_ATTEMPTS):
@@ -75,7 +81,7 @@ class MongoBackend:
             raise _too_contended("save", record)
 
     async def _settle_save(self, record: Record, now: datetime) -> None:
-        """:meth:`save` after a lost answer. If the entry is not as it was saved, it may have been saved and changed by
+        """A save after a lost answer. If the entry is not as it was saved, it may have been saved and changed by
         others since: saving again would undo that."""
         with translated("save", self._database.place):
             connection = await self._connected("save")
@@ -140,8 +146,10 @@ class MongoBackend:
                     return
             raise _too_contended("save_many", records[0])
 
-    async def save_group(self, records: list[Record], now: datetime) -> list[Record]:
-        """Save records of different callers, each for itself; those that another namespace owns are returned."""
+    async def _save_group(self, saves: Sequence[tuple[Record, datetime]]) -> list[EntryOwnershipError | None]:
+        """Save records of different callers, each for itself; the errors of those that another namespace owns."""
+        records, now = [record for record, _ in saves], max(now for _, now in saves)
+        outcomes: list[EntryOwnershipError | None] = [None] * len(records)
         with written("save", self._database.place, "entry") as writing:
             connection = await self._connected("save")
             try:
@@ -149,17 +157,16 @@ class MongoBackend:
             except BulkWriteError as exc:
                 if not _only_duplicates(exc):
                     raise
-                in_the_way = [records[error["index"]] for error in exc.details["writeErrors"]]
+                in_the_way = [error["index"] for error in exc.details["writeErrors"]]
             else:
-                return []
+                return outcomes
             writing.has_begun = True
-            refused: list[Record] = []
-            for record in in_the_way:
+            for index in in_the_way:
                 try:
-                    await MongoBackend.save(self, record, now)
-                except EntryOwnershipError:
-                    refused.append(record)
-            return refused
+                    await self._save(records[index], now)
+                except EntryOwnershipError as error:
+                    outcomes[index] = error
+            return outcomes
 
     async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
         with translated("load", self._database.place):
@@ -261,18 +268,6 @@ class MongoBackend:
             return await delete(None)
 
 
-class GroupingMongoBackend(MongoBackend):
-    """The same, with the saves of one event loop put together."""
-
-    def __init__(self, access: MongoAccess, close: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        super().__init__(access, close)
-        saves = Saves(super().save, self._settle_save, self.save_group, _not_the_owner)
-        self._groups: PerLoop[GroupCommit[Save, None]] = PerLoop(lambda: GroupCommit(saves), _nothing)
-
-    async def save(self, record: Record, now: datetime) -> None:
-        await self._groups.get().write((record, now))
-
-
 def _own(record: Record, now: datetime) -> Document:
     """The live document of a record's id in its namespace; what an upsert makes if there is none."""
     return {"entry_id": record.entry_id, "namespace": record.namespace, **documents.live(now)}
@@ -287,14 +282,6 @@ def _only_duplicates(exc: BulkWriteError) -> bool:
     return bool(errors) and all(error["code"] == DUPLICATE for error in errors)
 
 
-def _not_the_owner(record: Record) -> EntryOwnershipError:
-    return EntryOwnershipError(original_name(record.entry_id), original_name(record.namespace))
-
-
 def _too_contended(operation: str, record: Record) -> DatabaseStoreError:
     reason = f"other writers kept changing entry {original_name(record.entry_id)!r}"
     return DatabaseStoreError(operation, reason, retryable=True)
-
-
-async def _nothing(_: object) -> None:
-    """A group has nothing to close."""

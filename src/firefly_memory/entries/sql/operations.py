@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from firefly_memory.databases.sql.operation import REPEAT, REPORT, Grouping, UndecidedError, operation, reads
+from firefly_memory.concurrency.group_commit import Grouping
+from firefly_memory.databases.sql.operation import REPEAT, REPORT, UndecidedError, operation, reads
 from firefly_memory.databases.sql.session import Session
 from firefly_memory.entries.ordered_records import is_live
 from firefly_memory.entries.record import Position, Record, Row

@@ -14,7 +14,7 @@ from firefly_memory.concurrency.cancellation import in_worker_thread
 from firefly_memory.concurrency.per_event_loop import PerLoop
 from firefly_memory.databases.sql.database import Database
 from firefly_memory.databases.sql.errors import Place
-from firefly_memory.databases.sql.executor import BlockingExecutor, Groups
+from firefly_memory.databases.sql.executor import BlockingExecutor, Method, grouped
 from firefly_memory.databases.sql.operation import Operation
 from firefly_memory.databases.sql.pool import Pool
 from firefly_memory.databases.sql.postgresql.dialect import PostgreSQLDialect
@@ -107,25 +107,14 @@ class PostgreSQLDatabase(Database):
 
 
 class _LoopPool:
-    """What one event loop has of a database: a pool, and the writes that are put together."""
+    """What one event loop has of a database."""
 
     def __init__(self, pool: Pool, connections: int) -> None:
         self.pool = pool
         self._connections = connections_of(pool.engine)
         # Waiting here costs a fraction of waiting in the pool. Statements have a time-out, so it cannot be for ever.
-        self._free = asyncio.Semaphore(connections)
-        self._groups = Groups(self._run)
+        self.free = asyncio.Semaphore(connections)
         self.preparing = asyncio.Lock()
-
-    async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        group = self._groups.of(operation, args)
-        if group is not None:
-            return await group.write(args)  # type: ignore[no-any-return]
-        return await self._run(operation, *args, **kwargs)
-
-    async def _run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        async with self._free:
-            return await greenlet_spawn(partial(self.pool.run, operation, *args, **kwargs))
 
     async def close(self) -> None:
         await greenlet_spawn(self.pool.dispose)
@@ -146,7 +135,11 @@ class _LoopExecutor:
 
     async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         mine = await self._mine(operation.name)
-        return await mine.run(operation, *args, **kwargs)
+        async with mine.free:
+            return await greenlet_spawn(partial(mine.pool.run, operation, *args, **kwargs))
+
+    def method(self, operation: Operation[P, T]) -> Method[P, T]:
+        return grouped(self, operation)
 
     async def initialize(self, migrate: bool | None) -> None:
         mine = await self._mine("initialize", migrate)

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from types import TracebackType
+from typing import TypeVar
 from urllib.parse import unquote
 
 from sqlalchemy import Engine, create_engine
@@ -27,14 +27,12 @@ from firefly_memory.databases.files.file_system import translated as file_errors
 from firefly_memory.databases.sql.database import ENGINE_OPTIONS, Database
 from firefly_memory.databases.sql.errors import Place, translated
 from firefly_memory.databases.sql.executor import BlockingExecutor, GroupingExecutor
-from firefly_memory.databases.sql.operation import Operation
 from firefly_memory.databases.sql.pool import Pool
 from firefly_memory.databases.sql.sqlite.dialect import SQLiteDialect
 from firefly_memory.databases.sql.statements import Statements
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError, NotSupportedError, StoreTimeoutError
 from firefly_memory.validation import ONLY_MINE, FileModes, at_least
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 IN_MEMORY = ":memory:"
@@ -73,6 +71,63 @@ class _Turn:
         self._lock.release()
 
 
+class _Attempts:
+    """Around each attempt at an operation: ``while True: with attempts: return …``.
+
+    One that meets somebody begins again from its start, before the time-out. Whoever has to wait does so outside of the
+    barrier and without a connection.
+    """
+
+    def __init__(self, operation: str, turn: _Turn, barrier: ForkBarrier, timeout: float, place: Place) -> None:
+        self._operation = operation
+        self._turn = turn
+        self._barrier = barrier
+        self._timeout = timeout
+        self._deadline = time.monotonic() + timeout
+        self._place = place
+        self._in_turn = False
+
+    def __enter__(self) -> None:
+        try:
+            stop_if_given_up()
+            has_room = self._barrier.enter(self._deadline)
+        except BaseException:
+            self._end_turn()
+            raise
+        if not has_room:
+            self._end_turn()
+            with translated(self._operation, self._place):
+                raise PoolTimeoutError
+
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> bool:
+        self._barrier.leave()
+        begins_again = False
+        try:
+            begins_again = error is not None and self._waited_for(error)
+        finally:
+            if not begins_again:
+                self._end_turn()
+        return begins_again
+
+    def _waited_for(self, error: BaseException) -> bool:
+        """Whether somebody was in the way, and no longer is."""
+        if isinstance(error, _NotInTurnError):
+            self._in_turn = self._turn.wait(self._deadline)
+            if self._in_turn:
+                return True
+            reason = f"other writers of this process kept the database for {self._timeout:g} seconds"
+            raise StoreTimeoutError(self._operation, reason, retryable=True) from None
+        if isinstance(error, StoreTimeoutError) and _is_busy(error) and time.monotonic() < self._deadline:
+            time.sleep(_PAUSE)
+            return True
+        return False
+
+    def _end_turn(self) -> None:
+        if self._in_turn:
+            self._in_turn = False
+            self._turn.end()
+
+
 class SQLiteDatabase(Database):
     """One file. Its asynchronous mode is worker threads on the same pool, several times faster than a driver that
     crosses to a thread and back for every step of a statement."""
@@ -107,51 +162,21 @@ class SQLiteDatabase(Database):
             synchronous=self._synchronous,
             file_mode=self._modes.file,
         )
-        return Pool(engine, Statements(SQLiteDialect(engine.dialect), None), self.place, gate=self._turn)
+        statements = Statements(SQLiteDialect(engine.dialect), None)
+        return Pool(engine, statements, self.place, gate=self._turn, attempts=self._attempts)
 
-    def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._when_free(operation.name, partial(super().run, operation, *args, **kwargs))
-
-    def initialize(self, migrate: bool | None) -> None:
-        self._when_free("initialize", partial(super().initialize, migrate))
-
-    def _when_free(self, operation: str, work: Callable[[], T]) -> T:
-        """Do ``work`` as soon as nobody is in its way, before the time-out.
-
-        Whoever has to wait does so outside of the barrier and without a connection: work that met somebody begins
-        again from its start.
-        """
-        deadline = time.monotonic() + self.timeout
-        in_turn = False
-        try:
-            while True:
-                stop_if_given_up()
-                try:
-                    return self._inside(operation, work, deadline)
-                except _NotInTurnError:
-                    in_turn = self._turn.wait(deadline)
-                    if not in_turn:
-                        reason = f"other writers of this process kept the database for {self.timeout:g} seconds"
-                        raise StoreTimeoutError(operation, reason, retryable=True) from None
-                except StoreTimeoutError as exc:
-                    if not _is_busy(exc) or time.monotonic() >= deadline:
-                        raise
-                    time.sleep(_PAUSE)
-        finally:
-            if in_turn:
-                self._turn.end()
-
-    def _inside(self, operation: str, work: Callable[[], T], deadline: float) -> T:
-        if not self._barrier.enter(deadline):
-            with translated(operation, self.place):
-                raise PoolTimeoutError
-        try:
-            return work()
-        finally:
-            self._barrier.leave()
+    def _attempts(self, operation: str) -> _Attempts:
+        return _Attempts(operation, self._turn, self._barrier, self.timeout, self.place)
 
     def _prepared(self, operation: str, migrate: bool | None) -> Pool:
-        self.check_open(operation)
+        attempts = self._attempts(operation)
+        while True:
+            with attempts:
+                self.check_open(operation)
+                self._make_directory(operation, migrate)
+                return super()._prepared(operation, migrate)
+
+    def _make_directory(self, operation: str, migrate: bool | None) -> None:
         if self.path != IN_MEMORY:
             file = Path(self.path)
             with file_errors_translated(operation, file.parent):
@@ -159,7 +184,6 @@ class SQLiteDatabase(Database):
                     make_directory(file.parent, self._modes.directory)
                 elif not file.exists():
                     raise Place(self.path).is_missing(operation)
-        return super()._prepared(operation, migrate)
 
     def before_fork(self) -> None:
         # SQLite keeps what it knows of a file's locks in the process: a child that inherits an open file would take
