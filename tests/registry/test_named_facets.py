@@ -205,6 +205,12 @@ def test_the_same_facet_may_be_named_twice(ran: Run) -> None:
     assert "toy_1" in upgraded.stdout
 
 
+def test_a_planted_file_of_variables_names_no_facet_for_a_command(ran: Run, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(f"{VARIABLE}={NAME}\n")
+    assert "toy_1" not in ran("firefly-memory", "db", "history", facets="").stdout
+    assert "toy_1" in ran("firefly-memory", "db", "history", "--env-file", ".env", facets="").stdout
+
+
 def test_help_is_there_even_if_a_name_is_wrong(ran: Run) -> None:
     for arguments in (["--help"], ["--version"], ["db", "upgrade", "-h"]):
         assert ran("firefly-memory", *arguments, facets="nowhere:FACET").stdout
