@@ -21,8 +21,8 @@ $(READY): pyproject.toml constraints.txt scripts/virtual-environment
 # Each process has servers of its own; where you named yours, one process has them to itself.
 PROCESSES ?= $(if $(FIREFLY_TEST_POSTGRES_URL)$(FIREFLY_TEST_MONGODB_URL),0,auto)
 
-test: setup ## The whole suite on every backend, with branch coverage (PROCESSES=0 for one process)
-	@$(BIN)/pytest --numprocesses $(PROCESSES) --maxprocesses 4 --dist worksteal --cov
+test: setup ## The whole suite on every backend, with branch coverage (PROCESSES=0 for one process; ONLY="unit cli" for some folders)
+	@$(BIN)/pytest --numprocesses $(PROCESSES) --maxprocesses 4 --dist worksteal $(or $(ONLY:%=tests/%),--cov)
 
 lint: $(READY) ## Style, formatting and types
 	@$(BIN)/ruff check

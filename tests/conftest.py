@@ -33,6 +33,7 @@ from firefly_memory.tokens import tiktoken_loader
 from tests.support import servers
 from tests.support.backends import Place
 from tests.support.databases import empty_postgresql
+from tests.support.ram_disk import use_ram_disk
 from tests.support.store_caller import MakeStoreCaller, StoreCaller
 from tests.support.tiktoken_vocabularies import LONG_ENOUGH, fill_cache
 
@@ -54,6 +55,7 @@ settings.load_profile("suite")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    use_ram_disk()
     if _WITH_OLDEST_PYDANTIC_AI:  # before 2.64, tasks of pydantic-ai's own stay behind when a run is cancelled
         config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
 

@@ -1,14 +1,12 @@
-"""A process of its own that uses a conversation store: ``python -m tests.support.agent_history_worker KIND WHERE WORK ARGUMENTS``."""
+"""A process of its own that uses a conversation store."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-import subprocess
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 from pydantic_ai.conversation import Conversation
 from pydantic_ai.conversation_store import ConversationConflict
@@ -16,24 +14,12 @@ from pydantic_ai.exceptions import UserError
 from pymongo import monitoring
 
 from tests.support.agent_histories import Stored, message, messages, opened, texts
+from tests.support.workers import Worker
 
-ROOT = Path(__file__).parents[2]
 
-
-def start(kind: str, where: str, work: str, *arguments: object) -> subprocess.Popen[str]:
+def start(kind: str, where: str, work: str, *arguments: object) -> Worker:
     """Like the workers of ``tests.support.store_worker``: it prints ``ready`` and waits for a line."""
-    command = [
-        sys.executable,
-        "-W",
-        "error",
-        "-m",
-        "tests.support.agent_history_worker",
-        kind,
-        where,
-        work,
-        *map(str, arguments),
-    ]
-    return subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    return Worker(__name__, kind, where, work, *arguments)
 
 
 async def append(conversations: Stored, name: str, count: str) -> None:
@@ -94,7 +80,7 @@ class _KilledAtCommit(monitoring.CommandListener):
     def failed(self, event: monitoring.CommandFailedEvent) -> None: ...
 
 
-async def main() -> None:
+async def _work() -> None:
     kind, where, work, *arguments = sys.argv[1:]
     async with opened(kind, where) as conversations:
         print("ready", flush=True)
@@ -102,5 +88,5 @@ async def main() -> None:
         await globals()[work](conversations, *arguments)
 
 
-if __name__ == "__main__":
-    asyncio.run(main())
+def main() -> None:
+    asyncio.run(_work())

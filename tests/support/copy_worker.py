@@ -12,7 +12,7 @@ from firefly_memory.cli import copy as command
 from firefly_memory.cli import main
 from firefly_memory.copying import copy_store
 from firefly_memory.transfer.counts import Counts
-from tests.support.store_worker import ROOT
+from tests.support.workers import ROOT
 
 
 def killed_copy(kind: str, count: int, *options: str) -> None:

@@ -24,6 +24,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,8 @@ POSTGRES_IMAGE = os.environ.get("FIREFLY_TEST_POSTGRES_IMAGE", "postgres:17")
 MONGODB_IMAGE = os.environ.get("FIREFLY_TEST_MONGODB_IMAGE", "mongo:7")
 
 _TIMEOUT = 60.0
+_LOST_IF_THE_MACHINE_FAILS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+"""Settings for the PostgreSQL server that all tests share: none of them ends the server, so nothing needs the disk."""
 _MONGOD_LIBRARIES = Path(__file__).parents[2] / ".cache" / "mongod-libraries"  # see scripts/mongod-libraries
 
 
@@ -265,9 +268,8 @@ def pause(seconds: float) -> None:
 @contextmanager
 def postgresql() -> Iterator[str]:
     """The URL of a PostgreSQL server for as long as the block lasts."""
-    with _first(
-        "PostgreSQL", "FIREFLY_TEST_POSTGRES_URL", POSTGRES_IMAGE, _postgresql_container, EmbeddedPostgreSQL
-    ) as url:
+    embedded = partial(EmbeddedPostgreSQL, **_LOST_IF_THE_MACHINE_FAILS)
+    with _first("PostgreSQL", "FIREFLY_TEST_POSTGRES_URL", POSTGRES_IMAGE, _postgresql_container, embedded) as url:
         yield url
 
 

@@ -1,10 +1,9 @@
-"""A process of its own that uses a store: ``python -m tests.support.store_worker BACKEND PLACE WORK ARGUMENTS``."""
+"""A process of its own that uses a store."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,57 +13,39 @@ from firefly_memory.tokens import tiktoken_loader
 from tests.support import conversation_work
 from tests.support.backends import BY_NAME, Backend, Place
 from tests.support.tiktoken_vocabularies import LONG_ENOUGH
+from tests.support.workers import Worker
 
-ROOT = Path(__file__).parents[2]
 
-
-def start(backend: Backend, place: Place, work: str, *arguments: object) -> subprocess.Popen[str]:
+def start(backend: Backend, place: Place, work: str, *arguments: object) -> Worker:
     """Start a worker on ``backend`` at ``place``; it prints lines and waits for one before it begins."""
     wheres = {"directory": str(place.directory), "postgresql": "", "mongodb": ""}
     if backend.name.startswith("postgresql"):
         wheres["postgresql"] = place.postgresql()
     if backend.name.startswith("mongodb"):
         wheres["mongodb"] = place.mongodb()
-    command = [
-        sys.executable,
-        "-W",
-        "error",
-        "-m",
-        "tests.support.store_worker",
-        backend.name,
-        json.dumps(wheres),
-        work,
-    ]
-    return subprocess.Popen(
-        [*command, *map(str, arguments)], cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    return Worker(__name__, backend.name, json.dumps(wheres), work, *arguments)
 
 
-def together(workers: list[subprocess.Popen[str]]) -> list[str]:
+def together(workers: list[Worker]) -> list[str]:
     """Let all workers begin at once, and return what each printed. A worker that fails fails the test."""
     for worker in workers:
-        assert worker.stdout is not None
         assert worker.stdout.readline() == "ready\n"
     for worker in workers:
-        assert worker.stdin is not None
         worker.stdin.write("go\n")
         worker.stdin.flush()
-    printed = [worker.communicate(timeout=120)[0] for worker in workers]
+    printed = [worker.communicate() for worker in workers]
     assert [worker.returncode for worker in workers] == [0] * len(workers)
     return printed
 
 
-def killed_after(count: int, worker: subprocess.Popen[str]) -> list[str]:
+def killed_after(count: int, worker: Worker) -> list[str]:
     """Let ``worker`` begin, kill it with -9 once it printed ``count`` lines, and return every line it printed."""
-    assert worker.stdin is not None
-    assert worker.stdout is not None
     worker.stdin.write("go\n")
     worker.stdin.flush()
     assert worker.stdout.readline() == "ready\n"
     lines = [worker.stdout.readline() for _ in range(count)]
     worker.kill()
-    lines += worker.stdout  # not communicate(), which would lose what readline() read ahead
-    worker.communicate()
+    lines += worker.communicate().splitlines()
     return [line.strip() for line in lines]
 
 
@@ -111,7 +92,3 @@ def main() -> None:
         work_of_memories = getattr(conversation_work, work, None)
         (work_of_memories or globals()[work])(store, *arguments)
         store.close_sync()
-
-
-if __name__ == "__main__":
-    main()
