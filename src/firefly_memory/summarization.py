@@ -83,8 +83,8 @@ def create_llm_summarizer(
     """A summarizer for :class:`ConversationMemory` that asks ``model``, through an agent made for each summary.
 
     ``model`` is pydantic-ai's, by name or as an object; ``None`` stands for ``FIREFLY_AGENTIC_MEMORY_SUMMARY_MODEL``.
-    ``prompt_template`` has ``{turns_text}`` where the turns go. The model is told ``max_summary_tokens``, and may
-    exceed them. If it fails, the summary is made of the first sentences of the newest turns, and the log says why.
+    ``prompt_template`` has ``{turns_text}`` where the turns go. The prompt names ``max_summary_tokens``, which the
+    model may exceed. If it fails, the summary is made of the first sentences of the newest turns, and the log says why.
     """
     if not isinstance(prompt_template, str) or PLACE not in prompt_template:
         raise ConfigurationError(f"prompt_template must have {PLACE} in it, where the turns go")

@@ -1,4 +1,4 @@
-"""Messages of pydantic-ai's conversations that come before themselves, in archives and in damaged rows: each is found, and said, at once."""
+"""Circular messages of pydantic-ai's conversations, in archives and in damaged rows, are found and reported at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the stores of pydantic-ai's conversations keep and refuse, and where they work."""
+"""The stores of pydantic-ai's conversations: values, refusals, backends and transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pydantic-ai's own in-memory store and ours are asked the same, call by call: both tell the same story."""
+"""Our conversation stores and pydantic-ai's in-memory store get the same calls, and must give the same results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions and operators that somebody has planted do not run for pydantic-ai's conversations either."""
+"""Operations on pydantic-ai's conversations run no planted functions and operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A window of a long conversation, and the deletion of a short one beside it, cost what they touch: by the planners."""
+"""Query plans show that reading and deleting a conversation cost only the rows that they touch."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ class Commands(monitoring.CommandListener):
     def failed(self, event: monitoring.CommandFailedEvent) -> None: ...
 
 
-async def test_mongodb_examines_what_it_returns(place: Place) -> None:
+async def test_mongodb_examines_only_the_documents_it_returns(place: Place) -> None:
     with somewhere("mongodb", place) as where:
         url, _, name = where.partition("#")
         async with filled("mongodb", where) as conversations:

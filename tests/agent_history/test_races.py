@@ -1,4 +1,4 @@
-"""Several writers of pydantic-ai's conversations at once, in one process and in several, and processes that are killed."""
+"""Concurrent writers of pydantic-ai's conversations, in one process and in several, and killed processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``DelegationRouter``: who is chosen, and a memory for one route that is nobody else's and is left on no agent."""
+"""``DelegationRouter``: the choice of an agent, and the memory that it has for one route only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model is told of facts: data that forges nothing, within bounds."""
+"""The instructions with facts: stored text forges nothing, and the length is bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model may write of facts: within bounds, and no refusal ends a run."""
+"""The tool ``remember``: a model writes facts within bounds, and a refusal does not end a run."""
 
 from __future__ import annotations
 

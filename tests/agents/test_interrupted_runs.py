@@ -1,4 +1,4 @@
-"""Runs of agents that fail, are cancelled, wait, or meet: what happened is kept, and the next run goes on."""
+"""Agent runs that fail, are cancelled, wait or meet other runs: they are stored, and the next run succeeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``Memory`` beside the other things that an agent may have: strategies, history processors, instrumentation."""
+"""``Memory`` together with strategies, history processors and instrumentation."""
 
 from __future__ import annotations
 

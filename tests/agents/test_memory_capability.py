@@ -1,4 +1,4 @@
-"""``Agent(model, capabilities=[Memory(manager)])``: what is sent, what is stored, and what happens when runs end badly."""
+"""``Agent(model, capabilities=[Memory(manager)])``: the sent messages, the stored turns, and streamed runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent is told beside its messages, and the options of ``Memory``."""
+"""System prompts, facts in instructions, and the options of ``Memory``."""
 
 from __future__ import annotations
 

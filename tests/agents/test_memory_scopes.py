@@ -1,4 +1,4 @@
-"""Whose facts a model is told, where it may write them, and when they go: nothing of one user reaches another."""
+"""The scopes of facts: which facts a model reads, where it writes, and when facts are deleted. Users are separate."""
 
 from __future__ import annotations
 
@@ -65,9 +65,7 @@ def run_sync(agent: Any, scripted: Scripted, conversation_id: str | None) -> Any
 @pytest.mark.parametrize("kind", range(3), ids=["Agent", "FireflyAgent", "FireflyAgent of Memory"])
 @pytest.mark.parametrize("way", ["run", "stream", "sync"])
 @pytest.mark.parametrize("conversation_id", ["of mallory", None], ids=["named", "new"])
-async def test_what_one_user_lets_a_model_remember_reaches_no_other(
-    kind: int, way: str, conversation_id: str | None
-) -> None:
+async def test_facts_of_one_user_do_not_reach_another_user(kind: int, way: str, conversation_id: str | None) -> None:
     manager = MemoryManager()
     manager.set_fact("language", "Portuguese")
     agent = agents_of(manager)[kind]

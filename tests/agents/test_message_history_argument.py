@@ -1,4 +1,4 @@
-"""Runs whose prompt comes in ``message_history``, as pydantic-ai's user interface adapters send it in every request."""
+"""Runs with the prompt in ``message_history``, as pydantic-ai's user interface adapters send it in every request."""
 
 from __future__ import annotations
 

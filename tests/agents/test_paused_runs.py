@@ -1,4 +1,4 @@
-"""Runs of agents that pause, resume, or are cancelled at their end: what the next run is told is true."""
+"""Agent runs that pause, resume, or are cancelled at their end: the next run gets a true history."""
 
 from __future__ import annotations
 

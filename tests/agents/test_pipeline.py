@@ -1,4 +1,4 @@
-"""Pipelines: memory goes from step to step, branches have forks, and nothing is merged that nobody merges."""
+"""Pipelines: steps share a memory, branches have forks of it, and only a merge function merges them."""
 
 from __future__ import annotations
 

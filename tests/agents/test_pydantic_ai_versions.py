@@ -1,4 +1,4 @@
-"""Which version of pydantic-ai is needed for what, and what an older one is told."""
+"""The version of pydantic-ai that each feature needs, and the errors with an older version."""
 
 from __future__ import annotations
 

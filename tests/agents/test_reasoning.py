@@ -1,4 +1,4 @@
-"""Patterns of reasoning: a scope for each run, and one turn with the messages of all steps."""
+"""Reasoning patterns: each run has a scope of its own, and one turn with the messages of all steps."""
 
 from __future__ import annotations
 

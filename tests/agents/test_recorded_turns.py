@@ -1,4 +1,4 @@
-"""What is stored of a run, and what the next one is told, says what happened: cases in which it once did not."""
+"""Stored turns and later requests describe a run truly: regression tests."""
 
 from __future__ import annotations
 

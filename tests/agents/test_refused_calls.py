@@ -1,4 +1,4 @@
-"""What is stored of a streamed run is what its stream's messages say, also of calls that pydantic-ai refused."""
+"""The stored turn of a streamed run equals the messages of the stream, also if pydantic-ai refused calls."""
 
 from __future__ import annotations
 

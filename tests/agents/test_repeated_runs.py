@@ -1,4 +1,4 @@
-"""A run that is made again with its id, as durable engines do, is one turn, and its prompt is sent once."""
+"""A run repeated with its id, as durable engines do it, is one turn, and sends its prompt once."""
 
 from __future__ import annotations
 

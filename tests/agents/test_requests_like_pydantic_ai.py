@@ -1,4 +1,4 @@
-"""Any runs with ``Memory``, against the same runs of plain pydantic-ai that are given ``message_history``.
+"""Random runs with ``Memory`` send the same messages as plain pydantic-ai with ``message_history``.
 
 What the model is sent has to be the same, request by request, whatever the runs before did: answered, failed, called
 tools that returned, failed, asked for another try, were deferred or had to be approved, streamed or not. And when runs

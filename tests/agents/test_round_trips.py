@@ -1,4 +1,4 @@
-"""What a run with ``Memory`` asks of a server: at most two round trips before it, and one after it."""
+"""A run with ``Memory`` needs at most two round trips to a server before it, and one after it."""
 
 from __future__ import annotations
 

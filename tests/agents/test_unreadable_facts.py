@@ -1,4 +1,4 @@
-"""Facts that cannot be read or printed end no run."""
+"""Unreadable and unprintable facts do not end a run."""
 
 from __future__ import annotations
 

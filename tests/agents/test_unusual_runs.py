@@ -1,4 +1,4 @@
-"""Runs of agents that say nothing or strange things: nothing is lost, and the next run goes on."""
+"""Agent runs with empty or unusual prompts, outputs, ids and messages: nothing is lost, and the next run succeeds."""
 
 from __future__ import annotations
 

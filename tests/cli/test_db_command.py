@@ -1,4 +1,4 @@
-"""``firefly-memory db``: what a pipeline runs, and what it is told."""
+"""``firefly-memory db``: the commands of a pipeline, their output and their exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several ``firefly-memory db upgrade`` at once, blocked ones and killed ones."""
+"""Several processes of ``firefly-memory db upgrade`` at once, also blocked and killed ones."""
 
 from __future__ import annotations
 

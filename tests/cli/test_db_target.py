@@ -1,4 +1,4 @@
-"""Which database ``firefly-memory db`` works on: URL, variables, MongoDB, and stores without a schema."""
+"""The database of ``firefly-memory db``: URLs, variables, MongoDB, and stores without a schema."""
 
 from __future__ import annotations
 

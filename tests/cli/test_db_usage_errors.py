@@ -1,4 +1,4 @@
-"""``firefly-memory db`` with wrong options, and on servers that do not answer: one line, and a code."""
+"""``firefly-memory db`` with wrong options or unreachable servers prints one line and returns an exit code."""
 
 from __future__ import annotations
 

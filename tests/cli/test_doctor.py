@@ -1,4 +1,4 @@
-"""``firefly-memory doctor`` finds what is wrong on real servers and files, says what to do, and changes nothing."""
+"""``firefly-memory doctor`` finds problems of real servers and files, suggests repairs, and changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``firefly-memory db downgrade`` drops data only for somebody who says so."""
+"""``firefly-memory db downgrade`` drops data only after a confirmation."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_terminal_user_has_to_type_the_name_of_the_database(used: str) -> None
     assert main(["db", "current", "--url", used]) == Exit.BEHIND
 
 
-def test_with_yes_nobody_is_asked(used: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_option_yes_skips_the_confirmation(used: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["db", "downgrade", "0001", "--yes", "--url", used]) == Exit.DONE
     said = capsys.readouterr()
     assert (said.out.splitlines()[1], said.err) == ("at 0001", "")
@@ -112,7 +112,7 @@ def test_with_yes_nobody_is_asked(used: str, capsys: pytest.CaptureFixture[str])
     assert execute(used, f"SELECT count(*) FROM {schema_name}memory_entries") == [(1,)]
 
 
-def test_where_nothing_is_lost_nobody_is_asked(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_downgrade_without_loss_needs_no_confirmation(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     main(["db", "upgrade", "0001", "--url", url])
     assert main(["db", "downgrade", "0001", "--url", url]) == Exit.DONE
     assert "nothing to do" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Files of variables: commands read the one that is named and no other, whatever lies in the working directory."""
+"""Env files: commands read only the file that an option names, not the file in the working directory."""
 
 from __future__ import annotations
 

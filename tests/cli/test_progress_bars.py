@@ -1,4 +1,4 @@
-"""Progress bars have a total where a database knows one without counting, and with it the time that is left."""
+"""Progress bars have a total, and a remaining time, if the database can estimate it without counting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that read change nothing: no file, no schema, no index. They say what to run where something is missing."""
+"""Reading commands create no file, schema or index. If something is missing, they name the command that creates it."""
 
 from __future__ import annotations
 

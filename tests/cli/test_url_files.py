@@ -1,4 +1,4 @@
-"""Files that have a URL in them: a pipe will do, as a shell makes it of ``<(…)``, though it can be read only once."""
+"""Files that contain a URL: a pipe such as ``<(…)`` works too, although it can be read only once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``clear_all()``: one call, all or nothing where the store can, whoever appends meanwhile."""
+"""``clear_all()`` is one call, all or nothing if the store can do that, also during concurrent appends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A conversation whose counts somebody damaged: every operation on it ends, with an error that names it."""
+"""Conversations with damaged counts: every operation ends with an error that names the conversation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``InMemoryStore(max_turns_kept=…)``: how many evicted turns a conversation keeps, and what the others leave."""
+"""``InMemoryStore(max_turns_kept=…)``: the number of kept turns, and the effects of dropped ones."""
 
 from __future__ import annotations
 

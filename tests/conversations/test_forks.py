@@ -1,4 +1,4 @@
-"""Conversations that are copied while others write and delete: the copy is whole, or it is not there."""
+"""Forks of conversations during concurrent writes and deletions: a fork is whole or absent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns of many tasks on SQL, which are appended together: each as if it had been alone."""
+"""Group commit of turns on SQL: each turn has the same result as if it were appended alone."""
 
 from __future__ import annotations
 

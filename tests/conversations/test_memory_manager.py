@@ -1,4 +1,4 @@
-"""``MemoryManager``: one object for conversations and working memory, also as the environment says."""
+"""``MemoryManager``: conversations and working memory in one object, configured by arguments or the environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a tool returns, and whatever is in a message's parts, comes back equal or is refused with its path."""
+"""Every value in a message comes back equal, or is refused with its path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of turns: pydantic-ai's come back equal, others as JSON values, calls and results are recognised."""
+"""Messages of turns: pydantic-ai's come back equal, others as JSON values; calls and results are linked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations and working memory with real processes: appends at once, kill -9, one summary."""
+"""Conversations and working memory in several processes: concurrent appends, kill -9, one summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R11 for conversations: a window costs its turns, however long the conversation is: shown by the planners."""
+"""R11 for conversations: query plans show that a window costs only its own turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summaries by a language model: what it is asked, and what happens when it does not answer."""
+"""Summaries by a language model: its prompts, and the fallback if it fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What turns cost together is a whole number, exactly, in every store."""
+"""Token sums are exact whole numbers in every store."""
 
 from __future__ import annotations
 

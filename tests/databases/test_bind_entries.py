@@ -1,4 +1,4 @@
-"""A store inside the caller's transaction: a business row and a memory commit or roll back together."""
+"""A store in the caller's transaction: a business row and an entry commit or roll back together."""
 
 from __future__ import annotations
 

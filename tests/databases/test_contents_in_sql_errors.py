@@ -1,4 +1,4 @@
-"""A database refuses a row, and quotes it. No error of ours does, nor any error that led to it."""
+"""Errors of the library never quote stored contents, although databases quote a refused row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A row that somebody damaged is named as such by whatever reads it, however loosely its column is typed."""
+"""Every read names a damaged row, even in columns that accept any type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One store, many event loops and threads: what users never have to think about."""
+"""One store in many event loops and threads."""
 
 from __future__ import annotations
 

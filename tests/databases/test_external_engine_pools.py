@@ -1,4 +1,4 @@
-"""Stores on an engine of the caller's, whatever its pool and isolation."""
+"""Stores on an engine of the caller, with every kind of pool and isolation level."""
 
 from __future__ import annotations
 

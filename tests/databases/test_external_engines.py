@@ -1,4 +1,4 @@
-"""Engines and clients that are the caller's: they are used, and stay open."""
+"""Stores use the engines and clients of the caller, and leave them open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drivers and other packages that are not installed: each is named with the extra that brings it."""
+"""Missing drivers and packages: the error names the extra that installs them."""
 
 from __future__ import annotations
 

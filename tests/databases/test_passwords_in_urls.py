@@ -1,4 +1,4 @@
-"""A password that somebody forgot to encode shows nowhere: not in a command's words, and not in an error's chain."""
+"""A password that is not percent-encoded appears in no command output and in no error."""
 
 from __future__ import annotations
 

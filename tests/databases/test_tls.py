@@ -1,4 +1,4 @@
-"""Stores and commands on servers that talk to nobody without TLS, and on servers without it."""
+"""Stores and commands on servers that require TLS, and on servers without TLS."""
 
 from __future__ import annotations
 

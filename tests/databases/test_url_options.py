@@ -1,4 +1,4 @@
-"""Options of a URL that ask for safety: one that the driver would ignore is refused, before anybody connects."""
+"""Security options in a URL: an option that the driver would ignore is refused before connecting."""
 
 from __future__ import annotations
 

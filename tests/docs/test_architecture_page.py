@@ -1,4 +1,4 @@
-"""`docs/architecture.md` says what the code is like: its tree, its layers, and the way of a call through the files."""
+"""`docs/architecture.md` matches the code: its tree, its layers, and the files of each call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ready pieces of ``docs/deployment.md``: well-formed, and the commands in them do what the page says."""
+"""The examples in ``docs/deployment.md`` are well-formed, and their commands work."""
 
 from __future__ import annotations
 

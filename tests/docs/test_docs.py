@@ -1,4 +1,4 @@
-"""What README and docs say is true: their blocks run, their links lead somewhere, their tables match the code."""
+"""README and docs are true: their blocks run, their links work, and their tables match the code."""
 
 from __future__ import annotations
 

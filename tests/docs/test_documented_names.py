@@ -1,4 +1,4 @@
-"""Every documented import path and public name goes on working.
+"""Every documented import path and public name keeps working.
 
 The list is written out here, so that neither a change of the code nor one of the documents makes it shorter. A name
 leaves it with a release that says so in the changelog, never with a change of the tree.
@@ -98,7 +98,7 @@ def test_every_name_of_the_list_can_be_imported_with_a_star() -> None:
     assert set(NAMES[PACKAGE].split()) - {"__version__"} == set(firefly_memory.__all__)
 
 
-def test_what_the_documents_and_examples_import_is_in_the_list() -> None:
+def test_every_import_in_documents_and_examples_is_in_the_list() -> None:
     found = set(imported_by_documents())
     listed = {f"{module}.{name}" for module, names in NAMES.items() for name in names.split()} | NAMES.keys()
     assert len(found) > 40  # they are found at all

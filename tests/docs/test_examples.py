@@ -1,4 +1,4 @@
-"""The examples, run as their readers run them; the one with a server over real HTTP."""
+"""The examples run as their readers run them; the server example runs over real HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words and module names that nobody can guess have gone, from code, tests and documentation."""
+"""Code, tests and documentation contain no private words and no former module names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``adapt()``: five methods of a user's own as a store."""
+"""``adapt()`` turns a backend with five methods into a store."""
 
 from __future__ import annotations
 

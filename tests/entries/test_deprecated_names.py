@@ -1,4 +1,4 @@
-"""The names of the first documents work, and warn."""
+"""The names of the first documents still work, with a warning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ids of facts: closed to whoever may choose an ``entry_id``, and given to the facts that were there before."""
+"""Ids of facts: nobody else can choose them, and existing facts get them by an upgrade."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Backends of users' own that are not quite right, and what is done for those that are."""
+"""Custom backends with faults, and the guarantees for correct ones."""
 
 from __future__ import annotations
 

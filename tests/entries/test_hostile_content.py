@@ -1,4 +1,4 @@
-"""What strangers write and ask for: texts of a megabyte, ids by the hundred thousand."""
+"""Hostile input: texts of a megabyte, and hundreds of thousands of unknown ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Integers that Python does not print: refused at every door, and damage where somebody has stored one all the same."""
+"""Integers too long for Python to print: every entrance refuses them, and stored ones are damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The unit of storage."""
+"""``MemoryEntry``, the unit of storage."""
 
 from __future__ import annotations
 

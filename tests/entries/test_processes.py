@@ -1,4 +1,4 @@
-"""R9 and R10 with real processes: starts at once, writes at once, kill -9, fork."""
+"""R9 and R10 with real processes: concurrent starts and writes, kill -9, fork."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R11: every hot query reads from the index that serves it, however large the table: shown by the planners."""
+"""R11: query plans show that every frequent query uses its index, however large the table is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hypothesis plays every backend against a plain dict: whatever the order of calls, both tell the same story."""
+"""Hypothesis compares every backend with a plain dict over random sequences of calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments of stores and of their methods, and what a store cannot do: be pickled or copied."""
+"""Arguments of stores and of their methods; stores cannot be pickled or copied."""
 
 from __future__ import annotations
 

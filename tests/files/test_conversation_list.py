@@ -1,4 +1,4 @@
-"""The list of a file store's conversations: a new one costs a line, and whatever dies in between, none is lost."""
+"""The list of a file store's conversations: a new one costs a line, and a crash loses none."""
 
 from __future__ import annotations
 

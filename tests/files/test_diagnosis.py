@@ -1,4 +1,4 @@
-"""What ``firefly-memory doctor`` says of files that somebody changed by hand."""
+"""``firefly-memory doctor`` on files that were changed by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R12 for the stores that are files: what goes wrong on a disk ends in one clear error, and nothing is lost."""
+"""R12 for stores in files: a disk failure raises one clear error and loses nothing."""
 
 from __future__ import annotations
 

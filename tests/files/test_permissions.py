@@ -1,4 +1,4 @@
-"""What a store and a command write is its owner's alone, and nothing that others plant is written through."""
+"""New files of stores and commands are private to their owner, and no planted file is written through."""
 
 from __future__ import annotations
 

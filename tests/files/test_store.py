@@ -1,4 +1,4 @@
-"""What is peculiar to ``FileStore``: its locks, forks and cancelled writers, and what people do with its files."""
+"""``FileStore``: its locks, forks, cancelled writers, and files that people change."""
 
 from __future__ import annotations
 

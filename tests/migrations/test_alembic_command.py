@@ -1,4 +1,4 @@
-"""``alembic`` in a checkout: which database it works on, and what it says of wrong input."""
+"""``alembic`` in a checkout: its database, and its errors about wrong input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Migrations beside everything else: no start waits for something that waits for it, and none holds up the others."""
+"""Concurrent migrations: no start deadlocks with another, and none delays the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores that start at once, and migrations that do not end or fail: nothing is left half done."""
+"""Concurrent starts of stores, and migrations that hang or fail: nothing is left half done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A project that has a copy of ``env.py`` as it was before: its ``alembic`` works as that of a checkout."""
+"""``alembic`` works in a project with a copy of an earlier ``env.py``."""
 
 from __future__ import annotations
 

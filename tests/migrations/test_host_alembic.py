@@ -1,4 +1,4 @@
-"""In a database with an application's own Alembic: it leaves our tables alone, or brings them up to date itself."""
+"""A database shared with an application's own Alembic, which ignores our tables or migrates them."""
 
 from __future__ import annotations
 

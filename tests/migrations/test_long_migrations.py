@@ -1,4 +1,4 @@
-"""A revision that changes every row of a long table takes longer than a store waits for anything else."""
+"""A revision that changes every row of a long table may take longer than any time-out of a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Revisions that build an index ``CONCURRENTLY``: readers and writers go on, and what breaks off is built anew."""
+"""Revisions that build an index ``CONCURRENTLY``: readers and writers continue, and a broken index is rebuilt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schema: documented, the same as the sum of the migrations, on both dialects, there and back."""
+"""The documented schema equals the result of the migrations, on both dialects, up and down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database that an earlier version wrote is upgraded by the command: everything is still there, and it can be used.
+"""The command upgrades a database of an earlier version: everything is still there and works.
 
 ``tests/data/release_before_facets`` has such databases as text, what the public API gave back of each, and the module
 that wrote them.

@@ -1,4 +1,4 @@
-"""Rolling deployments: this version goes on working on a schema that a later one has only added to."""
+"""Rolling deployments: this version works on a schema that a later version has extended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is saved is in no error of a refused write: neither in its message, nor in those that led to it."""
+"""Errors of a refused write never quote stored contents, neither in their message nor in their chain."""
 
 from __future__ import annotations
 

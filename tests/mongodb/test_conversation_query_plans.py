@@ -1,4 +1,4 @@
-"""What MongoDB does to answer the queries of conversations."""
+"""MongoDB's query plans for conversations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writers of one conversation in MongoDB who are in each other's way, give up, or die."""
+"""Concurrent, cancelled and killed writers of one conversation in MongoDB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The window of a conversation in MongoDB whose end was seen before: it is asked for in fewer steps."""
+"""The window of a conversation whose end the store remembers, which MongoDB reads in fewer steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations in MongoDB, asked directly: documents, refusals, indexes, servers and clients."""
+"""The operations on conversations in MongoDB: documents, refusals, indexes, servers and clients."""
 
 from __future__ import annotations
 

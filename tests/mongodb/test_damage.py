@@ -1,4 +1,4 @@
-"""A document that somebody damaged is named as such by whatever reads it, with every kind of client."""
+"""Every read names a damaged document, with every kind of client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R12 for MongoDB."""
+"""R12 for MongoDB: failing servers, logins, indexes and values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collections of agent history that have the names of an earlier version are renamed when a store opens."""
+"""A store renames the collections of agent history of an earlier version when it opens."""
 
 from __future__ import annotations
 

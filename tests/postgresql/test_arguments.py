@@ -1,4 +1,4 @@
-"""Names of schemas, and other arguments of ``PostgreSQLStore``."""
+"""The arguments of ``PostgreSQLStore``, such as the names of schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time-outs on PostgreSQL: whatever was given up has ended on the server too, and the store goes on with a whole pool."""
+"""Time-outs on PostgreSQL: a call that timed out has ended on the server, too, and the pool stays complete."""
 
 from __future__ import annotations
 

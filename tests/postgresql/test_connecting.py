@@ -1,4 +1,4 @@
-"""Connecting to a PostgreSQL server that breaks connections off, by callers who do not wait."""
+"""A PostgreSQL server that cuts connections while callers cancel their attempts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole contract as a role that may create nothing: what ``firefly-memory db grants`` prints is enough."""
+"""A role that may create nothing: the output of ``firefly-memory db grants`` is enough for the whole contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R12 for rows of PostgreSQL: locked, damaged and too long ones, and calls that are cancelled: one clear error, nothing is lost."""
+"""R12 for rows of PostgreSQL: locked, damaged and too long rows, and cancelled calls."""
 
 from __future__ import annotations
 

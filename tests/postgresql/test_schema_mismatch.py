@@ -1,4 +1,4 @@
-"""R12 for PostgreSQL's schema: missing, behind, ahead, dropped while in use."""
+"""R12 for PostgreSQL's schema: missing, behind, ahead, or dropped while in use."""
 
 from __future__ import annotations
 

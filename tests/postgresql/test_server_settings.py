@@ -1,4 +1,4 @@
-"""PostgreSQL servers with other settings, and with a full disk."""
+"""PostgreSQL servers with other settings, or a full disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R12 for PostgreSQL servers that are away or have no room: each one clear error, and the store goes on."""
+"""R12 for PostgreSQL servers that are unreachable or full: one clear error, and the store recovers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""R12 for SQLite: damaged, locked and foreign files: one clear error, and nothing is lost."""
+"""R12 for SQLite: damaged, locked and foreign files raise one clear error, and nothing is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an SQLite store is: paths that stay, and URLs that tell no secrets."""
+"""Paths and URLs of SQLite stores: a path is resolved once, and an error shows no secret."""
 
 from __future__ import annotations
 

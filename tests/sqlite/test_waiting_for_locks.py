@@ -1,4 +1,4 @@
-"""How an SQLite store waits: for one time-out altogether, in turn, and never where a fork or a reader is kept waiting."""
+"""Waiting of an SQLite store: one time-out in total, in turn, without delaying forks and readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pydantic-ai's conversations in copies and archives: every message once, whoever shares it, and held as before."""
+"""Copies and archives of pydantic-ai's conversations have every message once."""
 
 from __future__ import annotations
 

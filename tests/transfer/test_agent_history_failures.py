@@ -1,4 +1,4 @@
-"""pydantic-ai's conversations that cannot be carried, or not without a loss: each is said, and nothing is lost."""
+"""Copies and imports of pydantic-ai's conversations that would lose something are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything of a store as JSON Lines, out and in, by call and by command."""
+"""Export and import of a store as JSON Lines, by function and by command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archives that somebody made to do harm: each is refused by its line, in bounded time and memory."""
+"""Hostile archives are refused with a line number, in bounded time and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a turn of an archive costs, whatever the archive says of it."""
+"""Token counts of turns in an archive have lower and upper bounds."""
 
 from __future__ import annotations
 

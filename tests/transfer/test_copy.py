@@ -1,4 +1,4 @@
-"""From any store into any other: every value, again and again, and a comparison that finds what is different."""
+"""Copies between all stores: every value is copied, and a comparison finds differences."""
 
 from __future__ import annotations
 

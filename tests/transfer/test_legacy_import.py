@@ -1,4 +1,4 @@
-"""What the predecessors wrote, taken over into stores of this library."""
+"""Import of the predecessors' data into stores of this library."""
 
 from __future__ import annotations
 

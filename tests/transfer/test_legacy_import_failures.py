@@ -1,4 +1,4 @@
-"""Old places that are not as they should be, or not where they should be."""
+"""Import of damaged, hostile or misplaced data of the predecessors."""
 
 from __future__ import annotations
 

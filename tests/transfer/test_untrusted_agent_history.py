@@ -1,4 +1,4 @@
-"""pydantic-ai's messages in an archive of a stranger: nothing in them speaks as the system, and all of it is readable."""
+"""An untrusted import of pydantic-ai's messages: nothing in them speaks as the system."""
 
 from __future__ import annotations
 

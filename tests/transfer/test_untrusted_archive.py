@@ -1,4 +1,4 @@
-"""Archives of strangers, imported as untrusted: nothing in them speaks as the system."""
+"""An untrusted import of an archive: nothing in it speaks as the system."""
 
 from __future__ import annotations
 

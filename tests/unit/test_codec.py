@@ -1,4 +1,4 @@
-"""The codec by itself: what each form keeps, and what it says of damage. R1 on real stores is in the conformance suite."""
+"""The codec alone: the values that each form keeps, and its errors about damage. The conformance suite tests R1."""
 
 from __future__ import annotations
 

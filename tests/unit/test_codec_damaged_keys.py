@@ -1,4 +1,4 @@
-"""Stored documents that somebody changed: what is no value of ours is damage, never another value."""
+"""Stored documents that were changed by hand: the codec reports damage and never returns another value."""
 
 from __future__ import annotations
 

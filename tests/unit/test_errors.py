@@ -49,7 +49,7 @@ def test_every_error_is_tested_here() -> None:
     assert classes - {errors.FireflyMemoryError} == {type(error) for error in ERRORS}
 
 
-def test_messages_say_what_to_do() -> None:
+def test_error_messages_say_what_to_do() -> None:
     assert "pip install 'firefly-memory[postgres]'" in str(ERRORS[1])
     assert str(ERRORS[2]) == "content['a']: is bad"
     assert str(ERRORS[6]) == "save failed: it broke"

@@ -1,4 +1,4 @@
-"""Group commit: together where it helps, alone where it matters. The ways to save are plain coroutines here."""
+"""Group commit: when saves form a group, and when they do not. Plain coroutines stand for the database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ids, namespaces and keys at the door."""
+"""Ids, namespaces and keys."""
 
 from __future__ import annotations
 

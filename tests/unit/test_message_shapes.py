@@ -1,4 +1,4 @@
-"""Messages of every provider, read by one reader."""
+"""One reader for the messages of every provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens of messages and turns."""
+"""The tokens of messages and turns."""
 
 from __future__ import annotations
 

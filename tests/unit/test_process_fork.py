@@ -1,4 +1,4 @@
-"""What happens around ``fork()``, whoever is at work at that moment."""
+"""Behaviour around ``fork()``, while other threads work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``repr`` of objects whose constructor has failed: what a debugger and the locals of a traceback show."""
+"""``repr`` of objects whose constructor failed, as debuggers and tracebacks show it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which store is meant: one answer for ``from_config()``, every command and Alembic, whatever is set."""
+"""``from_config()``, every command and Alembic choose the same store, for every combination of settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of URLs: each row is whole, and what it names is there."""
+"""The table of URLs: each row is complete, and its names exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens of texts: estimated, and counted with a vocabulary."""
+"""The tokens of texts: estimated, and counted with a vocabulary."""
 
 from __future__ import annotations
 

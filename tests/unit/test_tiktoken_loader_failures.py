@@ -1,4 +1,4 @@
-"""Vocabularies that do not come, or come late. Each test has a process of its own, which starts out knowing nothing."""
+"""Vocabularies that are late or missing. Each test has a new process of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who waits for a vocabulary, and who may download one. Each test has a process of its own."""
+"""Which callers wait for a vocabulary, and which may download it. Each test has a process of its own."""
 
 from __future__ import annotations
 

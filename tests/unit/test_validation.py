@@ -1,4 +1,4 @@
-"""The checks of arguments and values, and of missing extras, that the whole library shares."""
+"""The shared checks of arguments, values and missing extras."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_time_out_is_finite_and_above_zero(value: Any) -> None:
     assert seconds("timeout", 1) == 1.0
 
 
-def test_texts_dicts_and_truth_values_are_what_they_say() -> None:
+def test_texts_dicts_and_bools_are_checked() -> None:
     assert checked_text("key", "\ud800") == "\ud800"
     assert checked_mapping("metadata", {}) == {}
     assert true_or_false("download", value=False) is False

@@ -68,7 +68,7 @@ class ConversationListFile:
 
     def _forget(self) -> None:
         self._first = b""  # line, which tells one generation from another
-        self._last = b""  # line that was read: where it is not what it was, somebody has put another file in its place
+        self._last = b""  # line that was read: if it has changed, the file has been replaced
         self._listed: dict[str, datetime] = {}
         self._end = 0  # of the lines that were read
         self._lines = 0

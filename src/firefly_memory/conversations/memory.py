@@ -47,7 +47,7 @@ class ConversationMemory:
     summary replaces these turns in the history; they stay stored. ``estimator`` counts the tokens.
 
     Any number of threads, tasks and processes may append to one conversation, as far as the store serves them. Ids are
-    given by ``new_conversation`` or by the caller; one that nobody has used stands for an empty conversation.
+    given by ``new_conversation`` or by the caller; an unused id is an empty conversation.
     """
 
     def __init__(

@@ -107,7 +107,7 @@ class EntryConversationLog:
         if conversation is None:
             return False
         fork = conversation.fork(fork_id, turns, now)
-        # Listed before it is there, as in append(); whoever lists it has it.
+        # Listed before it exists, as in append(), so that a crash leaves no unlisted conversation.
         if not await self.create(fork_id, now):
             return False
         try:

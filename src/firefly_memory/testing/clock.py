@@ -1,4 +1,4 @@
-"""Time for tests: it stands still until it is told to go on."""
+"""A clock for tests, which moves only when a test advances it."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def estimated_items(found: Target, without: Collection[MovedFacet] = ()) -> int 
     no estimate."""
     try:
         by_name = _estimates(found)
-    except FireflyMemoryError:  # which whoever uses the store will meet as well
+    except FireflyMemoryError:  # the next use of the store raises it as well
         return None
     left_out = {name for facet in without for name in _names_of(found, facet)} if by_name else ()
     return sum(number for name, number in by_name.items() if name not in left_out) or None
