@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
@@ -122,6 +123,14 @@ def servers_of_the_session() -> Iterator[dict[str, Callable[[], str]]]:
         }
 
 
+@pytest.fixture(scope="session")
+def new_sqlite_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SQLite file with empty tables, to be copied: a test whose subject is another need not wait for the migrations."""
+    path = tmp_path_factory.mktemp("new_sqlite_file") / "memory.db"
+    with SQLiteStore(path):
+        return path
+
+
 @pytest.fixture
 def using() -> Iterator[MakeStoreCaller]:
     """Makes stores to be used in one mode, and closes them."""
@@ -143,20 +152,20 @@ def place(tmp_path: Path, servers_of_the_session: dict[str, Callable[[], str]]) 
 
 
 @pytest.fixture(params=["memory", "sqlite", "asyncpg", "psycopg", "mongodb"])
-async def store(request: pytest.FixtureRequest, place: Place) -> AsyncIterator[EntryStore]:
+async def store(request: pytest.FixtureRequest, place: Place, new_sqlite_file: Path) -> AsyncIterator[EntryStore]:
     """A store of each kind, with nothing in it, for what is built on stores."""
-    async with _of_kind(request.param, place) as store:
+    async with _of_kind(request.param, place, new_sqlite_file) as store:
         await _empty(store)
         yield store
         await _empty(store)
 
 
-def _of_kind(kind: str, place: Place) -> EntryStore:
+def _of_kind(kind: str, place: Place, new_sqlite_file: Path) -> EntryStore:
     """On servers: a schema or database that no other test uses."""
     if kind == "memory":
         return InMemoryStore()
     if kind == "sqlite":
-        return SQLiteStore(place.directory / "memory.db")
+        return SQLiteStore(shutil.copy(new_sqlite_file, place.directory / "memory.db"))
     if kind == "mongodb":
         return MongoDBStore(place.mongodb(), database="any_store")
     return PostgreSQLStore(place.with_driver(kind), schema_name="any_store")

@@ -46,6 +46,8 @@ from firefly_memory import MemoryManager
 from firefly_memory.agents import Memory
 from tests.support.cancellation import cancelled_at
 
+pytestmark = pytest.mark.no_cover
+
 TOOLS = ("give", "fail", "retry", "later", "approve", "rich", "more", "final")
 
 

@@ -31,6 +31,8 @@ from tests.support.backends import Place
 from tests.support.durations import quickest
 from tests.support.ram_use import Work, kept_by_each
 
+pytestmark = pytest.mark.no_cover
+
 OPEN: dict[str, Callable[[Path, str], EntryStore]] = {
     "memory": lambda _, __: InMemoryStore(),
     "file": lambda directory, _: FileStore(directory / "files"),

@@ -18,6 +18,8 @@ from firefly_memory.testing.rules.values import same
 from tests.support.backends import OWN, Backend, Place
 from tests.support.value_strategies import json_values
 
+pytestmark = pytest.mark.no_cover
+
 NAMESPACES = ["a", "A", "b%"]
 KEYS = st.sampled_from([None, "k", "K", "\x00"])
 IDS = [f"id-{number}" for number in range(4)]

@@ -24,7 +24,7 @@ def _is_large_enough() -> bool:
     """A container's is small, unless it is told otherwise."""
     if not os.access(RAM_DISK, os.W_OK):
         return False
-    return min(shutil.disk_usage(RAM_DISK).free, psutil.virtual_memory().available) >= _NEEDED
+    return bool(min(shutil.disk_usage(RAM_DISK).free, psutil.virtual_memory().available) >= _NEEDED)
 
 
 def _forbids_programs() -> bool:

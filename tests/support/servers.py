@@ -41,6 +41,8 @@ _TIMEOUT = 60.0
 _LOST_IF_THE_MACHINE_FAILS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 """Settings for the PostgreSQL server that all tests share: none of them ends the server, so nothing needs the disk."""
 _MONGOD_LIBRARIES = Path(__file__).parents[2] / ".cache" / "mongod-libraries"  # see scripts/mongod-libraries
+_GONE_WITH_DATA = {"dynamic_shared_memory_type": "mmap"}
+"""A server that is killed leaves no shared memory behind: it is in files of its directory."""
 
 
 class Server(ABC):
@@ -170,7 +172,12 @@ class EmbeddedPostgreSQL(Server):
         return f"postgresql://postgres{password}@127.0.0.1:{self.port}/postgres"
 
     def command(self) -> list[str]:
-        settings = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "/tmp", **self._settings}
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": "/tmp",
+            **_GONE_WITH_DATA,
+            **self._settings,
+        }
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         data = str(self.directory / "data")
         command = [str(self.bin / "postgres"), "-D", data, "-p", str(self.port), *options]
