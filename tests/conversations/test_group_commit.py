@@ -13,6 +13,7 @@ from firefly_memory import ConversationMemory, EntryStore, PostgreSQLStore, SQLi
 from firefly_memory.concurrency import group_commit
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.sql import operations as conversation_operations
+from firefly_memory.errors import OutcomeUnknownError
 from tests.support.backends import Place
 from tests.support.turns import a_turn, is_gap_free, new_id
 
@@ -91,17 +92,18 @@ async def test_turns_of_a_failed_group_are_not_appended_twice(
     open_store: Open, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when the connection is lost after the commit: the answer is an error, and the turns are there."""
-    name = new_id()
-    real = conversation_operations.append_group
+    name, lost = new_id(), []
+    real = conversation_operations.append_group.work
 
-    def answer_lost(session: Any, drafts: Any) -> Any:
-        real(session, drafts)
-        raise ArithmeticError("the answer")
+    def answer_lost(session: Any, appends: Any) -> Any:
+        lost.append(len(real(session, appends)))
+        raise OutcomeUnknownError("append_turn", "the answer was lost", retryable=False)
 
-    monkeypatch.setattr(conversation_operations, "append_group", answer_lost)
+    monkeypatch.setattr(conversation_operations.append_group, "work", answer_lost)
     async with open_store(place) as store:
         memory = ConversationMemory(store=store)
         turns = await asyncio.gather(*[memory.async_add_turn(name, f"prompt {n}", "") for n in range(20)])
+        assert sum(lost) > 0
         stored = await memory.async_get_turns(name)
         assert is_gap_free(stored)
         assert sorted(turns, key=lambda turn: turn.turn_id) == stored

@@ -69,16 +69,26 @@ class GroupedWrite:
         # A group lives as long as somebody writes with it.
         self._groups: PerLoop[WeakValueDictionary[Hashable, GroupCommit]] = PerLoop(WeakValueDictionary)
 
-    def __call__(self, *args: Any) -> Coroutine[Any, Any, Any]:
-        grouping = self._grouping
-        if grouping.may_join is not None and not grouping.may_join(*args):
-            return self._run(self._write, *args)
-        groups = self._groups.get()
+    async def __call__(self, *args: Any) -> Any:
+        may_join = self._grouping.may_join
+        if may_join is not None and not may_join(*args):
+            return await self._run(self._write, *args)
+        group = self._group(*args)
+        if group.is_writing:
+            return await group.wait(args)
+        writer = group.begin()  # alone: nobody to wait for, and no task to pay for
+        try:
+            return await self._run(self._write, *args)
+        finally:
+            group.end(writer)
+
+    def _group(self, *args: Any) -> GroupCommit:
+        grouping, groups = self._grouping, self._groups.get()
         target = None if grouping.target is None else grouping.target(*args)
         group = groups.get(target)
         if group is None:
             group = groups[target] = GroupCommit(self._run, self._write, grouping, retryable=self._retryable)
-        return group.write(args)
+        return group
 
 
 @dataclass(slots=True)
@@ -109,19 +119,23 @@ class GroupCommit:
         self._tasks: set[asyncio.Task[None]] = set()
         self._alarm: asyncio.TimerHandle | None = None
 
-    async def write(self, args: tuple[Any, ...]) -> Any:
-        if self._writer is not None:
-            return await self._wait(args)
-        writer = self._writer = object()  # alone: nobody to wait for, and no task to pay for
-        try:
-            return await self._run(self._single, *args)
-        finally:
-            if self._writer is writer:
-                self._writer = None
-                if self._queue:
-                    self._start_writer()
+    @property
+    def is_writing(self) -> bool:
+        return self._writer is not None
 
-    async def _wait(self, args: tuple[Any, ...]) -> Any:
+    def begin(self) -> object:
+        """Somebody writes alone; those who come meanwhile wait."""
+        self._writer = writer = object()
+        return writer
+
+    def end(self, writer: object) -> None:
+        if self._writer is writer:
+            self._writer = None
+            if self._queue:
+                self._start_writer()
+
+    async def wait(self, args: tuple[Any, ...]) -> Any:
+        """Write together with others who wait, after those who write now."""
         loop = asyncio.get_running_loop()
         waiting = _Waiting(args, self._grouping.key(*args), self._grouping.size(*args), loop.create_future())
         self._queue.append(waiting)
