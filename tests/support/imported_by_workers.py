@@ -15,6 +15,7 @@ for name in (
     "asyncpg",
     "motor.motor_asyncio",
     "psycopg",
+    "tests.support.command_line",
     "tests.support.store_worker",
     "tests.support.mongodb_append_worker",
 ):

@@ -38,7 +38,7 @@ POSTGRES_IMAGE = os.environ.get("FIREFLY_TEST_POSTGRES_IMAGE", "postgres:17")
 MONGODB_IMAGE = os.environ.get("FIREFLY_TEST_MONGODB_IMAGE", "mongo:7")
 
 _TIMEOUT = 60.0
-_LOST_IF_THE_MACHINE_FAILS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+_LOST_IF_THE_MACHINE_FAILS: dict[str, Any] = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 """Settings for the PostgreSQL server that all tests share: none of them ends the server, so nothing needs the disk."""
 _MONGOD_LIBRARIES = Path(__file__).parents[2] / ".cache" / "mongod-libraries"  # see scripts/mongod-libraries
 _GONE_WITH_DATA = {"dynamic_shared_memory_type": "mmap"}

@@ -7,8 +7,10 @@ import multiprocessing
 import os
 import sys
 import warnings
+from collections.abc import Callable
 from contextlib import chdir
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -29,9 +31,7 @@ class Worker:
         theirs_in, ours_in = multiprocessing.Pipe(duplex=False)
         ours_out, theirs_out = multiprocessing.Pipe(duplex=False)
         given = (module, [str(argument) for argument in arguments], dict(os.environ), theirs_in, theirs_out)
-        self._process = _forking.Process(target=_run, args=given, daemon=True)
-        with chdir(ROOT):
-            self._process.start()
+        self._process = _started(_run, *given)
         for end in (theirs_in, theirs_out):
             end.close()
         self.stdin = os.fdopen(_taken_from(ours_in), "w")
@@ -60,6 +60,21 @@ class Worker:
             printed = self.stdout.read()
         self.wait()
         return printed
+
+
+def ended(target: Callable[..., None], *arguments: object) -> int:
+    """The exit code of a process of its own that calls ``target``."""
+    process = _started(target, *arguments)
+    process.join(_MOST_SECONDS)
+    assert process.exitcode is not None, "it does not end"
+    return process.exitcode
+
+
+def _started(target: Callable[..., None], *arguments: object) -> ForkServerProcess:
+    process = _forking.Process(target=target, args=arguments, daemon=True)
+    with chdir(ROOT):
+        process.start()
+    return process
 
 
 def _taken_from(connection: Connection) -> int:
