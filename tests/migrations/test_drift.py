@@ -8,6 +8,7 @@ import re
 import sqlite3
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -265,9 +266,12 @@ PATHS = [("base", revision) for revision in REVISIONS] + [
 ]
 
 
+@cache
 def program(name: str) -> str:
     """One of PostgreSQL's, from where the tests' server is."""
-    return str(EmbeddedPostgreSQL().bin / name)
+    server = EmbeddedPostgreSQL()
+    server.remove()
+    return str(server.bin / name)
 
 
 def dump(url: str) -> str:

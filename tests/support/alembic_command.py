@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from alembic.config import main
+
+from tests.support.workers import ROOT, run_command
 
 
 def alembic(url: str, *arguments: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("FIREFLY_")}
     given = ["-x", f"url={url}"] if url else []
-    command = [sys.executable, "-m", "alembic", *given, *arguments]
-    return subprocess.run(
-        command, check=False, cwd=ROOT, capture_output=True, text=True, env=clean | (environment or {})
-    )
+    return run_command(main, [*given, *arguments], ROOT, clean | (environment or {}), warnings="default")
 
 
 def done(url: str, *arguments: str, environment: dict[str, str] | None = None) -> str:

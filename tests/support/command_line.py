@@ -7,12 +7,10 @@ import pty
 import subprocess
 import sys
 import termios
-import warnings
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from firefly_memory.cli import main
-from tests.support.workers import ended
+from tests.support.workers import run_command
 
 
 def shown_on_a_terminal(*arguments: str, cwd: Path) -> bytes:
@@ -56,18 +54,4 @@ def answered_on_a_terminal(answer: bytes, *arguments: str) -> tuple[int, str]:
 def run(*arguments: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """With no setting of this machine but ``variables``."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("FIREFLY_")}
-    with TemporaryDirectory() as directory:
-        shown, said = Path(directory, "out"), Path(directory, "err")
-        code = ended(_command, list(arguments), str(cwd), {**inherited, **variables}, str(shown), str(said))
-        return subprocess.CompletedProcess(arguments, code, shown.read_text(), said.read_text())
-
-
-def _command(arguments: list[str], cwd: str, environment: dict[str, str], shown: str, said: str) -> None:
-    for descriptor, path in ((1, shown), (2, said)):
-        with Path(path).open("w") as file:
-            os.dup2(file.fileno(), descriptor)
-    os.chdir(cwd)
-    os.environ.clear()
-    os.environ.update(environment)
-    warnings.simplefilter("error")
-    sys.exit(main(arguments))
+    return run_command(main, arguments, cwd, {**inherited, **variables})

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
-from tests.support.documentation import ROOT
+from alembic.config import main
+
+from tests.support.workers import ROOT, run_command
 
 PROJECT = ROOT / "tests" / "migrations" / "host_project"
 
 
 def alembic(project: Path, url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     sqlalchemy_url = url.replace("postgresql://", "postgresql+psycopg://")
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "alembic", *arguments],
-        cwd=project,
-        env=os.environ | {"APPLICATION_URL": sqlalchemy_url},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_command(main, arguments, project, os.environ | {"APPLICATION_URL": sqlalchemy_url})
 
 
 def done(project: Path, url: str, *arguments: str) -> str:

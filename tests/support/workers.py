@@ -5,13 +5,19 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import os
+import subprocess
 import sys
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import chdir
+from functools import cache
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
+from multiprocessing.forkserver import ensure_running
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 IMPORTED = "tests.support.imported_by_workers"
@@ -19,6 +25,7 @@ _MOST_SECONDS = 120
 
 _forking = multiprocessing.get_context("forkserver")
 _forking.set_forkserver_preload(["pytest", IMPORTED])
+_one_at_a_time = threading.Lock()
 
 
 class Worker:
@@ -62,19 +69,48 @@ class Worker:
         return printed
 
 
-def ended(target: Callable[..., None], *arguments: object) -> int:
-    """The exit code of a process of its own that calls ``target``."""
-    process = _started(target, *arguments)
-    process.join(_MOST_SECONDS)
-    assert process.exitcode is not None, "it does not end"
-    return process.exitcode
+Main = Callable[[list[str]], object]
+
+
+def run_command(
+    main: Main, arguments: Sequence[str], cwd: Path, environment: dict[str, str], *, warnings: str = "error"
+) -> subprocess.CompletedProcess[str]:
+    """Like ``subprocess.run`` with the command whose function is ``main``; ``warnings`` are what ``-W`` says."""
+    with TemporaryDirectory() as directory:
+        out, err = f"{directory}/out", f"{directory}/err"
+        process = _started(_command, main, list(arguments), str(cwd), environment, warnings, out, err)
+        process.join(_MOST_SECONDS)
+        assert process.exitcode is not None, "it does not end"
+        return subprocess.CompletedProcess(arguments, process.exitcode, Path(out).read_text(), Path(err).read_text())
+
+
+def _command(
+    main: Main, arguments: list[str], cwd: str, environment: dict[str, str], action: Any, out: str, err: str
+) -> None:
+    for descriptor, path in ((1, out), (2, err)):
+        with Path(path).open("w") as file:
+            os.dup2(file.fileno(), descriptor)
+    os.chdir(cwd)
+    sys.path[:0] = [cwd, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    os.environ.clear()
+    os.environ.update(environment)
+    warnings.resetwarnings()
+    warnings.simplefilter(action)
+    sys.exit(main(arguments))  # type: ignore[arg-type]
 
 
 def _started(target: Callable[..., None], *arguments: object) -> ForkServerProcess:
     process = _forking.Process(target=target, args=arguments, daemon=True)
-    with chdir(ROOT):
-        process.start()
+    with _one_at_a_time:
+        _run_server()
+    process.start()
     return process
+
+
+@cache
+def _run_server() -> None:
+    with chdir(ROOT):  # where it finds the modules
+        ensure_running()
 
 
 def _taken_from(connection: Connection) -> int:
@@ -89,6 +125,7 @@ def _run(module: str, arguments: list[str], environment: dict[str, str], given: 
     given.close()
     shown.close()
     sys.stdin, sys.stdout = os.fdopen(0, closefd=False), os.fdopen(1, "w", closefd=False)
+    os.chdir(ROOT)
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = [module, *arguments]
