@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.alembic_command import ROOT
+from tests.support.workers import ROOT
 
 
 @pytest.mark.parametrize("autogenerate", [[], ["--autogenerate"]], ids=["plain", "autogenerate"])
