@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,13 @@ from firefly_memory.databases.sql.errors import Place
 from firefly_memory.databases.sql.schema import metadata as schema
 from firefly_memory.databases.sql.schema import revisions
 from firefly_memory.databases.sql.schema.alembic_guard import keep_others_out
-from firefly_memory.databases.sql.schema.migrate import add_sqlite_functions, connected, create_schema, migrating
+from firefly_memory.databases.sql.schema.migrate import (
+    add_sqlite_functions,
+    connected,
+    create_schema,
+    migrating,
+    outside_transaction,
+)
 from firefly_memory.databases.sql.schema.names import REVISIONS_OF_THE_LIBRARY
 from firefly_memory.databases.sql.search_path import ONLY_PG_CATALOG, pinned_for_reading
 from firefly_memory.errors import FireflyMemoryError
@@ -68,7 +75,7 @@ def create_index_online(name: str, table: str, columns: list[Any], **options: An
         op.create_index(name, table, columns, if_not_exists=True, **options)
         return
     place: dict[str, Any] = {"schema": target_schema(), "postgresql_concurrently": True}
-    with op.get_context().autocommit_block():
+    with op.get_context().opts.get("firefly_outside", op.get_context().autocommit_block)():
         op.drop_index(name, table, if_exists=True, **place)
         op.create_index(name, table, columns, **place, **options)
 
@@ -119,13 +126,14 @@ def _run_on(context: Any, database: NamedDatabase) -> None:
         if command != "upgrade" and place.file is not None and not place.file.exists():
             raise place.is_missing(command)
         with connected(engine, place, "alembic") as connection, migrating(connection, place, TIMEOUT):
-            _run(context, connection, place.schema_name, makes_schema=makes_schema)
+            outside = partial(outside_transaction, connection, place, TIMEOUT)
+            _run(context, connection, place.schema_name, makes_schema=makes_schema, firefly_outside=outside)
 
 
-def _run(context: Any, connection: Connection, schema_name: str | None, *, makes_schema: bool) -> None:
+def _run(context: Any, connection: Connection, schema_name: str | None, *, makes_schema: bool, **options: Any) -> None:
     if makes_schema:
         create_schema(connection, schema_name)
-    _configure(context, schema_name, connection=connection)
+    _configure(context, schema_name, connection=connection, **options)
     with context.begin_transaction():
         context.run_migrations()
 

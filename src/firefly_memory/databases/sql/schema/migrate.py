@@ -170,21 +170,39 @@ def migrating(
     connection: Connection, place: Place, timeout: float, *, lock_timeout: float = LOCK_TIMEOUT
 ) -> Iterator[None]:
     """Hold the migration lock and a transaction on an autocommit ``connection``: all of the block, or nothing."""
-    if connection.dialect.name == "postgresql":
-        begin_alone(connection, place, timeout)
-    else:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    _begin(connection, place, timeout)
     with rolled_back_on_error(connection):
         try:
-            if connection.dialect.name == "postgresql":
-                milliseconds = str(min(max(1, round(lock_timeout * 1000)), 2**31 - 1))  # as PostgreSQL takes it
-                connection.execute(select(func.pg_catalog.set_config("lock_timeout", milliseconds, true())))
+            _limit_lock_waits(connection, lock_timeout)
             yield
             connection.exec_driver_sql("COMMIT")
         except exc.DBAPIError as error:
             if sqlstate(error) == "55P03":
                 raise _is_blocked(lock_timeout) from error
             raise
+
+
+@contextmanager
+def outside_transaction(connection: Connection, place: Place, timeout: float) -> Iterator[None]:
+    """Inside :func:`migrating`: commit what came before, run the block in no transaction, and begin the next one."""
+    connection.exec_driver_sql("COMMIT")
+    with online_lock(connection, place, timeout):
+        yield
+    _begin(connection, place, timeout)
+    _limit_lock_waits(connection, LOCK_TIMEOUT)
+
+
+def _begin(connection: Connection, place: Place, timeout: float) -> None:
+    if connection.dialect.name == "postgresql":
+        begin_alone(connection, place, timeout)
+    else:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _limit_lock_waits(connection: Connection, seconds: float) -> None:
+    if connection.dialect.name == "postgresql":
+        milliseconds = str(min(max(1, round(seconds * 1000)), 2**31 - 1))  # as PostgreSQL takes it
+        connection.execute(select(func.pg_catalog.set_config("lock_timeout", milliseconds, true())))
 
 
 def _is_blocked(lock_timeout: float) -> StoreTimeoutError:
