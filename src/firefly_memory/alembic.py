@@ -16,11 +16,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from firefly_memory.databases.sql.schema.host_branch import steps_of
 from firefly_memory.databases.sql.schema.metadata import POSTGRESQL_SCHEMA, VERSION_TABLE, metadata
 from firefly_memory.databases.sql.schema.objects import tables_of_objects
 from firefly_memory.settings import read_facets_of_command, register_facets
 
-__all__ = ["VERSION_LOCATION", "LeaveOut", "include_name", "include_object"]
+__all__ = ["VERSION_LOCATION", "LeaveOut", "include_name", "include_object", "steps_of"]
 
 VERSION_LOCATION = "firefly_memory:alembic_branch"
 """Where our revisions are for other Alembic environments: the branch ``firefly_memory``."""

@@ -1,17 +1,17 @@
 """Values in, documents out, and back: the only serialiser.
 
-Every JSON value comes back equal (rule R1), also from places that are lossy by nature: JSONB reorders keys, refuses
+Every JSON value comes back equal (rule R1), also from databases that are lossy by nature: JSONB reorders keys, refuses
 U+0000 and turns ``1e22`` into an integer; BSON has no integer beyond 64 bits and keeps ``$`` for itself. What a
-place would lose is written as an *escape*, an object with one key that starts with ``~``; all the rest is written
-naturally, so that SQL, ``jq`` and a human can work with it. A :class:`Form` says what a place would lose.
+backend would lose is written as an *escape*, an object with one key that starts with ``~``; all the rest is written
+naturally, so that SQL, ``jq`` and a human can work with it. A :class:`Form` says what a backend would lose.
 
 ==================  ==========================================================================================
 ``{"~str": t}``     a string, with ``\\``, U+0000 and surrogates in ``t`` written as ``\\\\`` and ``\\uXXXX``
 ``{"~float": t}``   a float, as ``repr`` writes it
 ``{"~int": t}``     an integer, in hexadecimal
 ``{"~dict": p}``    an object whose keys cannot be written, as pairs ``[key, value]``
-``{"~json": t}``    a value nested deeper than the place allows, as JSON text
-``"~order": k``     beside an object's own keys: the order they had, where the place does not keep it
+``{"~json": t}``    a value nested deeper than the backend allows, as JSON text
+``"~order": k``     beside an object's own keys: the order they had, where the backend does not keep it
 ==================  ==========================================================================================
 
 Python values that JSON does not have are normalised on the way in, the same way for every backend:
@@ -83,7 +83,7 @@ def damaged(operation: str, where: str, exc: Exception) -> CorruptDataError:
 
 @dataclass(frozen=True)
 class Form:
-    """How one kind of place takes a value, and what it would lose if it were not escaped."""
+    """How one kind of backend takes a value, and what it would lose if it were not escaped."""
 
     keeps_key_order: bool = True
     keeps_nul: bool = True
@@ -94,7 +94,7 @@ class Form:
     natural_depth: int = 60  # the JSON parser takes 200, and an object with escaped keys takes three
 
     def encode(self, value: Any, path: str = "content") -> Any:
-        """``value`` as JSON text that this place keeps exactly."""
+        """``value`` as JSON text that this backend keeps exactly."""
         if type(value) is dict and not value:
             return "{}"
         return to_json(self._document(value, path)).decode()

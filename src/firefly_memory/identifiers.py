@@ -1,4 +1,4 @@
-"""Ids, namespaces and keys: checked at the door, and made fit for places that cannot take every character.
+"""Ids, namespaces and keys: checked at the door, and made fit for backends that cannot take every character.
 
 PostgreSQL has no U+0000 in text and nobody has surrogates, so those are written as escapes that start with U+0010
 (which is itself doubled). All other text is stored as it is. The escape keeps different names different and

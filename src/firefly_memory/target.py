@@ -303,5 +303,5 @@ def migrations_of(
     found: Target, *, timeout: float, lock_timeout: float | None = None, reading: bool = False
 ) -> Iterator[Administration]:
     """What runs the revisions of a SQL database, and says which it is at."""
-    with database_of(found, timeout, reading=reading) as (engine, place):
-        yield found.row.load("migrations")(engine, place, timeout=timeout, lock_timeout=lock_timeout)
+    with database_of(found, timeout, reading=reading) as (engine, db_name):
+        yield found.row.load("migrations")(engine, db_name, timeout=timeout, lock_timeout=lock_timeout)

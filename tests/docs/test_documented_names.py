@@ -40,7 +40,7 @@ NAMES = {
         AnyAgent CapabilityStrategy DelegationRouter LeastBusyStrategy RandomStrategy RoundRobinStrategy RouteRequest
         Strategy
     """,
-    "firefly_memory.alembic": "LeaveOut VERSION_LOCATION include_name include_object",
+    "firefly_memory.alembic": "LeaveOut VERSION_LOCATION include_name include_object steps_of",
     "firefly_memory.archive": """
         FORMAT MAX_LINE Progress async_export_jsonl async_import_jsonl export_jsonl import_jsonl
     """,
@@ -53,6 +53,11 @@ NAMES = {
         EntryOwnershipError FireflyMemoryError InvalidEntryError MissingDependencyError NotSupportedError
         OutcomeUnknownError SchemaMismatchError StaleConversationError StepError StoreClosedError StoreTimeoutError
         TurnConflictError TurnsDroppedError UnknownConversationError
+    """,
+    "firefly_memory.facets": """
+        Absent FACETS Facet FacetLogs HasLogs LogOf Looking Moving Name Operations Packaging People Purged STORES Storage
+        VARIABLE absent all_facets facet_at facet_named load load_name log_if_there names_in register register_named
+        registered
     """,
     "firefly_memory.pipeline": """
         AgentStep FunctionStep Parallel PipelineContext PipelineEngine PipelineResult PipelineStep ReasoningStep

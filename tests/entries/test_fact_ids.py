@@ -30,7 +30,7 @@ from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.copying import copy_store
 from firefly_memory.databases.sql.schema import metadata as schema
 from firefly_memory.entries.fact_ids import fact_id
-from firefly_memory.entries.mongodb.documents import place as _id_of
+from firefly_memory.entries.mongodb.documents import document_id as _id_of
 from firefly_memory.entries.mongodb.fact_ids import _renamed
 from firefly_memory.entries.record import Position
 from firefly_memory.identifiers import original_name

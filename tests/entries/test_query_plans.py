@@ -137,7 +137,7 @@ def test_mongodb_reads_by_index(place: Place) -> None:
         store.save("small", MemoryEntry(expires_at=now))
         entries = client.plans.entries
         live = documents.live(now)
-        position = documents.place(Position(now, "x"))
+        position = documents.document_id(Position(now, "x"))
         found = {
             "namespace_1__id_1": entries.find({"namespace": "large", **live})
             .sort("_id")

@@ -17,6 +17,7 @@ from firefly_memory.databases.sql.schema.revisions import revision_named
 from firefly_memory.facets import registered
 from tests.support.backends import Place
 from tests.support.databases import empty_postgresql, execute
+from tests.support.facet_package import environment, run
 from tests.support.facets import facet_of_revisions, unregistered
 from tests.support.revisions import migrations
 
@@ -70,6 +71,27 @@ def test_an_online_revision_runs_alone_after_the_others(url: str) -> None:
         assert database.upgrade() == []
         assert database.downgrade(LAST) == ["9000"]
         assert indexes(url) == []
+
+
+FACET = """
+from pathlib import Path
+
+from tests.support.facets import facet_of_revisions
+
+FACET = facet_of_revisions("next release", Path(__file__).with_name("revisions"))
+"""
+
+
+def test_alembic_runs_an_online_revision_too(next_release: None, url: str, tmp_path: Path) -> None:
+    (tmp_path / "next_facet.py").write_text(FACET)
+    variables = environment(tmp_path / "package", FIREFLY_AGENTIC_MEMORY_FACETS="next_facet:FACET")
+    for target, revision, found in (("head", "9000", [True]), (LAST, LAST, []), ("+1", "9000", [True])):
+        step = "downgrade" if target == LAST else "upgrade"
+        finished = run(["alembic", "-x", f"url={url}", step, target], variables, tmp_path)
+        assert finished.returncode == 0, finished.stderr
+        with migrations(url, timeout=20) as database:
+            assert database.status().revision == revision
+        assert indexes(url) == found
 
 
 @pytest.mark.usefixtures("next_release")

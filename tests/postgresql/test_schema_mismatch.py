@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import event
 
 from firefly_memory import DatabaseStoreError, MemoryEntry, PostgreSQLStore, SchemaMismatchError
-from firefly_memory.databases.sql.errors import Place as DatabasePlace
+from firefly_memory.databases.sql.errors import DatabaseName
 from firefly_memory.databases.sql.postgresql.database import PostgreSQLDatabase
 from firefly_memory.schema import HEAD
 from firefly_memory.testing import Mode
@@ -132,7 +132,7 @@ def test_a_start_with_a_current_schema_costs_one_query(url: str, name: str) -> N
 
 @pytest.mark.parametrize("schema_name", ["a$b", "firefly_memory", "plain"])
 def test_the_command_in_an_error_message_names_its_schema_for_a_shell(schema_name: str) -> None:
-    shown = DatabasePlace("h/x", schema_name).command("upgrade")
+    shown = DatabaseName("h/x", schema_name).command("upgrade")
     arguments = subprocess.run(["sh", "-c", f"printf '%s\\n' {shown}"], capture_output=True, text=True, check=True)
     expected = [] if schema_name == "firefly_memory" else ["--schema", schema_name]
     assert arguments.stdout.splitlines() == ["firefly-memory", "db", "upgrade", *expected]

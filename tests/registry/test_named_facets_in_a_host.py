@@ -13,7 +13,7 @@ from tests.support.facet_package import NAME, VARIABLE, environment, run, write_
 from tests.support.host_project import PROJECT, alembic, done
 
 _BRANCH = """
-from firefly_memory.databases.sql.schema.host_branch import steps_of
+from firefly_memory.alembic import steps_of
 from firefly_memory.facets import register
 from notes_package.facet import FACET
 

@@ -27,36 +27,36 @@ class MongoToyLog:
         self._access = access
 
     async def put(self, note: Note) -> None:
-        with written("put_note", self._access.database.place):
+        with written("put_note", self._access.database.db_name):
             connection = await self._access.connected("put_note")
             fields = {"body": note.body, "words": re.findall(r"\w+", note.body), "expires_at": note.expires_at}
             this = {"_id": note.note_id}
-            await connection.settle(connection[self._name].update_one(this, {"$set": fields}, upsert=True))
+            await connection.result_of(connection[self._name].update_one(this, {"$set": fields}, upsert=True))
 
     async def get(self, note_id: str, now: datetime) -> Note | None:
-        with translated("get_note", self._access.database.place):
+        with translated("get_note", self._access.database.db_name):
             connection = await self._access.connected("get_note")
-            found = await connection.settle(connection[self._name].find_one({"_id": note_id, **_live(now)}))
+            found = await connection.result_of(connection[self._name].find_one({"_id": note_id, **_live(now)}))
             return None if found is None else _note(found)
 
     async def page(self, limit: int, after: str, now: datetime) -> Sequence[Note]:
-        with translated("list_notes", self._access.database.place):
+        with translated("list_notes", self._access.database.db_name):
             connection = await self._access.connected("list_notes")
             wanted = {"_id": {"$gt": after}, **_live(now)}
             found = await connection.all_of(connection[self._name].find(wanted).sort("_id").limit(limit))
             return [_note(each) for each in found]
 
     async def search(self, word: str, now: datetime) -> Sequence[str]:
-        with translated("search_notes", self._access.database.place):
+        with translated("search_notes", self._access.database.db_name):
             connection = await self._access.connected("search_notes")
             wanted = {"words": word, **_live(now)}
             found = await connection.all_of(connection[self._name].find(wanted, {"_id": 1}).sort("_id"))
             return [each["_id"] for each in found]
 
     async def purge(self, limit: int, now: datetime) -> Purged:
-        with written("cleanup_expired", self._access.database.place):
+        with written("cleanup_expired", self._access.database.db_name):
             connection = await self._access.connected("cleanup_expired")
-            deleted = await connection.settle(connection[self._name].delete_many({"expires_at": {"$lte": now}}))
+            deleted = await connection.result_of(connection[self._name].delete_many({"expires_at": {"$lte": now}}))
             return Purged(deleted.deleted_count, more=False)
 
 

@@ -55,7 +55,7 @@ class _Call(Generic[T]):
         self.begun = False
         self.given_up = False
         self._ended = False
-        self._tell: Callable[[], object] | None = None
+        self._wake: Callable[[], object] | None = None
 
     def __call__(self) -> T:
         self.begun = True  # before it looks whether it is given up: whoever gives it up looks in the other order
@@ -65,16 +65,16 @@ class _Call(Generic[T]):
             return self._function()
         finally:
             self._ended = True  # and here, before it looks whether anybody wants to know
-            if self._tell is not None:
-                self._tell()
+            if self._wake is not None:
+                self._wake()
 
     async def end(self) -> None:
         """Wait for it, whatever happens meanwhile."""
-        loop, told = get_running_loop(), Event()
-        self._tell = partial(loop.call_soon_threadsafe, told.set)
-        while not (self._ended or told.is_set()):
+        loop, woken = get_running_loop(), Event()
+        self._wake = partial(loop.call_soon_threadsafe, woken.set)
+        while not (self._ended or woken.is_set()):
             with suppress(CancelledError):  # it is on its way already
-                await told.wait()
+                await woken.wait()
 
 
 _given_up: ContextVar[Callable[[], bool] | None] = ContextVar("_given_up", default=None)

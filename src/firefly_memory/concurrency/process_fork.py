@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 
 class ForkAware:
-    """Something that is told of forks for as long as it lives, once :meth:`watch_forks` was called."""
+    """Something that is notified of forks for as long as it lives, once :meth:`watch_forks` was called."""
 
     def watch_forks(self) -> None:
         _watching.add(self)
@@ -102,23 +102,23 @@ class ForkBarrier:
 
 
 _watching: WeakSet[ForkAware] = WeakSet()
-_told: list[ForkAware] = []  # so that the same ones are told before and after
+_notified: list[ForkAware] = []  # so that the same ones are notified before and after
 
 
 def _before() -> None:
     for watcher in sorted(_watching, key=lambda watcher: isinstance(watcher, ForkSafeLock)):  # locks last
         watcher.before_fork()
-        _told.append(watcher)
+        _notified.append(watcher)
 
 
 def _after_in_parent() -> None:
-    while _told:
-        _told.pop().after_fork_in_parent()
+    while _notified:
+        _notified.pop().after_fork_in_parent()
 
 
 def _after_in_child() -> None:
-    while _told:
-        _told.pop().after_fork_in_child()
+    while _notified:
+        _notified.pop().after_fork_in_child()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows

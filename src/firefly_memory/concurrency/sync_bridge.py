@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Coroutine
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from firefly_memory.concurrency.process_fork import ForkAware
@@ -26,6 +27,11 @@ def run_without_loop(coroutine: Coroutine[Any, Any, T]) -> T:
         return result
     coroutine.close()
     raise RuntimeError("a blocking call tried to suspend: it awaited something that is not a blocking view")
+
+
+async def result_of(result: Any) -> Any:
+    """``result`` of a call of either mode: awaited if there is something to await."""
+    return await result if isawaitable(result) else result
 
 
 class LoopThread(ForkAware):

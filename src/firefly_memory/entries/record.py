@@ -16,19 +16,19 @@ from firefly_memory.validation import checked_mapping
 
 
 class Position(NamedTuple):
-    """A place in the order of a namespace (rule R4)."""
+    """A position in the order of a namespace (rule R4)."""
 
     created_at: datetime
     entry_id: str
 
 
 def as_token(created_at: datetime, name: str) -> str:
-    """A place in an order, as the ``next`` of a page."""
+    """A position in an order, as the ``next`` of a page."""
     return f"{created_at.isoformat()}/{name}"
 
 
 def from_token(token: str, call: str) -> Position:
-    """The place that :func:`as_token` made a token of, in its stored form; ``call`` is what returns such pages."""
+    """The position that :func:`as_token` made a token of, in its stored form; ``call`` is what returns such pages."""
     moment, separator, name = token.partition("/") if isinstance(token, str) else ("", "", "")
     try:
         created_at = datetime.fromisoformat(moment)
@@ -58,13 +58,13 @@ class Record(NamedTuple):
 
 
 Row = Sequence[Any]
-"""The same columns in the same order, as a place gives them: instants may still need reading."""
+"""The same columns in the same order, as a backend gives them: instants may still need reading."""
 
 ReadInstant = Callable[[Any], datetime]
 
 
 def as_it_is(moment: Any) -> datetime:
-    """For places that give instants as they took them."""
+    """For backends that give instants as they took them."""
     instant: datetime = moment
     return instant
 

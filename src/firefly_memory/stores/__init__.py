@@ -1,1 +1,1 @@
-"""The stores: one file, or one package, per kind of place."""
+"""The stores: one file, or one package, for each kind of backend."""

@@ -52,16 +52,16 @@ class MongoDBStore(EntryStore):
         self.database: MongoDatabase
         if url is not None:
             self.database = OwnClients(url, database, collection, pool_size=pool_size, timeout=timeout, migrate=migrate)
-            self._shown = repr(self.database.place)
+            self._shown = repr(self.database.db_name)
         else:
             self.database = PassedClient(client, database, collection, timeout=timeout, migrate=migrate)
             self._shown = f"client=<{type(client).__name__}>"
-        place = self.database
-        to_block = MongoAccess(place, place.blocking, in_event_loop=False)
-        to_suspend = MongoAccess(place, place.suspending, in_event_loop=True)
-        blocking = RecordView(MongoBackend(to_block, place.close_blocking))
-        suspending: StoreView = RecordView(MongoBackend(to_suspend, place.close_suspending))
-        if isinstance(place, PassedClient) and place.blocks_only:
+        to_reach = self.database
+        to_block = MongoAccess(to_reach, to_reach.blocking, in_event_loop=False)
+        to_suspend = MongoAccess(to_reach, to_reach.suspending, in_event_loop=True)
+        blocking = RecordView(MongoBackend(to_block, to_reach.close_blocking))
+        suspending: StoreView = RecordView(MongoBackend(to_suspend, to_reach.close_suspending))
+        if isinstance(to_reach, PassedClient) and to_reach.blocks_only:
             suspending = threaded(blocking)
         super().__init__(blocking, suspending)
 

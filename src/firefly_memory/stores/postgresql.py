@@ -58,7 +58,7 @@ class PostgreSQLStore(SQLStore):
             raise ConfigurationError("pooler goes with url; an engine of yours is told by its own connect_args")
         if engine is not None:
             database = ExternalDatabase(engine, self._dialect, schema_name, timeout=timeout, migrate=migrate)
-            self._shown = f"engine={type(engine).__name__}({database.place.name})"
+            self._shown = f"engine={type(engine).__name__}({database.db_name.name})"
             super().__init__(database)
             return
         assert url is not None

@@ -57,7 +57,7 @@ class SQLiteStore(SQLStore):
         if engine is not None:
             _check_pool(engine)
             database = ExternalDatabase(engine, self._dialect, None, timeout=timeout, migrate=migrate)
-            self._shown = f"engine={type(engine).__name__}({database.place.name})"
+            self._shown = f"engine={type(engine).__name__}({database.db_name.name})"
             super().__init__(database)
             return
         assert path is not None

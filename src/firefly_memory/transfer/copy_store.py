@@ -164,7 +164,7 @@ async def _check(sides: _Sides, progress: Progress | None) -> None:
 def _conflict(kind: Kind, mine: Item | None, theirs: Item) -> ConflictError:
     state = "is not in the source" if mine is None else "is another one in the source"
     return ConflictError(
-        f"{kind.describe(theirs)} of the target {state}; nothing was copied. Copy to an empty place, or merge: "
+        f"{kind.describe(theirs)} of the target {state}; nothing was copied. Copy to an empty store, or merge: "
         "entries then take the place of those with their ids, and the rest of the target stays"
     )
 

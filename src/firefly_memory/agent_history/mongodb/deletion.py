@@ -82,12 +82,12 @@ class HistoryDeletion:
     async def _let_go(self, session: Any, conversation_id: str, expected: str) -> list[str] | None:
         connection = self._connection
         this = {"_id": conversation_id, "revision": expected}
-        there = await connection.settle(connection[RECORDS].find_one_and_delete(this, session=session))
+        there = await connection.result_of(connection[RECORDS].find_one_and_delete(this, session=session))
         if there is None:
             return None
         ends = sorted(documents.record_of(there).ends)
         fewer = {"$inc": {"holders": -1}}
-        await connection.settle(connection[ENTRIES].update_many({"_id": {"$in": ends}}, fewer, session=session))
+        await connection.result_of(connection[ENTRIES].update_many({"_id": {"$in": ends}}, fewer, session=session))
         return ends
 
     async def _release(self, ends: list[str]) -> None:
@@ -121,11 +121,11 @@ class HistoryDeletion:
         sound = {"$or": ranges, **documents.IS_SOUND}
         before = await connection.all_of(entries.find(sound, _SHAPE, session=session))
         gone, lost = released({each["_id"]: (documents.parent_of(each), each["holders"]) for each in before})
-        await connection.settle(entries.delete_many({"_id": {"$in": gone}}, session=session))
+        await connection.result_of(entries.delete_many({"_id": {"$in": gone}}, session=session))
         if lost:
             fewer = [
                 UpdateOne({"_id": each, **documents.IS_SOUND}, {"$inc": {"holders": -holders}})
                 for each, holders in lost.items()
             ]
-            await connection.settle(entries.bulk_write(fewer, session=session))
+            await connection.result_of(entries.bulk_write(fewer, session=session))
         return _Batch(looked=True, above=list(lost))

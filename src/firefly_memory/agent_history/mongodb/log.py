@@ -45,26 +45,26 @@ class MongoHistoryLog:
         self._in_transaction = in_transaction
 
     async def record(self, conversation_id: str) -> HistoryRecord | None:
-        with translated("read_record", self._database.place):
+        with translated("read_record", self._database.db_name):
             connection = await self._connected("read_record")
-            there = await connection.settle(connection[RECORDS].find_one({"_id": conversation_id}))
+            there = await connection.result_of(connection[RECORDS].find_one({"_id": conversation_id}))
             return None if there is None else documents.record_of(there)
 
     async def records(self, scope: str | None, limit: int | None) -> Sequence[HistoryRecord]:
-        with translated("read_records", self._database.place):
+        with translated("read_records", self._database.db_name):
             connection = await self._connected("read_records")
             cursor = connection[RECORDS].find({} if scope is None else {"scope": scope}).sort(documents.NEWEST_FIRST)
             found = await connection.all_of(cursor if limit is None else cursor.limit(min(limit, _MOST_RECORDS)))
             return [documents.record_of(document) for document in found]
 
     async def page(self, limit: int, after: str) -> Sequence[HistoryRecord]:
-        with translated("read_records", self._database.place):
+        with translated("read_records", self._database.db_name):
             connection = await self._connected("read_records")
             found = connection[RECORDS].find({"_id": {"$gt": after}}).sort("_id").limit(limit)
             return [documents.record_of(document) for document in await connection.all_of(found)]
 
     async def history(self, head_id: str, limit: int | None) -> Sequence[HistoryEntry]:
-        with translated("read_history", self._database.place):
+        with translated("read_history", self._database.db_name):
             connection = await self._connected("read_history")
             ascent = Ascent(head_id, limit)
             forks = _FEW_FORKS
@@ -82,7 +82,7 @@ class MongoHistoryLog:
 
     async def _check_missing(self, connection: Connection, entry_id: str) -> None:
         """``CorruptDataError`` if the entry exists, but its chain does not lead to it."""
-        there = await connection.settle(connection[ENTRIES].find_one({"_id": entry_id}, {"message": 0}))
+        there = await connection.result_of(connection[ENTRIES].find_one({"_id": entry_id}, {"message": 0}))
         if there is not None:
             raise documents.not_in_its_chain(there)
 
@@ -94,12 +94,12 @@ class MongoHistoryLog:
         return [each["_id"] for each in await self._these(several, {"_id": 1})]
 
     async def _these(self, wanted: Document, shape: Document | None = None) -> Sequence[Document]:
-        with translated("read_history", self._database.place):
+        with translated("read_history", self._database.db_name):
             connection = await self._connected("read_history")
             return await connection.all_of(connection[ENTRIES].find(wanted, shape))
 
     async def write(self, record: HistoryRecord, entries: Sequence[HistoryEntry], expected: str | None) -> bool:
-        with written("write_record", self._database.place, "message", retryable=False), suppress(_ConflictError):
+        with written("write_record", self._database.db_name, "message", retryable=False), suppress(_ConflictError):
             connection = await self._connected("write_record")
 
             async def write(session: Any) -> None:
@@ -110,21 +110,21 @@ class MongoHistoryLog:
         return False
 
     async def delete(self, conversation_id: str, expected: str) -> bool:
-        with written("delete_record", self._database.place, retryable=False):
+        with written("delete_record", self._database.db_name, retryable=False):
             connection = await self._connected("delete_record")
             if not self._database.has_transactions:
                 this = {"_id": conversation_id, "revision": expected}
-                return bool((await connection.settle(connection[RECORDS].delete_one(this))).deleted_count)
+                return bool((await connection.result_of(connection[RECORDS].delete_one(this))).deleted_count)
             deletion = HistoryDeletion(connection, self._in_transaction)
             ends = await deletion.begin(conversation_id, expected)
         if ends is None:
             return False
-        with written("delete_record", self._database.place, retryable=False, has_begun=True):
+        with written("delete_record", self._database.db_name, retryable=False, has_begun=True):
             await deletion.finish(ends)
             return True
 
     async def go_on_deleting(self) -> bool:
-        with written("cleanup_expired", self._database.place):
+        with written("cleanup_expired", self._database.db_name):
             connection = await self._connected("cleanup_expired")
             if not self._database.has_transactions:
                 return False
@@ -139,7 +139,7 @@ class MongoHistoryLog:
         expected: str | None,
     ) -> None:
         this = {"_id": record.conversation_id}
-        before = await connection.settle(connection[RECORDS].find_one(this, session=session))
+        before = await connection.result_of(connection[RECORDS].find_one(this, session=session))
         if (None if before is None else before["revision"]) != expected:
             raise _ConflictError
         held = frozenset[str]() if before is None else documents.record_of(before).ends
@@ -152,7 +152,7 @@ class MongoHistoryLog:
         new, chain = documents.entry_documents(entries, documents.chain_of(before), own)
         if new:
             try:
-                await connection.settle(connection[ENTRIES].insert_many(new, session=session))
+                await connection.result_of(connection[ENTRIES].insert_many(new, session=session))
             except BulkWriteError as exc:
                 if (exc.details.get("writeErrors") or [{}])[0].get("code") == DUPLICATE:
                     raise _ConflictError from exc  # an entry that is there is never replaced
@@ -167,9 +167,9 @@ class MongoHistoryLog:
         if expected is not None:
             change = {"$set": document}
             updating = connection[RECORDS].update_one({**this, "revision": expected}, change, session=session)
-            return bool((await connection.settle(updating)).matched_count)
+            return bool((await connection.result_of(updating)).matched_count)
         try:
-            await connection.settle(connection[RECORDS].insert_one({**this, **document}, session=session))
+            await connection.result_of(connection[RECORDS].insert_one({**this, **document}, session=session))
         except DuplicateKeyError:
             return False
         return True
@@ -179,7 +179,7 @@ async def _hold(connection: Connection, session: Any, entry_id: str, more: int) 
     """Change the number of holders of an entry; whether the entry exists."""
     change = {"$inc": {"holders": more}}
     updated = connection[ENTRIES].update_one({"_id": entry_id}, change, session=session)
-    return bool((await connection.settle(updated)).matched_count)
+    return bool((await connection.result_of(updated)).matched_count)
 
 
 def history_log(access: MongoAccess) -> MongoHistoryLog:

@@ -64,9 +64,9 @@ class HistoryStatements(FacetStatements):
     @cached_property
     def page(self) -> Statement:
         """The records after an id, in the order of ids."""
-        place = self.dialect.by_code_point(self.table.c.conversation_id)
-        some = select(*self._columns()).where(place > _text("after"))
-        return self.compiled(some.order_by(place).limit(_number("limit")))
+        order = self.dialect.by_code_point(self.table.c.conversation_id)
+        some = select(*self._columns()).where(order > _text("after"))
+        return self.compiled(some.order_by(order).limit(_number("limit")))
 
     @cached_property
     def locked(self) -> Statement:
@@ -107,10 +107,10 @@ class HistoryStatements(FacetStatements):
         once: if damaged rows lead in a circle, the steps cost no more than elsewhere."""
         e = self.entries.c
         one: ColumnElement[int] = literal_column("1")
-        head = select(e.entry_id, e.parent_id, one.label("place")).where(e.entry_id == _text("head_id"))
+        head = select(e.entry_id, e.parent_id, one.label("position")).where(e.entry_id == _text("head_id"))
         chain = head.cte("chain", recursive=True)
-        before = select(e.entry_id, e.parent_id, chain.c.place + one)
-        above = before.where(e.entry_id == chain.c.parent_id, chain.c.place < _number("limit"))
+        before = select(e.entry_id, e.parent_id, chain.c.position + one)
+        above = before.where(e.entry_id == chain.c.parent_id, chain.c.position < _number("limit"))
         found = self.dialect.is_in(e.entry_id, select(chain.union_all(above).c.entry_id))
         return self.compiled(select(*[e[name] for name in HistoryEntry._fields]).where(found))
 
@@ -131,10 +131,10 @@ class HistoryStatements(FacetStatements):
         """Entries without holders, and the entries before them that only they hold; all are locked."""
         e = self.entries.c
         one: ColumnElement[int] = literal_column("1")
-        nobody = select(e.entry_id, e.parent_id, one.label("place")).where(e.holders == literal_column("0"))
+        nobody = select(e.entry_id, e.parent_id, one.label("position")).where(e.holders == literal_column("0"))
         below = nobody.cte("below", recursive=True)
-        before = select(e.entry_id, e.parent_id, below.c.place + one)
-        only_they = e.entry_id == below.c.parent_id, e.holders == one, below.c.place < _number("steps")
+        before = select(e.entry_id, e.parent_id, below.c.position + one)
+        only_they = e.entry_id == below.c.parent_id, e.holders == one, below.c.position < _number("steps")
         found = select(below.union_all(before.where(*only_they)).c.entry_id)
         # In one order, so that two deletions do not wait for each other.
         locked = select(e.entry_id, e.parent_id, e.holders).order_by(e.entry_id).with_for_update()

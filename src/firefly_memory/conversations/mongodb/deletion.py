@@ -37,7 +37,7 @@ class ConversationDeletion:
         """Delete all of them, but not yet their turns, if they are not too many; whether that was done."""
         connection = self._connection
         counting = connection[CONVERSATIONS].count_documents(_CONVERSATIONS, limit=MOST_AT_ONCE + 1)
-        if await connection.settle(counting) > MOST_AT_ONCE:
+        if await connection.result_of(counting) > MOST_AT_ONCE:
             return False
         await in_transaction(connection, self._delete)
         return True
@@ -51,9 +51,9 @@ class ConversationDeletion:
 
     async def _delete(self, session: Any) -> None:
         connection = self._connection
-        await connection.settle(connection[CONVERSATIONS].delete_many(_CONVERSATIONS, session=session))
+        await connection.result_of(connection[CONVERSATIONS].delete_many(_CONVERSATIONS, session=session))
         for namespace in (_FACTS, *([] if self._namespace is None else [self._namespace])):
-            await connection.settle(connection.entries.delete_many({"namespace": namespace}, session=session))
+            await connection.result_of(connection.entries.delete_many({"namespace": namespace}, session=session))
 
     async def _delete_in_steps(self) -> None:
         conversations, after, is_full = self._connection[CONVERSATIONS], "", True
@@ -86,7 +86,7 @@ class ConversationDeletion:
 
     async def _delete_these(self, ids: list[Any]) -> None:
         connection, these = self._connection, {"_id": {"$in": ids}}
-        await despite_a_loss(lambda: connection.settle(connection[CONVERSATIONS].delete_many(these)))
+        await despite_a_loss(lambda: connection.result_of(connection[CONVERSATIONS].delete_many(these)))
 
 
 def is_over(life: Any, lives: set[Any]) -> bool:

@@ -32,7 +32,7 @@ from firefly_memory.conversations.log import Head, StoredTurn
 from firefly_memory.conversations.mongodb.damage import damaged
 from firefly_memory.databases.mongodb.collections import Collection
 from firefly_memory.databases.mongodb.fields import Document, split, text, text_or_none, whole
-from firefly_memory.entries.mongodb.documents import exact, place
+from firefly_memory.entries.mongodb.documents import document_id, exact
 from firefly_memory.entries.record import Position
 
 Pipeline = list[Document]
@@ -81,7 +81,7 @@ def itself(conversation_id: str) -> Document:
 
 def new_conversation(conversation_id: str, now: datetime) -> Document:
     nothing = {"evicted_turns": 0, "evicted_tokens": 0, "summary": None, "claim": None, "claimed_until": None}
-    made_at = {"created_at": split(now)[0], "place": place(Position(now, conversation_id))}
+    made_at = {"created_at": split(now)[0], "place": document_id(Position(now, conversation_id))}
     return {**itself(conversation_id), "life": ObjectId(), **made_at, **nothing}
 
 
@@ -224,7 +224,7 @@ def conversation(conversation_id: str) -> Pipeline:
 
 
 def page(limit: int, after: tuple[datetime, str] | None) -> Pipeline:
-    older = {"place": {"$exists": True} if after is None else {"$lt": place(Position(*after))}}
+    older = {"place": {"$exists": True} if after is None else {"$lt": document_id(Position(*after))}}
     is_there = {"$or": [{"settled": True}, {"newest": {"$exists": True}}]}
     newest_first: Pipeline = [{"$match": older}, {"$sort": {"place": -1}}]
     return [*newest_first, *_WITH_NEWEST, {"$match": is_there}, {"$limit": limit}, {"$unset": "summary"}]

@@ -62,7 +62,7 @@ class MongoConversationLog:
         self._tails: dict[str, Tail] = {}
 
     async def create(self, conversation_id: str, now: datetime) -> bool:
-        with written("create_conversation", self._database.place):
+        with written("create_conversation", self._database.db_name):
             connection = await self._connected("create_conversation")
             new = documents.settled(documents.new_conversation(conversation_id, now))
             is_new = await self._make("create_conversation", connection, new, documents.replaced_by(new))
@@ -81,7 +81,7 @@ class MongoConversationLog:
         self, conversation_id: str, drafts: Sequence[StoredTurn], expected: int | None
     ) -> list[Appended | None]:
         """Append each of them. When it raises, some of several may have been appended."""
-        with written("append_turn", self._database.place, "turn", retryable=False) as writing:
+        with written("append_turn", self._database.db_name, "turn", retryable=False) as writing:
             connection = await self._connected("append_turn")
             tries = self._tries("append_turn", conversation_id)
             appended: list[Appended | None] = []
@@ -104,14 +104,14 @@ class MongoConversationLog:
             return appended
 
     async def head(self, conversation_id: str) -> Head | None:
-        with translated("conversation_head", self._database.place):
+        with translated("conversation_head", self._database.db_name):
             connection = await self._connected("conversation_head")
             there = await self._conversation(connection, conversation_id)
             self._remember(conversation_id, NOWHERE if there is None else documents.tail(there))
             return None if there is None else documents.head(there)
 
     async def window(self, conversation_id: str, budget: int) -> tuple[Head, Sequence[StoredTurn]] | None:
-        with translated("conversation_window", self._database.place):
+        with translated("conversation_window", self._database.db_name):
             connection = await self._connected("conversation_window")
             found = await self._window_since(connection, conversation_id, budget)
             if found is None:
@@ -131,7 +131,7 @@ class MongoConversationLog:
         return documents.window_since(tail, await connection.all_of(recent), budget)
 
     async def turns(self, conversation_id: str, after: int, limit: int | None) -> Sequence[StoredTurn]:
-        with translated("turns_after", self._database.place):
+        with translated("turns_after", self._database.db_name):
             connection = await self._connected("turns_after")
             if limit == 0:
                 return []
@@ -139,30 +139,30 @@ class MongoConversationLog:
             return [documents.turn(document) for document in found]
 
     async def find(self, conversation_id: str, idempotency_key: str) -> StoredTurn | None:
-        with translated("find_turn", self._database.place):
+        with translated("find_turn", self._database.db_name):
             connection = await self._connected("find_turn")
             found = await self._found(connection, documents.keyed(conversation_id, idempotency_key))
             return documents.turn(found[0]) if found else None
 
     async def claim(self, conversation_id: str, claim: str, evicted: int, now: datetime, until: datetime) -> bool:
-        with written("claim_summary", self._database.place):
+        with written("claim_summary", self._database.db_name):
             connection = await self._connected("claim_summary")
             free = {"evicted_turns": evicted, **documents.unclaimed(now, until)}
             return await self._update(connection, conversation_id, free, {"$set": documents.claimed(claim, until)})
 
     async def evict(self, conversation_id: str, claim: str, summary: str, turns: int, tokens: int) -> bool:
         evicted = {"summary": summary, "evicted_turns": turns, "evicted_tokens": tokens}
-        with written("evict_turns", self._database.place, "summary", retryable=False):
+        with written("evict_turns", self._database.db_name, "summary", retryable=False):
             is_done = await self._end_claim("evict_turns", conversation_id, claim, evicted)
             self._tails.pop(conversation_id, None)  # of another life by now, perhaps
             return is_done
 
     async def release(self, conversation_id: str, claim: str) -> None:
-        with written("release_claim", self._database.place):
+        with written("release_claim", self._database.db_name):
             await self._end_claim("release_claim", conversation_id, claim, {})
 
     async def fork(self, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
-        with written("fork_conversation", self._database.place, retryable=False):
+        with written("fork_conversation", self._database.db_name, retryable=False):
             connection = await self._connected("fork_conversation")
             there = await self._conversation(connection, conversation_id)
             source = None if there is None else documents.head(there)
@@ -200,23 +200,23 @@ class MongoConversationLog:
         itself = documents.itself(fork["_id"])
         no_longer = documents.no_longer_forking(fork)
         still = await self._update(connection, fork["_id"], documents.is_forking(fork), no_longer)
-        there = await connection.settle(connection[CONVERSATIONS].find_one(itself, documents.NAMES_OF_LIVES))
+        there = await connection.result_of(connection[CONVERSATIONS].find_one(itself, documents.NAMES_OF_LIVES))
         if there is None or there["life"] != fork["life"]:  # else it was made, and only the answer was lost
             life = documents.life_of(fork)
-            await despite_a_loss(lambda: connection.settle(connection[CONVERSATIONS].delete_many(life)))
+            await despite_a_loss(lambda: connection.result_of(connection[CONVERSATIONS].delete_many(life)))
         nobody_is = {**itself, "forks": [], "settled": {"$exists": False}}
-        await despite_a_loss(lambda: connection.settle(connection[CONVERSATIONS].delete_one(nobody_is)))
+        await despite_a_loss(lambda: connection.result_of(connection[CONVERSATIONS].delete_one(nobody_is)))
         return still
 
     async def _count(self, connection: Connection, wanted: Document) -> int:
-        return int(await connection.settle(connection[CONVERSATIONS].count_documents(wanted)))
+        return int(await connection.result_of(connection[CONVERSATIONS].count_documents(wanted)))
 
     async def _make(self, operation: str, connection: Connection, new: Document, change: Document) -> bool:
         """Insert the document of a conversation, or change one that is not there yet; ``False`` if it is there."""
         tries = self._tries(operation, new["_id"])
         while True:
             with suppress(DuplicateKeyError):
-                await connection.settle(connection[CONVERSATIONS].insert_one(new))
+                await connection.result_of(connection[CONVERSATIONS].insert_one(new))
                 return True
             there = await self._conversation(connection, new["_id"])
             if there is not None:
@@ -228,36 +228,36 @@ class MongoConversationLog:
             await tries.pause(connection)
 
     async def delete(self, conversation_id: str, facts: str | None = None) -> None:
-        with written("delete_conversation", self._database.place) as writing:
+        with written("delete_conversation", self._database.db_name) as writing:
             connection = await self._connected("delete_conversation")
             if facts is not None:  # first: where it breaks off, the conversation is there to be deleted again
-                await connection.settle(connection.entries.delete_many({"namespace": facts}))
+                await connection.result_of(connection.entries.delete_many({"namespace": facts}))
             # Gone with this; the rest gives back the room, also what an earlier deletion or append has left behind.
             itself = documents.itself(conversation_id)
-            await connection.settle(connection[CONVERSATIONS].delete_one(itself))
+            await connection.result_of(connection[CONVERSATIONS].delete_one(itself))
             writing.has_begun = True
             self._tails.pop(conversation_id, None)
             of_id = {"conversation_id": conversation_id}
-            lives = await connection.settle(connection[CONVERSATIONS].distinct("life", of_id))
+            lives = await connection.result_of(connection[CONVERSATIONS].distinct("life", of_id))
             # A life is named before it has turns: if it is not now, it never will be again.
             there = await connection.all_of(connection[CONVERSATIONS].find(itself, documents.NAMES_OF_LIVES))
             named = documents.lives(there)
             over = [life for life in lives if is_over(life, named)]
             if over:
                 dead = {**of_id, "life": {"$in": over}}
-                await despite_a_loss(lambda: connection.settle(connection[CONVERSATIONS].delete_many(dead)))
+                await despite_a_loss(lambda: connection.result_of(connection[CONVERSATIONS].delete_many(dead)))
 
     async def delete_all(self, namespace: str | None) -> None:
-        with written("clear_all", self._database.place):
+        with written("clear_all", self._database.db_name):
             connection = await self._connected("clear_all")
             self._tails = {}
             deletion = ConversationDeletion(connection, namespace)
             is_done = self._database.has_transactions and await deletion.at_once(self._in_transaction)
-        with written("clear_all", self._database.place, has_begun=True):
+        with written("clear_all", self._database.db_name, has_begun=True):
             await deletion.go_on(are_gone=bool(is_done))
 
     async def page(self, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
-        with translated("conversation_page", self._database.place):
+        with translated("conversation_page", self._database.db_name):
             connection = await self._connected("conversation_page")
             found = await self._found(connection, documents.page(limit, after), hint=dict(documents.IN_ORDER))
             return [head for document in found if (head := documents.head(document)) is not None]
@@ -276,7 +276,7 @@ class MongoConversationLog:
         taken: str | None = None
         writes = documents.appending(conversation_id, [*new, *documents.new_turns(conversation_id, drafts, tail)], life)
         try:
-            result = await connection.settle(connection[CONVERSATIONS].bulk_write(writes))
+            result = await connection.result_of(connection[CONVERSATIONS].bulk_write(writes))
             is_there = result.matched_count == 1
         except BulkWriteError as exc:
             refusal = {"code": None, **(exc.details.get("writeErrors") or [{}])[0]}
@@ -298,7 +298,7 @@ class MongoConversationLog:
         for conversation in new:
             wanted = {**documents.itself(conversation["_id"]), **documents.unsettled(conversation)}
             with suppress(PyMongoError):  # the refusal is the error to raise
-                await connection.settle(connection[CONVERSATIONS].delete_one(wanted))
+                await connection.result_of(connection[CONVERSATIONS].delete_one(wanted))
 
     def _in_place(self, conversation_id: str, drafts: Iterable[StoredTurn], tail: Tail) -> list[Appended | None]:
         appended: list[Appended | None] = []
@@ -316,7 +316,7 @@ class MongoConversationLog:
         self._tails.pop(conversation_id, None)
         ids = [documents.turn_key(draft.append_id) for draft in drafts]
         lost = {"conversation_id": conversation_id, "life": life, "_id": {"$in": ids}}
-        await connection.settle(connection[CONVERSATIONS].delete_many(lost))
+        await connection.result_of(connection[CONVERSATIONS].delete_many(lost))
 
     async def _known(
         self, connection: Connection, conversation_id: str, draft: StoredTurn, by: str | None
@@ -345,7 +345,7 @@ class MongoConversationLog:
     async def _settled(self, connection: Connection, conversation_id: str, life: Any) -> Document | None:
         """The conversation's own document, if it is in that life: it is settled now."""
         settling = documents.settling(conversation_id, life)
-        there: Document | None = await connection.settle(connection[CONVERSATIONS].find_one_and_update(*settling))
+        there: Document | None = await connection.result_of(connection[CONVERSATIONS].find_one_and_update(*settling))
         return there
 
     async def _conversation(self, connection: Connection, conversation_id: str) -> dict[str, Any] | None:
@@ -359,7 +359,7 @@ class MongoConversationLog:
         self, connection: Connection, conversation_id: str, condition: Document, change: Document
     ) -> bool:
         wanted = {**documents.itself(conversation_id), **condition}
-        result = await connection.settle(connection[CONVERSATIONS].update_one(wanted, change))
+        result = await connection.result_of(connection[CONVERSATIONS].update_one(wanted, change))
         return int(result.matched_count) == 1
 
     async def _end_claim(self, operation: str, conversation_id: str, claim: str, change: Document) -> bool:
@@ -391,6 +391,6 @@ class _Tries:
             raise StoreTimeoutError(self._operation, others, retryable=True)
         if self._longest == _LONGEST_PAUSE:  # it is not others, perhaps
             there = connection[CONVERSATIONS].find_one({"_id": self._conversation_id}, {"conversation_id": 1})
-            check_findable(await connection.settle(there))
+            check_findable(await connection.result_of(there))
         await connection.pause(random.uniform(0, self._longest))  # noqa: S311 - not a secret
         self._longest = min(2 * self._longest, _LONGEST_PAUSE)

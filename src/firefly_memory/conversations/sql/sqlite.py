@@ -33,6 +33,6 @@ class SQLiteConversationStatements(ConversationStatements):
             raise CorruptDataError(
                 "append_turn", where, "a count or the sum of its tokens is no whole number of 64 bits"
             )
-        place = {"turn_id": appended.turns - 1, "tokens_before": appended.tokens - values["tokens"]}
-        session.execute(self.insert_turn, {**values, **place})
+        position = {"turn_id": appended.turns - 1, "tokens_before": appended.tokens - values["tokens"]}
+        session.execute(self.insert_turn, {**values, **position})
         return appended

@@ -282,8 +282,8 @@ class ConversationStatements(FacetStatements):
     @cached_property
     def older(self) -> Statement:
         c = self.table.c
-        place = tuple_(c.created_at, self.dialect.by_code_point(c.conversation_id))
-        return self.compiled(self._page().where(place < tuple_(self._now("created_at"), _text("conversation_id"))))
+        position = tuple_(c.created_at, self.dialect.by_code_point(c.conversation_id))
+        return self.compiled(self._page().where(position < tuple_(self._now("created_at"), _text("conversation_id"))))
 
     def _page(self) -> Any:
         c = self.table.c

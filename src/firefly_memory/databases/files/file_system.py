@@ -56,14 +56,14 @@ class UnsyncedDirectoryError(OSError):
 
 
 @contextmanager
-def translated(operation: str, place: Path) -> Iterator[None]:
+def translated(operation: str, path: Path) -> Iterator[None]:
     """Turn an ``OSError`` of the block into an error of ours that says what to look at."""
     try:
         yield
     except OSError as exc:
         if isinstance(exc, DatabaseStoreError):
             raise
-        reason = f"{exc.filename or place}: {_REASONS.get(exc.errno or 0, exc.strerror or str(exc))}"
+        reason = f"{exc.filename or path}: {_REASONS.get(exc.errno or 0, exc.strerror or str(exc))}"
         if isinstance(exc, UnsyncedDirectoryError):
             raise OutcomeUnknownError(operation, reason) from exc
         kind: type[DatabaseStoreError] = DatabaseStoreError

@@ -33,7 +33,7 @@ class MongoAccess:
         database.check_open(operation)
         connection = self._connect()
         if not database.indexes_are_there:
-            with translated(operation, database.place):  # nothing has been written yet
+            with translated(operation, database.db_name):  # nothing has been written yet
                 await self._prepare(connection, database.migrate if migrate is None else migrate)
         return connection
 
@@ -53,7 +53,7 @@ class MongoAccess:
 
     async def _prepare(self, connection: Connection, migrate: bool) -> None:
         database = self.database
-        hello = await despite_a_loss(lambda: connection.settle(connection.client.admin.command("hello")))
+        hello = await despite_a_loss(lambda: connection.result_of(connection.client.admin.command("hello")))
         database.has_transactions = "setName" in hello or hello.get("msg") == "isdbgrid"
         await rename_collections(connection, migrate)
         await self._ensure_indexes(connection, migrate)
@@ -77,4 +77,4 @@ class MongoAccess:
 
 
 async def _made(connection: Connection, collection: Any, indexes: list[Any]) -> None:
-    await connection.settle(collection.create_indexes(indexes))
+    await connection.result_of(collection.create_indexes(indexes))

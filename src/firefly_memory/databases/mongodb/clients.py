@@ -55,7 +55,7 @@ _MAJORITY_OPTIONS: dict[str, Any] = {**_COLLECTION_OPTIONS, "read_concern": Read
 IN_ONE_BATCH = 100_000
 """Documents, where all are wanted; the server sends no more than 16 MB at once."""
 
-Settle = Callable[[Any], Awaitable[Any]]
+ResultOf = Callable[[Any], Awaitable[Any]]
 
 
 async def passed_on(result: Any) -> Any:
@@ -68,25 +68,25 @@ async def awaited(result: Awaitable[Any]) -> Any:
     return await result
 
 
-def awaited_in_turn(connections: int) -> Settle:
+def awaited_in_turn(connections: int) -> ResultOf:
     """The same, for so many calls at a time: waiting here costs a fraction of waiting in PyMongo's pool."""
     free = asyncio.Semaphore(connections)
 
-    async def settle(result: Awaitable[Any]) -> Any:
+    async def result_of(result: Awaitable[Any]) -> Any:
         async with free:
             return await result
 
-    return settle
+    return result_of
 
 
 class Connection:
     """A client, the collections, and how to get at what a call returns."""
 
-    __slots__ = ("_database", "_made", "client", "entries", "settle")
+    __slots__ = ("_database", "_made", "client", "entries", "result_of")
 
-    def __init__(self, client: Any, database: str, entries: str, settle: Settle) -> None:
+    def __init__(self, client: Any, database: str, entries: str, result_of: ResultOf) -> None:
         self.client = client
-        self.settle = settle
+        self.result_of = result_of
         self._database = client.get_database(database)
         self._made: dict[str, Any] = {}
         self.entries = self._database.get_collection(entries, **_COLLECTION_OPTIONS)
@@ -102,16 +102,16 @@ class Connection:
     async def all_of(self, cursor: Any) -> list[dict[str, Any]]:
         """The documents of a cursor, which PyMongo's asynchronous client promises where the others have one."""
         if inspect.isawaitable(cursor):
-            cursor = await self.settle(cursor)
-        found: list[dict[str, Any]] = await self.settle(cursor.to_list(None))
+            cursor = await self.result_of(cursor)
+        found: list[dict[str, Any]] = await self.result_of(cursor.to_list(None))
         return found
 
     async def finish(self, work: Coroutine[Any, Any, T]) -> T:
         """What ``work`` returns: work that goes on in the server, and would leave something behind if it were cut."""
-        return await (work if self.settle is passed_on else to_its_end(work))
+        return await (work if self.result_of is passed_on else to_its_end(work))
 
     async def pause(self, seconds: float) -> None:
-        if self.settle is passed_on:
+        if self.result_of is passed_on:
             time.sleep(seconds)  # noqa: ASYNC251 - nothing else runs in this thread
         else:
             await asyncio.sleep(seconds)
@@ -120,8 +120,8 @@ class Connection:
 class MongoDatabase(ABC):
     """Where the entries are, and what is known of the place."""
 
-    def __init__(self, place: str, database: str, collection: str, *, timeout: float, migrate: bool) -> None:
-        self.place = place
+    def __init__(self, db_name: str, database: str, collection: str, *, timeout: float, migrate: bool) -> None:
+        self.db_name = db_name
         self.database = database
         self.collection = collection
         self.timeout = seconds("timeout", timeout)
@@ -147,9 +147,9 @@ class MongoDatabase(ABC):
         if self._closed:
             raise StoreClosedError(operation)
 
-    def connection(self, client: Any, settle: Settle) -> Connection:
+    def connection(self, client: Any, result_of: ResultOf) -> Connection:
         try:
-            return Connection(client, self.database, self.collection, settle)
+            return Connection(client, self.database, self.collection, result_of)
         except InvalidName as exc:
             raise ConfigurationError(f"database or collection: {exc}") from exc
 

@@ -29,7 +29,7 @@ def diagnose(url: str, database: str, collection: str, *, timeout: float, **_: A
     """The server, its indexes, and what the user may do there."""
     server = OwnClients(url, database, collection, timeout=timeout, pool_size=1, migrate=False)
     try:
-        with translated("doctor", server.place):
+        with translated("doctor", server.db_name):
             connection = server.blocking()
             asked = clock.now()
             hello = connection.client.admin.command("hello")
@@ -114,5 +114,5 @@ def _indexes(connection: Connection) -> Iterator[Finding]:
 
 def index_differences(server: MongoDatabase) -> list[Difference]:
     """Every index that is missing or other than this version needs it; nothing is changed."""
-    with translated("check", server.place):
+    with translated("check", server.db_name):
         return run_without_loop(differences(server.blocking()))

@@ -50,7 +50,7 @@ _CODES: dict[int, tuple[type[DatabaseStoreError], str, bool]] = {
 
 
 @contextmanager
-def translated(operation: str, place: str, what: str | None = None) -> Iterator[None]:
+def translated(operation: str, db_name: str, what: str | None = None) -> Iterator[None]:
     """Turn whatever PyMongo raises in the block into an error of ours, with its cause. ``what`` is being written; where
     nothing of the caller's is, a value that does not fit was read, and is damaged."""
     try:
@@ -59,7 +59,7 @@ def translated(operation: str, place: str, what: str | None = None) -> Iterator[
         forget_documents(error)
         raise
     except (errors.PyMongoError, BSONError, OverflowError) as exc:
-        raise _translated(exc, operation, place, what) from exc
+        raise _translated(exc, operation, db_name, what) from exc
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class Writing:
 
 @contextmanager
 def written(
-    operation: str, place: str, what: str | None = None, *, retryable: bool = True, has_begun: bool = False
+    operation: str, db_name: str, what: str | None = None, *, retryable: bool = True, has_begun: bool = False
 ) -> Iterator[Writing]:
     """:func:`translated` around a write. PyMongo has tried again what may be tried again; if the last answer is lost as
     well, nobody knows the outcome. ``retryable`` says whether the same call may then be made again without harm."""
@@ -85,15 +85,15 @@ def written(
             raise
         raise outcome_unknown(error, retryable=retryable) from error.__cause__
     except (errors.PyMongoError, BSONError, OverflowError) as exc:
-        failure = _translated(exc, operation, place, what)
+        failure = _translated(exc, operation, db_name, what)
         if isinstance(failure, DatabaseStoreError) and (writing.has_begun or _may_have_been_done(exc)):
             failure = outcome_unknown(failure, retryable=retryable)
         raise failure from exc
 
 
-def _translated(exc: Exception, operation: str, place: str, what: str | None) -> FireflyMemoryError:
+def _translated(exc: Exception, operation: str, db_name: str, what: str | None) -> FireflyMemoryError:
     _shorten_history(exc)
-    failure = translate(exc, operation, place, what)
+    failure = translate(exc, operation, db_name, what)
     forget_documents(exc)
     return failure
 
@@ -141,7 +141,7 @@ def _shorten_history(exc: BaseException) -> None:
     exc.__cause__ = exc.__context__ = None
 
 
-def translate(exc: Exception, operation: str, place: str, what: str | None = None) -> FireflyMemoryError:
+def translate(exc: Exception, operation: str, db_name: str, what: str | None = None) -> FireflyMemoryError:
     if isinstance(exc, errors.BulkWriteError) and not exc.timeout:
         exc = _first_of(exc)
     code = getattr(exc, "code", None)
@@ -151,19 +151,19 @@ def translate(exc: Exception, operation: str, place: str, what: str | None = Non
         )
     does_not_fit = what is None and isinstance(exc, (BSONError, OverflowError))
     if isinstance(exc, InvalidBSON) or does_not_fit or code in _NO_NUMBER:
-        return CorruptDataError(operation, f"a document on {place}", _one_line(exc))
+        return CorruptDataError(operation, f"a document on {db_name}", _one_line(exc))
     if what is not None and isinstance(exc, (BSONError, OverflowError)):
         return InvalidEntryError(what, f"cannot be written as BSON ({_one_line(exc)})")
     if code in _CODES:
         kind, reason, retryable = _CODES[code]
         return kind(operation, f"{reason} ({_one_line(exc)})", retryable=retryable)
     if isinstance(exc, errors.ServerSelectionTimeoutError):
-        return DatabaseConnectionError(operation, f"no server of {place} answered ({_one_line(exc)})", retryable=True)
+        return DatabaseConnectionError(operation, f"no server of {db_name} answered ({_one_line(exc)})", retryable=True)
     if isinstance(exc, errors.PyMongoError) and exc.timeout:
-        return StoreTimeoutError(operation, f"{place} did not answer in time", retryable=True)
+        return StoreTimeoutError(operation, f"{db_name} did not answer in time", retryable=True)
     if isinstance(exc, errors.ConnectionFailure):
         return DatabaseConnectionError(
-            operation, f"the connection to {place} was lost ({_one_line(exc)})", retryable=True
+            operation, f"the connection to {db_name} was lost ({_one_line(exc)})", retryable=True
         )
     retryable = isinstance(exc, errors.PyMongoError) and exc.has_error_label("RetryableWriteError")
     return DatabaseStoreError(operation, _one_line(exc), retryable=retryable)

@@ -14,7 +14,7 @@ def estimated_documents(url: str, options: dict[str, Any]) -> dict[str, int]:
     """By collection."""
     server = OwnClients(url, **{**DEFAULTS, **options})
     try:
-        with translated("estimate", server.place):
+        with translated("estimate", server.db_name):
             found = collections_of(server.blocking())
             return {each.name: int(each.estimated_document_count()) for each, _ in found}
     finally:

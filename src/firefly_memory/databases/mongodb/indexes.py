@@ -48,7 +48,7 @@ async def differences(connection: Connection) -> list[Difference]:
 
 
 async def _real(connection: Connection, collection: Any) -> dict[str, Definition]:
-    there: dict[str, Definition] = await connection.settle(collection.index_information())
+    there: dict[str, Definition] = await connection.result_of(collection.index_information())
     return {name: {**each, "key": dict(each["key"])} for name, each in there.items()}
 
 

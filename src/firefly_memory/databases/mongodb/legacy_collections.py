@@ -28,9 +28,9 @@ _READ: CodecOptions[dict[str, Any]] = CodecOptions(
 class ForeignCollections:
     """What is on a server."""
 
-    def __init__(self, client: Any, place: str) -> None:
+    def __init__(self, client: Any, db_name: str) -> None:
         self._client = client
-        self._place = place
+        self._db_name = db_name
 
     def database(self, default: str) -> str:
         """The database that the URL names, or ``default``."""
@@ -82,7 +82,7 @@ class ForeignCollections:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        with translated("import-legacy", self._place):
+        with translated("import-legacy", self._db_name):
             yield
 
 
@@ -90,6 +90,6 @@ class ForeignCollections:
 def foreign_collections(url: str, *, timeout: float) -> Iterator[ForeignCollections]:
     clients = OwnClients(url, "unused", "unused", pool_size=1, timeout=timeout, migrate=False)
     try:
-        yield ForeignCollections(clients.blocking().client, clients.place)
+        yield ForeignCollections(clients.blocking().client, clients.db_name)
     finally:
         run_without_loop(clients.close_blocking())

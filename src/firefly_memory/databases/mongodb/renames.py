@@ -47,7 +47,7 @@ async def _needed(connection: Connection, formerly: dict[str, str]) -> list[_Ren
     names = [*formerly, *formerly.values()]
     asked = {"listCollections": 1, "nameOnly": True, "authorizedCollections": True, "filter": {"name": {"$in": names}}}
     database = connection.entries.database
-    answer = await despite_a_loss(lambda: connection.settle(database.command(asked)))
+    answer = await despite_a_loss(lambda: connection.result_of(database.command(asked)))
     there = {each["name"] for each in answer["cursor"]["firstBatch"]}
     found = [_Rename(before, name, name in there) for before, name in formerly.items() if before in there]
     return [each for each in found if not each.is_taken or await _has_documents(connection, each.before)]
@@ -58,7 +58,7 @@ async def _rename(connection: Connection, this: _Rename) -> None:
     if this.is_taken:
         raise _both_are_there(this)
     try:
-        await despite_a_loss(lambda: connection.settle(connection[this.before].rename(this.name)))
+        await despite_a_loss(lambda: connection.result_of(connection[this.before].rename(this.name)))
     except OperationFailure as exc:
         if exc.code == _UNAUTHORIZED:
             raise _may_not_rename(this) from exc
@@ -67,7 +67,7 @@ async def _rename(connection: Connection, this: _Rename) -> None:
 
 
 async def _has_documents(connection: Connection, name: str) -> bool:
-    found: Any = await connection.settle(connection[name].find_one({}, {"_id": 1}))
+    found: Any = await connection.result_of(connection[name].find_one({}, {"_id": 1}))
     return found is not None
 
 

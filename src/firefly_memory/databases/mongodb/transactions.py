@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -10,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from pymongo.errors import PyMongoError
 
+from firefly_memory.concurrency.sync_bridge import result_of
 from firefly_memory.databases.mongodb.clients import DURABLE, Connection
 
 T = TypeVar("T")
@@ -27,29 +27,29 @@ async def run_in_transaction(connection: Connection, work: Callable[[Any], Await
     """All that ``work`` does with the session, or nothing; tried again for ``seconds``, while the server says that may
     help."""
     deadline = time.monotonic() + seconds
-    session = await _settled(connection.client.start_session())
+    session = await result_of(connection.client.start_session())
     try:
         while True:
-            await _settled(session.start_transaction(write_concern=DURABLE))
+            await result_of(session.start_transaction(write_concern=DURABLE))
             try:
                 result = await work(session)
                 await _commit(connection, session, deadline)
             except BaseException as exc:
                 if session.in_transaction:
                     with suppress(PyMongoError):
-                        await connection.settle(session.abort_transaction())
+                        await connection.result_of(session.abort_transaction())
                 if _has_label(exc, "TransientTransactionError") and time.monotonic() < deadline:
                     continue
                 raise
             return result
     finally:
-        await connection.settle(session.end_session())
+        await connection.result_of(session.end_session())
 
 
 async def _commit(connection: Connection, session: Any, deadline: float) -> None:
     while True:
         try:
-            await connection.settle(session.commit_transaction())
+            await connection.result_of(session.commit_transaction())
         except PyMongoError as exc:
             if not _has_label(exc, "UnknownTransactionCommitResult") or time.monotonic() >= deadline:
                 raise
@@ -59,8 +59,3 @@ async def _commit(connection: Connection, session: Any, deadline: float) -> None
 
 def _has_label(exc: BaseException, label: str) -> bool:
     return isinstance(exc, PyMongoError) and exc.has_error_label(label)
-
-
-async def _settled(result: Any) -> Any:
-    # Blocking and asynchronous clients, and Motor, disagree on which calls of a session return something to await.
-    return await result if inspect.isawaitable(result) else result

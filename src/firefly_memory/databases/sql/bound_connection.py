@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Dialect
 from sqlalchemy.util import greenlet_spawn
 
 from firefly_memory.databases.sql.dialect import SQLDialect
-from firefly_memory.databases.sql.errors import Place, translated
+from firefly_memory.databases.sql.errors import DatabaseName, translated
 from firefly_memory.databases.sql.executor import BlockingExecutor, CallExecutor, Executor, refused
 from firefly_memory.databases.sql.operation import Operation
 from firefly_memory.databases.sql.session import BoundSession
@@ -59,7 +59,7 @@ class BoundDatabase:
         check_dialect("connection", dialect, kind)
         if not self._connection.closed and is_autocommit(self._connection):
             raise ConfigurationError(_AUTOCOMMIT)
-        self._place = Place("the bound connection", schema_name)
+        self._db_name = DatabaseName("the bound connection", schema_name)
         self._statements = _compiled(kind, dialect, schema_name)
         self.blocking: Executor = BlockingExecutor(self)
         self.suspending: Executor = self.blocking
@@ -73,7 +73,7 @@ class BoundDatabase:
 
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         assert self._connection is not None
-        with translated(operation.name, self._place):
+        with translated(operation.name, self._db_name):
             return operation(BoundSession(self._statements, self._connection), *args, **kwargs)
 
     def initialize(self, migrate: bool | None) -> None:

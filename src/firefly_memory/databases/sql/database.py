@@ -12,7 +12,7 @@ from typing import Any
 
 from firefly_memory.concurrency.per_event_loop import abandon
 from firefly_memory.concurrency.process_fork import ForkAware
-from firefly_memory.databases.sql.errors import Place
+from firefly_memory.databases.sql.errors import DatabaseName
 from firefly_memory.databases.sql.pool import Pool
 from firefly_memory.databases.sql.schema.migrate import ensure_schema
 from firefly_memory.errors import StoreClosedError
@@ -32,8 +32,8 @@ ENGINE_OPTIONS: dict[str, Any] = {
 class Database(ForkAware, ABC):
     """What both kinds share: the blocking pool, and whether the schema has been looked at."""
 
-    def __init__(self, place: Place, *, timeout: float, migrate: bool) -> None:
-        self.place = place
+    def __init__(self, db_name: DatabaseName, *, timeout: float, migrate: bool) -> None:
+        self.db_name = db_name
         self.timeout = seconds("timeout", timeout)
         self._migrate = migrate
         self._closed = False
@@ -76,7 +76,7 @@ class Database(ForkAware, ABC):
             return self._pool
 
     def check_schema(self, pool: Pool, migrate: bool | None) -> None:
-        ensure_schema(pool.engine, self.place, migrate=self.migrates(migrate), timeout=self.timeout)
+        ensure_schema(pool.engine, self.db_name, migrate=self.migrates(migrate), timeout=self.timeout)
         self.schema_is_current = True
 
     def migrates(self, asked: bool | None) -> bool:

@@ -73,7 +73,7 @@ _SQLITE: dict[int, tuple[type[DatabaseStoreError], str, bool]] = {
 _SQLITE_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
-class Place(NamedTuple):
+class DatabaseName(NamedTuple):
     """A database as errors speak of it, without any password, and the PostgreSQL schema of ours in it."""
 
     name: str
@@ -117,7 +117,7 @@ class Doubt:
 
 
 @contextmanager
-def translated(operation: str, place: Place, doubt: Doubt | None = None) -> Iterator[None]:
+def translated(operation: str, db_name: DatabaseName, doubt: Doubt | None = None) -> Iterator[None]:
     """Turn whatever a driver or SQLAlchemy raises in the block into an error of ours, with the driver's as its cause.
 
     None of these quotes what is stored, or what was to be.
@@ -128,7 +128,7 @@ def translated(operation: str, place: Place, doubt: Doubt | None = None) -> Iter
         raise
     except Exception as exc:
         cause = driver_error(exc)
-        error = translate(cause, operation, place)
+        error = translate(cause, operation, db_name)
         if error is None:
             raise
         quote_nothing(exc)
@@ -237,25 +237,25 @@ def is_duplicate(exc: Exception) -> bool:
     )
 
 
-def translate(exc: Exception, operation: str, place: Place) -> FireflyMemoryError | None:
+def translate(exc: Exception, operation: str, db_name: DatabaseName) -> FireflyMemoryError | None:
     """Our error for a driver's ``exc``; ``None`` for what is no trouble with the database, such as a bug."""
     if isinstance(exc, errors.TimeoutError):
         return StoreTimeoutError(operation, "no pooled connection became free in time; raise pool_size", retryable=True)
     if isinstance(exc, sqlite3.Error):
-        return _from_sqlite(exc, operation, place)
+        return _from_sqlite(exc, operation, db_name)
     code = sqlstate(exc)
     if code is not None:
-        return _from_postgresql(code, exc, operation, place)
+        return _from_postgresql(code, exc, operation, db_name)
     if isinstance(exc, TimeoutError):
-        return StoreTimeoutError(operation, f"{place.name} did not answer in time", retryable=True)
+        return StoreTimeoutError(operation, f"{db_name.name} did not answer in time", retryable=True)
     if isinstance(exc, (OSError, errors.SQLAlchemyError)) or _is_from_driver(exc):
-        return _without_sqlstate(exc, operation, place)
+        return _without_sqlstate(exc, operation, db_name)
     return None
 
 
-def _from_postgresql(code: str, error: Exception, operation: str, place: Place) -> FireflyMemoryError:
+def _from_postgresql(code: str, error: Exception, operation: str, db_name: DatabaseName) -> FireflyMemoryError:
     if code in UNDEFINED_TABLE:
-        return place.is_not_current(operation, None)
+        return db_name.is_not_current(operation, None)
     if code == "54000":
         return _too_large(error)
     if _is_outdated(error):
@@ -275,14 +275,14 @@ def _too_large(error: Exception) -> InvalidEntryError:
     return InvalidEntryError("content or metadata", f"is larger than JSONB allows ({_one_line(error)})")
 
 
-def _from_sqlite(error: sqlite3.Error, operation: str, place: Place) -> FireflyMemoryError:
+def _from_sqlite(error: sqlite3.Error, operation: str, db_name: DatabaseName) -> FireflyMemoryError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the primary code
     if code in _SQLITE_DAMAGE:
-        return CorruptDataError(operation, place.name, _one_line(error))
+        return CorruptDataError(operation, db_name.name, _one_line(error))
     if "no such table" in str(error):
-        return place.is_not_current(operation, None)
+        return db_name.is_not_current(operation, None)
     kind, reason, retryable = _SQLITE.get(code, (DatabaseStoreError, "SQLite refused", False))
-    return kind(operation, f"{place.name}: {reason} ({_one_line(error)})", retryable=retryable)
+    return kind(operation, f"{db_name.name}: {reason} ({_one_line(error)})", retryable=retryable)
 
 
 _FULL_IN_WORDS = re.compile("too many (clients|connections)|remaining connection slots|no more connections allowed")
@@ -307,14 +307,14 @@ _IN_WORDS = (
 )
 
 
-def _without_sqlstate(error: Exception, operation: str, place: Place) -> FireflyMemoryError:
+def _without_sqlstate(error: Exception, operation: str, db_name: DatabaseName) -> FireflyMemoryError:
     text = str(error)
     for words, code in _IN_WORDS:
         if words.search(text):
             if code is None:
                 return ConfigurationError(f"the PostgreSQL URL cannot be used: {_one_line(error)}")
-            return _from_postgresql(code, error, operation, place)
-    return DatabaseConnectionError(operation, f"{place.name}: {_one_line(error)}", retryable=True)
+            return _from_postgresql(code, error, operation, db_name)
+    return DatabaseConnectionError(operation, f"{db_name.name}: {_one_line(error)}", retryable=True)
 
 
 def _is_from_driver(error: Exception) -> bool:

@@ -18,7 +18,7 @@ from firefly_memory.concurrency.per_event_loop import PerLoop
 from firefly_memory.concurrency.process_fork import ForkAware
 from firefly_memory.databases.sql.bound_connection import check_dialect, is_autocommit
 from firefly_memory.databases.sql.dialect import SQLDialect
-from firefly_memory.databases.sql.errors import Doubt, Place, is_an_answer, translated
+from firefly_memory.databases.sql.errors import DatabaseName, Doubt, is_an_answer, translated
 from firefly_memory.databases.sql.executor import BlockingExecutor, CallExecutor, Executor, refused
 from firefly_memory.databases.sql.operation import Operation
 from firefly_memory.databases.sql.schema.migrate import checked_schema_name, ensure_schema
@@ -105,12 +105,12 @@ class ExternalDatabase(ForkAware):
         name = self.engine.url.render_as_string(hide_password=True)
         if schema_name is not None or ":///" not in name:  # not a path: SQLAlchemy hides no secret in parameters
             name = masked_server_url(name)
-        self.place = Place(name, None if schema_name is None else checked_schema_name(schema_name))
+        self.db_name = DatabaseName(name, None if schema_name is None else checked_schema_name(schema_name))
         self.timeout = seconds("timeout", timeout)
         self._migrate = migrate
         self._schema_is_current = False
         self._closed = False
-        self._statements = Statements(kind(self.engine.dialect), self.place.schema_name)
+        self._statements = Statements(kind(self.engine.dialect), self.db_name.schema_name)
         self._make_lock: Callable[[], _Lock]
         self.blocking: Executor
         self.suspending: Executor
@@ -137,7 +137,7 @@ class ExternalDatabase(ForkAware):
 
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         name, doubt = operation.name, Doubt(operation.retryable)
-        with self._alone(name), translated(name, self.place, doubt), self._transactional.connect() as connection:
+        with self._alone(name), translated(name, self.db_name, doubt), self._transactional.connect() as connection:
             session = BoundSession(self._statements, connection)
             to_commit = False
             try:
@@ -167,8 +167,8 @@ class ExternalDatabase(ForkAware):
         with looking, self._alone(operation):
             if not self._schema_is_current:
                 wanted = self._migrate if migrate is None else migrate
-                ensure_schema(self.engine, self.place, migrate=wanted, timeout=self.timeout)
-                with translated(operation, self.place):
+                ensure_schema(self.engine, self.db_name, migrate=wanted, timeout=self.timeout)
+                with translated(operation, self.db_name):
                     self._transactional = _with_transactions(self.engine)
                 self._schema_is_current = True
 

@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import SAWarning
 
-from firefly_memory.databases.sql.errors import Place, translated
+from firefly_memory.databases.sql.errors import DatabaseName, translated
 from firefly_memory.databases.sql.estimates import estimated_rows
 from firefly_memory.databases.sql.schema import metadata as schema
 from firefly_memory.databases.sql.schema import migrate
@@ -34,7 +34,7 @@ from firefly_memory.errors import DatabaseStoreError
 _EVERY_ROW = "SET LOCAL row_security = off"
 """An error, where policies of the table's owner would hide rows from the role, and run as the role."""
 
-Open = Callable[[str, str, float], AbstractContextManager[tuple[Engine, Place]]]
+Open = Callable[[str, str, float], AbstractContextManager[tuple[Engine, DatabaseName]]]
 """Opens the database of a URL, with the name of a schema and a time-out."""
 
 _AT_ONCE = 200  # rows that are in memory
@@ -55,15 +55,15 @@ class ForeignTable:
 class ForeignTables:
     """What is in a database."""
 
-    def __init__(self, connection: Connection, place: Place) -> None:
+    def __init__(self, connection: Connection, db_name: DatabaseName) -> None:
         self._connection = connection
-        self._place = place
+        self._db_name = db_name
 
     def all(self) -> list[ForeignTable]:
         """Every table that is not this library's."""
         with self._reading(), warnings.catch_warnings(action="ignore", category=SAWarning):  # types of extensions
             inspector = inspect(self._connection)
-            schemas = [None] if self._place.schema_name is None else inspector.get_schema_names()
+            schemas = [None] if self._db_name.schema_name is None else inspector.get_schema_names()
             return [
                 ForeignTable(schema_name, name, {each["name"]: isinstance(each["type"], JSON) for each in columns})
                 for schema_name in schemas
@@ -77,16 +77,16 @@ class ForeignTables:
         return name in ours and self._revision(schema_name) is not None
 
     def _revision(self, schema_name: str | None) -> str | None:
-        return migrate.revision_of(self._connection, Place(self._place.name, schema_name))
+        return migrate.revision_of(self._connection, DatabaseName(self._db_name.name, schema_name))
 
     def revision(self) -> str | None:
         """The revision of this library's schema, if it is here."""
         with self._reading():
-            return self._revision(self._place.schema_name)
+            return self._revision(self._db_name.schema_name)
 
     def in_the_way(self) -> list[str]:
         """Tables and indexes with the names of this library's, where it has not made any yet."""
-        name = self._place.schema_name
+        name = self._db_name.schema_name
         if self.revision() is not None:
             return []
         with self._reading(), warnings.catch_warnings(action="ignore", category=SAWarning):
@@ -143,24 +143,24 @@ class ForeignTables:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        with translated("import-legacy", self._place):
+        with translated("import-legacy", self._db_name):
             yield
 
 
 @contextmanager
-def foreign_tables(database: AbstractContextManager[tuple[Engine, Place]]) -> Iterator[ForeignTables]:
+def foreign_tables(database: AbstractContextManager[tuple[Engine, DatabaseName]]) -> Iterator[ForeignTables]:
     """The tables of a database, as they are now; nothing that is done with them can change any of them.
 
     The schema of its place is where this library's are, or would be, on PostgreSQL.
     """
-    with database as (engine, place):
-        with translated("import-legacy", place):
+    with database as (engine, db_name):
+        with translated("import-legacy", db_name):
             connection = engine.connect()
         with connection:
-            if place.schema_name is not None:
+            if db_name.schema_name is not None:
                 connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-                with translated("import-legacy", place):
+                with translated("import-legacy", db_name):
                     # For the one transaction that all of it is.
                     connection.exec_driver_sql(ONLY_PG_CATALOG)
                     connection.exec_driver_sql(_EVERY_ROW)
-            yield ForeignTables(connection, place)
+            yield ForeignTables(connection, db_name)

@@ -74,8 +74,8 @@ class Operation(Generic[P, T]):
                 return self.work
             case OnLostReply.REPORT:
                 return None
-            case settle:
-                return settle
+            case find_out:
+                return find_out
 
 
 class _Decorator(Protocol):

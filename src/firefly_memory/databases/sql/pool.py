@@ -14,8 +14,8 @@ from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 from sqlalchemy.util import await_only
 
 from firefly_memory.databases.sql.errors import (
+    DatabaseName,
     Doubt,
-    Place,
     driver_error,
     is_an_answer,
     is_full,
@@ -57,7 +57,7 @@ class Pool:
         self,
         engine: Engine,
         statements: Statements,
-        place: Place,
+        db_name: DatabaseName,
         gate: AbstractContextManager[None] | None = None,
         is_quiet: Callable[[Any], bool] | None = None,
         timeout: float = 0.0,
@@ -68,7 +68,7 @@ class Pool:
         ``attempts`` is put around each attempt of an operation, given its name, and may have it begin again."""
         self.engine = engine
         self.statements = statements
-        self._place = place
+        self._db_name = db_name
         self._gate = gate
         self._is_quiet = is_quiet
         self._timeout = timeout
@@ -84,7 +84,7 @@ class Pool:
         loss: Exception | None = None
         attempts = self._attempts(operation.name)
         while True:
-            with attempts, translated(operation.name, self._place, doubt):
+            with attempts, translated(operation.name, self._db_name, doubt):
                 connection = self._borrow(operation)
                 is_new = _LAST_USED not in connection.info
                 session = DriverSession(self.statements, connection, self._gate)
@@ -100,10 +100,10 @@ class Pool:
                     lost = self._is_lost(exc, connection)
                     session.is_usable = False
                     doubt.exists |= session.may_have_written and not was_undone(exc)
-                    settle = operation.after_lost_reply if doubt.exists else operation.work
-                    if not isinstance(exc, Exception) or not lost or settle is None or (is_new and loss is not None):
+                    find_out = operation.after_lost_reply if doubt.exists else operation.work
+                    if not isinstance(exc, Exception) or not lost or find_out is None or (is_new and loss is not None):
                         raise
-                    work, loss = settle, exc
+                    work, loss = find_out, exc
                 finally:
                     if not session.is_usable:
                         connection.invalidate()
@@ -118,7 +118,7 @@ class Pool:
         """Open some connections now instead of when they are needed. One warm-up at a time: it holds what it has
         opened, and so it takes no connection that it would have to wait for."""
         pool = cast("QueuePool", self.engine.pool)
-        with translated("initialize", self._place):
+        with translated("initialize", self._db_name):
             opened: list[PoolProxiedConnection] = []
             try:
                 while len(opened) < connections and pool.checkedout() < pool.size():

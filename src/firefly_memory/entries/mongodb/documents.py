@@ -33,7 +33,7 @@ INDEXES = (
 COLLECTIONS = (Collection(None, INDEXES),)
 
 
-def place(position: Position) -> str:
+def document_id(position: Position) -> str:
     """The ``_id`` of the record at ``position``: sorts as rule R4 says."""
     return f"{position.created_at.isoformat(timespec='microseconds')}/{position.entry_id}"
 
@@ -51,7 +51,7 @@ def upsert(record: Record) -> Document:
     }
     update: Document = {
         "$set": fields,
-        "$setOnInsert": {"_id": place(record.position), "created_at": split(record.created_at)[0]},
+        "$setOnInsert": {"_id": document_id(record.position), "created_at": split(record.created_at)[0]},
     }
     if microseconds:
         fields["expires_at_us"] = microseconds
@@ -104,8 +104,8 @@ def _joined(date: datetime | None, microseconds: int) -> datetime | None:
     return None if date is None else date + timedelta(microseconds=microseconds)
 
 
-def exact(date: datetime, place: str) -> datetime:
-    """The instant that ``date`` is to the millisecond, and the text of a :func:`place` exactly."""
-    moment = datetime.fromisoformat(place.partition("/")[0]).astimezone(UTC)
+def exact(date: datetime, document_id: str) -> datetime:
+    """The instant that ``date`` is to the millisecond, and the text of a :func:`document_id` exactly."""
+    moment = datetime.fromisoformat(document_id.partition("/")[0]).astimezone(UTC)
     # Somebody may have changed the date by hand; then it is what counts.
     return moment if split(moment)[0] == date else date.astimezone(UTC)

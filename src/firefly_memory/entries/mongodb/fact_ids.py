@@ -52,7 +52,7 @@ InTransaction = Callable[[Connection, Callable[[Any], Awaitable[None]]], Awaitab
 async def bring_to_today(connection: Connection, migrate: bool, in_transaction: InTransaction | None) -> None:
     """Give every fact the id of today; ``SchemaMismatchError`` if nobody may ``migrate`` and one has another."""
     this: Document = {"_id": connection.entries.name}
-    noted = await connection.settle(connection[VERSION].find_one(this))
+    noted = await connection.result_of(connection[VERSION].find_one(this))
     if noted is not None and noted.get("revision") == REVISION:
         return
     for wanted in (_OF_FACTS, _OF_BEFORE):
@@ -63,14 +63,16 @@ async def bring_to_today(connection: Connection, migrate: bool, in_transaction: 
                 await _rename_one_by_one(connection, batch)
             else:
                 await in_transaction(connection, _renaming(connection, batch))
-    apart = await connection.settle(connection.entries.find_one(_IN_CONVERSATIONS, projection={"_id": 1}))
+    apart = await connection.result_of(connection.entries.find_one(_IN_CONVERSATIONS, projection={"_id": 1}))
     if apart is not None:
         if not migrate:
             raise _is_not_of_today()
-        await connection.settle(connection.entries.update_many(_IN_CONVERSATIONS, _ELSEWHERE))
+        await connection.result_of(connection.entries.update_many(_IN_CONVERSATIONS, _ELSEWHERE))
     if migrate:
         with suppress(DuplicateKeyError):  # another process has noted it at the same moment
-            await connection.settle(connection[VERSION].update_one(this, {"$set": {"revision": REVISION}}, upsert=True))
+            await connection.result_of(
+                connection[VERSION].update_one(this, {"$set": {"revision": REVISION}}, upsert=True)
+            )
 
 
 def _is_not_of_today() -> SchemaMismatchError:
@@ -96,7 +98,7 @@ async def _batches(connection: Connection, wanted: Document) -> AsyncIterator[li
     while True:
         page = {**wanted, "_id": {"$gt": last}}
         found = connection.entries.find(page, projection=dict.fromkeys(("namespace", "entry_id", "key"), 1))
-        documents = await connection.settle(found.sort("_id").limit(_BATCH).to_list(None))
+        documents = await connection.result_of(found.sort("_id").limit(_BATCH).to_list(None))
         if not documents:
             return
         last = documents[-1]["_id"]
@@ -111,10 +113,10 @@ def _renaming(connection: Connection, batch: Sequence[str]) -> Callable[[Any], A
         renamed = await _renamed(connection, batch, session)
         if renamed:
             old = {"_id": {"$in": [before["_id"] for before, _ in renamed]}}
-            await connection.settle(connection.entries.delete_many(old, session=session))
+            await connection.result_of(connection.entries.delete_many(old, session=session))
             new = [after for _, after in renamed if after is not None]
             if new:
-                await connection.settle(connection.entries.insert_many(new, session=session))
+                await connection.result_of(connection.entries.insert_many(new, session=session))
 
     return rename
 
@@ -124,8 +126,8 @@ async def _rename_one_by_one(connection: Connection, batch: Sequence[str]) -> No
         for before, after in await _renamed(connection, [_id], None):
             if after is not None:
                 with suppress(DuplicateKeyError):  # somebody else was faster
-                    await connection.settle(connection.entries.insert_one(after))
-            await connection.settle(connection.entries.delete_one({"_id": before["_id"]}))
+                    await connection.result_of(connection.entries.insert_one(after))
+            await connection.result_of(connection.entries.delete_one({"_id": before["_id"]}))
 
 
 async def _renamed(
@@ -133,20 +135,20 @@ async def _renamed(
 ) -> list[tuple[Document, Document | None]]:
     """The documents as they are, and as they will be; ``None`` for one that is there under both ids."""
     there = connection.entries.find({"_id": {"$in": list(batch)}}, session=session)
-    found: list[Document] = await connection.settle(there.to_list(None))
+    found: list[Document] = await connection.result_of(there.to_list(None))
     # A fact that another process has renamed may be found under an ``_id`` that somebody else's entry had before.
     documents = [document for document in found if _new_id(document) != document["entry_id"]]
     ids = {document["_id"]: _new_id(document) for document in documents}
     taken = connection.entries.find({"entry_id": {"$in": list(ids.values())}}, session=session)
-    in_place = {each["entry_id"]: each for each in await connection.settle(taken.to_list(None))}
+    in_place = {each["entry_id"]: each for each in await connection.result_of(taken.to_list(None))}
     renamed = []
     for document in documents:
         entry_id = ids[document["_id"]]
         other = in_place.get(entry_id)
         if other is not None and _without_ids(other) != _without_ids(document):  # an older version wrote it since
             entry_id, other = id_out_of_the_way(document["entry_id"], uuid4().hex), None
-        place = f"{document['_id'].partition('/')[0]}/{entry_id}"
-        renamed.append((document, None if other else {**document, "_id": place, "entry_id": entry_id}))
+        new_id = f"{document['_id'].partition('/')[0]}/{entry_id}"
+        renamed.append((document, None if other else {**document, "_id": new_id, "entry_id": entry_id}))
     return renamed
 
 

@@ -36,7 +36,7 @@ _ATTEMPTS = 4  # for a save that meets an expired entry of the same id, or anoth
 class MongoBackend:
     """A :class:`~firefly_memory.entries.hooks.Backend` on clients of one mode.
 
-    ``connection.settle`` awaits what an asynchronous client returns and passes on what a blocking one returned.
+    ``connection.result_of`` awaits what an asynchronous client returns and passes on what a blocking one returned.
     """
 
     form: Form = BSON
@@ -52,7 +52,7 @@ class MongoBackend:
             size=lambda record, _: len(record.content) if isinstance(record.content, str) else 0,
             several=self._save_group,
             after_cancellation=self._save,  # saving twice is saving once
-            after_lost_reply=self._settle_save,
+            after_lost_reply=self._find_out_about_save,
         )
         self.save = access.grouped(self._save, saves, retryable=True)
         self.log = FacetLogs("mongodb", lambda log: log(access))
@@ -63,15 +63,15 @@ class MongoBackend:
         return everything - {Capability.ATOMIC_BATCHES} if self._database.has_transactions is False else everything
 
     async def initialize(self, migrate: bool | None) -> None:
-        with translated("initialize", self._database.place):
+        with translated("initialize", self._database.db_name):
             await self._connected("initialize", migrate)
 
     async def _save(self, record: Record, now: datetime) -> None:
-        with written("save", self._database.place, "entry"):
+        with written("save", self._database.db_name, "entry"):
             connection = await self._connected("save")
             for _ in range(_ATTEMPTS):
                 try:
-                    await connection.settle(
+                    await connection.result_of(
                         connection.entries.update_one(_own(record, now), documents.upsert(record), upsert=True)
                     )
                 except DuplicateKeyError:
@@ -80,18 +80,18 @@ class MongoBackend:
                     return
             raise _too_contended("save", record)
 
-    async def _settle_save(self, record: Record, now: datetime) -> None:
+    async def _find_out_about_save(self, record: Record, now: datetime) -> None:
         """A save after a lost answer. If the entry is not as it was saved, it may have been saved and changed by
         others since: saving again would undo that."""
-        with translated("save", self._database.place):
+        with translated("save", self._database.db_name):
             connection = await self._connected("save")
-            there = await connection.settle(connection.entries.find_one(_own(record, now)))
+            there = await connection.result_of(connection.entries.find_one(_own(record, now)))
         given = documents.upsert(record)["$set"]
         if there is None or bson.encode({name: there.get(name) for name in given}) != bson.encode(given):
             raise OutcomeUnknownError("save", "what was written is not there now", retryable=True)
 
     async def save_if(self, record: Record, expected: Any, now: datetime) -> bool:
-        with written("save_if", self._database.place, "entry", retryable=False):
+        with written("save_if", self._database.db_name, "entry", retryable=False):
             connection = await self._connected("save_if")
             update = documents.upsert(record)
             if expected is not ABSENT:
@@ -101,7 +101,7 @@ class MongoBackend:
                 same = {"$expr": {"$eq": [field, {"$literal": value}]}}
                 wanted = {**_own(record, now), **same}
                 del update["$setOnInsert"]
-                return bool((await connection.settle(connection.entries.update_one(wanted, update))).matched_count)
+                return bool((await connection.result_of(connection.entries.update_one(wanted, update))).matched_count)
             new = {
                 **update["$setOnInsert"],
                 **update["$set"],
@@ -110,10 +110,10 @@ class MongoBackend:
             }
             for _ in range(2):
                 try:
-                    await connection.settle(connection.entries.insert_one(new))
+                    await connection.result_of(connection.entries.insert_one(new))
                 except DuplicateKeyError:
                     in_the_way = {"entry_id": record.entry_id, **documents.expired(now)}
-                    if not (await connection.settle(connection.entries.delete_one(in_the_way))).deleted_count:
+                    if not (await connection.result_of(connection.entries.delete_one(in_the_way))).deleted_count:
                         return False
                 else:
                     return True
@@ -123,7 +123,7 @@ class MongoBackend:
         if len(records) == 1:
             await self.save(records[0], now)
             return
-        with written("save_many", self._database.place, "entry"):
+        with written("save_many", self._database.db_name, "entry"):
             connection = await self._connected("save_many")
             if not self._database.has_transactions:
                 raise NotSupportedError(
@@ -133,7 +133,7 @@ class MongoBackend:
             updates = _updates(records, now)
 
             async def write(session: Any) -> None:
-                await connection.settle(connection.entries.bulk_write(updates, session=session))
+                await connection.result_of(connection.entries.bulk_write(updates, session=session))
 
             for _ in range(_ATTEMPTS):
                 try:
@@ -150,10 +150,10 @@ class MongoBackend:
         """Save records of different callers, each for itself; the errors of those that another namespace owns."""
         records, now = [record for record, _ in saves], max(now for _, now in saves)
         outcomes: list[EntryOwnershipError | None] = [None] * len(records)
-        with written("save", self._database.place, "entry") as writing:
+        with written("save", self._database.db_name, "entry") as writing:
             connection = await self._connected("save")
             try:
-                await connection.settle(connection.entries.bulk_write(_updates(records, now), ordered=False))
+                await connection.result_of(connection.entries.bulk_write(_updates(records, now), ordered=False))
             except BulkWriteError as exc:
                 if not _only_duplicates(exc):
                     raise
@@ -169,37 +169,37 @@ class MongoBackend:
             return outcomes
 
     async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
-        with translated("load", self._database.place):
+        with translated("load", self._database.db_name):
             connection = await self._connected("load")
             wanted: Document = {"namespace": namespace, **documents.live(now)}
             if after is not None:
-                wanted["_id"] = {"$gt": documents.place(after)}
+                wanted["_id"] = {"$gt": documents.document_id(after)}
             cursor = connection.entries.find(wanted).sort("_id").hint(documents.IN_ORDER)
-            found = await connection.settle((cursor if limit is None else cursor.limit(limit)).to_list(None))
+            found = await connection.result_of((cursor if limit is None else cursor.limit(limit)).to_list(None))
             return [documents.record(document) for document in found]
 
     async def scan_several(self, namespaces: list[str], now: datetime) -> list[Record]:
-        with translated("load", self._database.place):
+        with translated("load", self._database.db_name):
             connection = await self._connected("load")
             wanted: Document = {"namespace": {"$in": namespaces}, **documents.live(now)}
             cursor = connection.entries.find(wanted).sort("_id").hint(documents.IN_ORDER)
-            return [documents.record(document) for document in await connection.settle(cursor.to_list(None))]
+            return [documents.record(document) for document in await connection.result_of(cursor.to_list(None))]
 
     async def newest(self, namespace: str, key: str, now: datetime) -> Record | None:
-        with translated("load_by_key", self._database.place):
+        with translated("load_by_key", self._database.db_name):
             connection = await self._connected("load_by_key")
             wanted: Document = {"namespace": namespace, "key": key, **documents.live(now)}
             newest_first = [("_id", DESCENDING)]
-            found = await connection.settle(
+            found = await connection.result_of(
                 connection.entries.find_one(wanted, sort=newest_first, hint=documents.KEY_IN_ORDER)
             )
             return None if found is None else documents.record(found)
 
     async def delete(self, namespace: str, entry_id: str, now: datetime) -> None:
-        with written("delete", self._database.place):
+        with written("delete", self._database.db_name):
             connection = await self._connected("delete")
             wanted = {"entry_id": entry_id, "namespace": namespace, **documents.live(now)}
-            await connection.settle(connection.entries.delete_one(wanted))
+            await connection.result_of(connection.entries.delete_one(wanted))
 
     async def delete_many(self, namespace: str, entry_ids: list[str], now: datetime) -> int:
         wanted = {"entry_id": {"$in": entry_ids}, "namespace": namespace, **documents.live(now)}
@@ -209,19 +209,19 @@ class MongoBackend:
         await self._delete("clear", {"namespace": namespace})
 
     async def count(self, namespace: str, now: datetime) -> int:
-        with translated("count", self._database.place):
+        with translated("count", self._database.db_name):
             connection = await self._connected("count")
             wanted = {"namespace": namespace, **documents.live(now)}
-            return int(await connection.settle(connection.entries.count_documents(wanted)))
+            return int(await connection.result_of(connection.entries.count_documents(wanted)))
 
     async def namespaces(self, prefix: str, limit: int, after: str, now: datetime) -> list[str]:
         found: list[str] = []
-        with translated("namespaces", self._database.place):
+        with translated("namespaces", self._database.db_name):
             connection = await self._connected("namespaces")
             # Hops from one namespace to the next by index, so that their sizes do not matter.
             beyond: Document = {"$gt": after, "$gte": prefix}
             while len(found) < limit:
-                document = await connection.settle(
+                document = await connection.result_of(
                     connection.entries.find_one(
                         {"namespace": beyond, **documents.live(now)},
                         projection={"namespace": 1, "_id": 0},
@@ -235,32 +235,32 @@ class MongoBackend:
         return found
 
     async def purge(self, limit: int, now: datetime) -> Purged:
-        with written("cleanup_expired", self._database.place):
+        with written("cleanup_expired", self._database.db_name):
             connection = await self._connected("cleanup_expired")
             doomed = documents.expired(now)
-            count = await connection.settle(connection.entries.count_documents(doomed, limit=limit + 1))
+            count = await connection.result_of(connection.entries.count_documents(doomed, limit=limit + 1))
             if count > limit:
                 some = connection.entries.find(doomed, projection={"_id": 1}).limit(limit)
-                ids = [document["_id"] for document in await connection.settle(some.to_list(None))]
+                ids = [document["_id"] for document in await connection.result_of(some.to_list(None))]
                 doomed = {"_id": {"$in": ids}, **doomed}
-            deleted = (await connection.settle(connection.entries.delete_many(doomed))).deleted_count
+            deleted = (await connection.result_of(connection.entries.delete_many(doomed))).deleted_count
             return Purged(int(deleted), more=count > limit)
 
     async def _make_way(self, connection: Connection, records: list[Record], now: datetime) -> None:
         """After a duplicate: drop expired entries of these ids, or say that another namespace owns one."""
         ids = {"entry_id": {"$in": [record.entry_id for record in records]}}
-        await connection.settle(connection.entries.delete_many({**ids, **documents.expired(now)}))
+        await connection.result_of(connection.entries.delete_many({**ids, **documents.expired(now)}))
         foreign = {**ids, "namespace": {"$ne": records[0].namespace}}
-        owner = await connection.settle(connection.entries.find_one(foreign, projection={"entry_id": 1}))
+        owner = await connection.result_of(connection.entries.find_one(foreign, projection={"entry_id": 1}))
         if owner is not None:
             raise EntryOwnershipError(original_name(owner["entry_id"]), original_name(records[0].namespace))
 
     async def _delete(self, operation: str, wanted: Document) -> int:
-        with written(operation, self._database.place):
+        with written(operation, self._database.db_name):
             connection = await self._connected(operation)
 
             async def delete(session: Any) -> int:
-                deleted = await connection.settle(connection.entries.delete_many(wanted, session=session))
+                deleted = await connection.result_of(connection.entries.delete_many(wanted, session=session))
                 return int(deleted.deleted_count)
 
             if self._database.has_transactions:

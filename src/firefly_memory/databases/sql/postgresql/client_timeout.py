@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from inspect import isawaitable, iscoroutinefunction
+from inspect import iscoroutinefunction
 from time import monotonic
 from types import ModuleType
 from typing import Any
 
-from firefly_memory.concurrency.sync_bridge import run_without_loop
+from firefly_memory.concurrency.sync_bridge import result_of, run_without_loop
 
 _GRACE = 2.0
 """Seconds for the server to end a statement that it was asked to end."""
@@ -37,9 +37,9 @@ def with_client_timeout(psycopg: ModuleType, connection_class: Any, seconds: flo
     async def called_off(connection: Any, wait: Callable[[Steps], Any], steps: Steps) -> Any:
         if psycopg.capabilities.has_cancel_safe():  # otherwise it would be unsafe, and might take for ever
             with suppress(psycopg.Error):
-                await settled(connection.cancel_safe(timeout=_GRACE))
+                await result_of(connection.cancel_safe(timeout=_GRACE))
         try:
-            return await settled(wait(_until(_GRACE, steps, _NOTHING_READY)))  # mostly an error: it was cancelled
+            return await result_of(wait(_until(_GRACE, steps, _NOTHING_READY)))  # mostly an error: it was cancelled
         except _OverdueError:
             connection.pgconn.finish()
             raise ServerSilentError("the server does not answer") from None
@@ -63,11 +63,6 @@ def with_client_timeout(psycopg: ModuleType, connection_class: Any, seconds: flo
                 return run_without_loop(called_off(self, super().wait, steps))
 
     return PatientConnection
-
-
-async def settled(result: Any) -> Any:
-    """``result`` of a call of either mode."""
-    return await result if isawaitable(result) else result
 
 
 def _until(seconds: float, steps: Steps, ready: Any = None) -> Steps:

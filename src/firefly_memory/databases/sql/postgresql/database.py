@@ -13,7 +13,7 @@ from sqlalchemy.util import greenlet_spawn
 from firefly_memory.concurrency.cancellation import in_worker_thread
 from firefly_memory.concurrency.per_event_loop import PerLoop
 from firefly_memory.databases.sql.database import Database
-from firefly_memory.databases.sql.errors import Place
+from firefly_memory.databases.sql.errors import DatabaseName
 from firefly_memory.databases.sql.executor import BlockingExecutor, Method, grouped
 from firefly_memory.databases.sql.operation import Operation
 from firefly_memory.databases.sql.pool import Pool
@@ -49,7 +49,7 @@ class PostgreSQLDatabase(Database):
         migrate: bool,
         prepared: bool,
     ) -> None:
-        super().__init__(Place(str(url), checked_schema_name(schema_name)), timeout=timeout, migrate=migrate)
+        super().__init__(DatabaseName(str(url), checked_schema_name(schema_name)), timeout=timeout, migrate=migrate)
         self._url = url
         self._prepares = prepared
         self.pool_size = at_least(1, "pool_size", pool_size)
@@ -71,7 +71,7 @@ class PostgreSQLDatabase(Database):
         """:meth:`check_schema` for an event loop. Migrates outside of the loop: a blocking call in it may already be
         waiting for the end of the migration."""
         wanted = self._migrate if migrate is None else migrate
-        if not await greenlet_spawn(partial(has_schema, pool.engine, self.place, migrate=wanted)):
+        if not await greenlet_spawn(partial(has_schema, pool.engine, self.db_name, migrate=wanted)):
             # One connection is enough: on a full server, many processes would wait for each other's second one.
             await greenlet_spawn(pool.engine.dispose)
             await in_worker_thread(self._migrate_in_a_loop_of_its_own)
@@ -81,18 +81,18 @@ class PostgreSQLDatabase(Database):
         async def migrate() -> None:
             engine = self._engine_to_migrate(suspending_engine)
             try:
-                await greenlet_spawn(upgrade_schema, engine, self.place, self.timeout)
+                await greenlet_spawn(upgrade_schema, engine, self.db_name, self.timeout)
             finally:
                 await greenlet_spawn(engine.dispose)
 
         asyncio.run(migrate())
 
     def check_schema(self, pool: Pool, migrate: bool | None) -> None:
-        if not has_schema(pool.engine, self.place, migrate=self.migrates(migrate)):
+        if not has_schema(pool.engine, self.db_name, migrate=self.migrates(migrate)):
             pool.engine.dispose()  # one connection is enough, as below
             engine = self._engine_to_migrate(blocking_engine)
             try:
-                upgrade_schema(engine, self.place, self.timeout)
+                upgrade_schema(engine, self.db_name, self.timeout)
             finally:
                 engine.dispose()
         self.schema_is_current = True
@@ -102,8 +102,8 @@ class PostgreSQLDatabase(Database):
 
     def _pool_on(self, make_engine: Callable[..., Engine]) -> Pool:
         engine = make_engine(self._url, pool_size=self.pool_size, timeout=self.timeout, prepared=self._prepares)
-        statements = Statements(PostgreSQLDialect(engine.dialect), self.place.schema_name)
-        return Pool(engine, statements, self.place, is_quiet=is_quiet, timeout=self.timeout)
+        statements = Statements(PostgreSQLDialect(engine.dialect), self.db_name.schema_name)
+        return Pool(engine, statements, self.db_name, is_quiet=is_quiet, timeout=self.timeout)
 
 
 class _LoopPool:

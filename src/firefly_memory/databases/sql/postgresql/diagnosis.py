@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import pg_catalog
 
 from firefly_memory import clock
 from firefly_memory.databases.diagnostics import Finding, clock_skew, ok, problem, warning
-from firefly_memory.databases.sql.errors import Place, sqlstate
+from firefly_memory.databases.sql.errors import DatabaseName, sqlstate
 from firefly_memory.databases.sql.postgresql.creators import others_may_create
 from firefly_memory.databases.sql.postgresql.engines import blocking_engine
 from firefly_memory.databases.sql.postgresql.identifiers import quoted
@@ -40,23 +40,23 @@ def diagnose(
 ) -> Iterator[Finding]:
     """The server, the way to it, and what the role may do there; ``pooler`` is what the store is told of one."""
     parsed = postgresql_url(url)
-    place = Place(str(parsed), migrate.checked_schema_name(schema_name))
+    db_name = DatabaseName(str(parsed), migrate.checked_schema_name(schema_name))
     engine = blocking_engine(parsed, pool_size=2, timeout=timeout)
     try:
-        with migrate.connected(engine, place, "doctor") as connection:
+        with migrate.connected(engine, db_name, "doctor") as connection:
             with pinned_for_reading(connection):
                 yield from _server(connection)
                 yield _clock(connection)
                 yield _connections(connection, pool_size)
-            yield _pooler(engine, place, connection, pooler)
+            yield _pooler(engine, db_name, connection, pooler)
             with pinned_for_reading(connection):
-                yield from _rights(connection, place)
-            yield from _schema(connection, place)
+                yield from _rights(connection, db_name)
+            yield from _schema(connection, db_name)
             with pinned_for_reading(connection):
-                yield from _invalid_indexes(connection, str(place.schema_name))
+                yield from _invalid_indexes(connection, str(db_name.schema_name))
     finally:
         engine.dispose()
-    yield from _creating(parsed, place, timeout)  # after the other engine: a pooler may have one connection to give
+    yield from _creating(parsed, db_name, timeout)  # after the other engine: a pooler may have one connection to give
 
 
 def _server(connection: Connection) -> Iterator[Finding]:
@@ -102,12 +102,12 @@ def _connections(connection: Connection, pool_size: int) -> Finding:
     return ok("connections", found)
 
 
-def _pooler(engine: Engine, place: Place, connection: Connection, told: str | None) -> Finding:
+def _pooler(engine: Engine, db_name: DatabaseName, connection: Connection, pooler: str | None) -> Finding:
     driver: Any = connection.connection.driver_connection
     if _backends(connection, 1) == {driver.info.backend_pid}:  # what the other end said when it was connected to
         return ok("pooler", "none: connections lead to the server itself")
     try:
-        with migrate.connected(engine, place, "doctor") as other:
+        with migrate.connected(engine, db_name, "doctor") as other:
             mine, theirs = _backends(connection, _LOOKS), _backends(other, _LOOKS)
             mine |= _backends(connection, 1)
     except DatabaseStoreError:  # each session has a connection of the server, and there was only one
@@ -115,7 +115,7 @@ def _pooler(engine: Engine, place: Place, connection: Connection, told: str | No
     if len(mine) == len(theirs) == 1 and mine != theirs:
         return ok("pooler", "one that gives each session a connection of the server")
     found = "one in transaction mode, which hands connections from one transaction to the next"
-    if told == "transaction":
+    if pooler == "transaction":
         return ok("pooler", f"{found}, as the store is told")
     do = 'open the store with pooler="transaction", or set FIREFLY_AGENTIC_MEMORY_POSTGRES_POOLER=transaction'
     return warning("pooler", found, do)
@@ -126,32 +126,32 @@ def _backends(connection: Connection, looks: int) -> set[int]:
     return {connection.execute(select(func.pg_catalog.pg_backend_pid())).scalar_one() for _ in range(looks)}
 
 
-def _schema(connection: Connection, place: Place) -> Iterator[Finding]:
+def _schema(connection: Connection, db_name: DatabaseName) -> Iterator[Finding]:
     try:
         with pinned_for_reading(connection):
-            yield from of_schema(connection, place)
+            yield from of_schema(connection, db_name)
     except exc.DBAPIError as error:
         if sqlstate(error) != _LACKS_A_RIGHT:
             raise
         yield warning("schema", "the role may not see which revision it is at", "see to its rights, and look again")
 
 
-def _creating(url: PostgreSQLUrl, place: Place, timeout: float) -> Iterator[Finding]:
+def _creating(url: PostgreSQLUrl, db_name: DatabaseName, timeout: float) -> Iterator[Finding]:
     engine = blocking_engine(url, pool_size=1, timeout=timeout, settings="")
     try:
-        with migrate.connected(engine, place, "doctor") as connection:
+        with migrate.connected(engine, db_name, "doctor") as connection:
             # That of the role's usual connections, whoever has set it, and where.
             search_path = str(connection.exec_driver_sql("SHOW search_path").scalar_one())
             with pinned_for_reading(connection):
-                yield from others_may_create(connection, str(place.schema_name), search_path)
+                yield from others_may_create(connection, str(db_name.schema_name), search_path)
     finally:
         engine.dispose()
 
 
-def _rights(connection: Connection, place: Place) -> Iterator[Finding]:
-    schema_name = str(place.schema_name)
+def _rights(connection: Connection, db_name: DatabaseName) -> Iterator[Finding]:
+    schema_name = str(db_name.schema_name)
     role = connection.execute(select(func.current_user())).scalar_one()
-    grants = place.command(f"grants {shlex.quote(role)}")
+    grants = db_name.command(f"grants {shlex.quote(role)}")
     spaces, classes = pg_catalog.pg_namespace, pg_catalog.pg_class
     of_ours = spaces.c.nspname == schema_name
     of_space = select(*(func.pg_catalog.has_schema_privilege(spaces.c.oid, right) for right in ("USAGE", "CREATE")))
@@ -161,7 +161,7 @@ def _rights(connection: Connection, place: Place) -> Iterator[Finding]:
             select(func.pg_catalog.has_database_privilege(func.pg_catalog.current_database(), "CREATE"))
         ).scalar_one()
         state = f"{role} may{'' if may else ' not'} create the schema {schema_name}, which is not there"
-        do = f"run as another role: {place.command('upgrade')}"
+        do = f"run as another role: {db_name.command('upgrade')}"
         yield ok("rights", state) if may else problem("rights", state, do)
         return
     if not row[0]:

@@ -16,11 +16,11 @@ from weakref import WeakSet
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.pool import QueuePool
 
-from firefly_memory.concurrency.sync_bridge import run_without_loop
+from firefly_memory.concurrency.sync_bridge import result_of, run_without_loop
 from firefly_memory.databases.sql.database import ENGINE_OPTIONS
 from firefly_memory.databases.sql.errors import is_full
 from firefly_memory.databases.sql.pool import growing_pauses
-from firefly_memory.databases.sql.postgresql.client_timeout import settled, with_client_timeout
+from firefly_memory.databases.sql.postgresql.client_timeout import with_client_timeout
 from firefly_memory.databases.sql.postgresql.connecting_loop import ConnectingLoop
 from firefly_memory.databases.sql.postgresql.exact import make_exact
 from firefly_memory.databases.sql.postgresql.url import PostgreSQLUrl
@@ -135,12 +135,12 @@ def _with_settings(
     async def connected() -> Any:
         nonlocal wanted
         try:
-            return await settled(connect(**wanted))
+            return await result_of(connect(**wanted))
         except Exception as exc:
             if wanted is asked or not _NO_SETTINGS.search(str(exc)):
                 raise
         wanted = asked
-        return await settled(connect(**asked))
+        return await result_of(connect(**asked))
 
     return connected
 
@@ -161,7 +161,7 @@ def _when_there_is_room(
                 seconds = next(pauses)
                 if not is_full(exc) or not _is_the_only_one(engine()) or monotonic() + seconds > deadline:
                     raise
-            await settled(pause(seconds))
+            await result_of(pause(seconds))
 
     return connected
 
@@ -221,7 +221,7 @@ def _psycopg_connect(
     connect = partial(connection_class.connect, **defaults | url.for_psycopg())
 
     async def connected(**options: str) -> Any:
-        connection = await settled(connect(**options))
+        connection = await result_of(connect(**options))
         connection.prepare_threshold = _USES_BEFORE_PREPARING if prepared else None
         connection._prepared._prepared_idx = randbits(63)  # noqa: SLF001 - the names that it counts up: see _new_name()
         return connection

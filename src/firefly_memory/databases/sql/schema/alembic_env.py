@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.schema import CreateSchema
 
-from firefly_memory.databases.sql.errors import Place
+from firefly_memory.databases.sql.errors import DatabaseName
 from firefly_memory.databases.sql.schema import metadata as schema
 from firefly_memory.databases.sql.schema import revisions
 from firefly_memory.databases.sql.schema.alembic_guard import keep_others_out
-from firefly_memory.databases.sql.schema.migrate import add_sqlite_functions, connected, create_schema, migrating
+from firefly_memory.databases.sql.schema.migrate import (
+    add_sqlite_functions,
+    connected,
+    create_schema,
+    migrating,
+    outside_transaction,
+)
 from firefly_memory.databases.sql.schema.names import REVISIONS_OF_THE_LIBRARY
 from firefly_memory.databases.sql.search_path import ONLY_PG_CATALOG, pinned_for_reading
 from firefly_memory.errors import FireflyMemoryError
@@ -35,7 +42,7 @@ class NamedDatabase:
     schema_name: str
     """For PostgreSQL; SQLite has none."""
 
-    open: Callable[..., AbstractContextManager[tuple[Engine, Place]]]
+    open: Callable[..., AbstractContextManager[tuple[Engine, DatabaseName]]]
 
 
 def target_schema() -> str | None:
@@ -67,10 +74,10 @@ def create_index_online(name: str, table: str, columns: list[Any], **options: An
     if op.get_context().dialect.name == "sqlite":
         op.create_index(name, table, columns, if_not_exists=True, **options)
         return
-    place: dict[str, Any] = {"schema": target_schema(), "postgresql_concurrently": True}
-    with op.get_context().autocommit_block():
-        op.drop_index(name, table, if_exists=True, **place)
-        op.create_index(name, table, columns, **place, **options)
+    db_name: dict[str, Any] = {"schema": target_schema(), "postgresql_concurrently": True}
+    with op.get_context().opts.get("firefly_outside", op.get_context().autocommit_block)():
+        op.drop_index(name, table, if_exists=True, **db_name)
+        op.create_index(name, table, columns, **db_name, **options)
 
 
 def run_in_environment(
@@ -108,24 +115,25 @@ def _run_on(context: Any, database: NamedDatabase) -> None:
     command = getattr(getattr(context.config.cmd_opts, "cmd", (None,))[0], "__name__", "upgrade")
     if command in _READING:
         with (
-            database.open(TIMEOUT, reading=True) as (engine, place),
-            connected(engine, place, "alembic") as connection,
+            database.open(TIMEOUT, reading=True) as (engine, db_name),
+            connected(engine, db_name, "alembic") as connection,
             pinned_for_reading(connection),
         ):
-            _run(context, connection, place.schema_name, makes_schema=False)
+            _run(context, connection, db_name.schema_name, makes_schema=False)
         return
     makes_schema = command in {"upgrade", "stamp"}
-    with database.open(TIMEOUT) as (engine, place):
-        if command != "upgrade" and place.file is not None and not place.file.exists():
-            raise place.is_missing(command)
-        with connected(engine, place, "alembic") as connection, migrating(connection, place, TIMEOUT):
-            _run(context, connection, place.schema_name, makes_schema=makes_schema)
+    with database.open(TIMEOUT) as (engine, db_name):
+        if command != "upgrade" and db_name.file is not None and not db_name.file.exists():
+            raise db_name.is_missing(command)
+        with connected(engine, db_name, "alembic") as connection, migrating(connection, db_name, TIMEOUT):
+            outside = partial(outside_transaction, connection, db_name, TIMEOUT)
+            _run(context, connection, db_name.schema_name, makes_schema=makes_schema, firefly_outside=outside)
 
 
-def _run(context: Any, connection: Connection, schema_name: str | None, *, makes_schema: bool) -> None:
+def _run(context: Any, connection: Connection, schema_name: str | None, *, makes_schema: bool, **options: Any) -> None:
     if makes_schema:
         create_schema(connection, schema_name)
-    _configure(context, schema_name, connection=connection)
+    _configure(context, schema_name, connection=connection, **options)
     with context.begin_transaction():
         context.run_migrations()
 

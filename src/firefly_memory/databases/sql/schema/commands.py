@@ -10,7 +10,7 @@ from enum import Enum
 from sqlalchemy import Connection, Engine, func, select, table
 
 from firefly_memory.databases.diagnostics import Difference
-from firefly_memory.databases.sql.errors import Place
+from firefly_memory.databases.sql.errors import DatabaseName
 from firefly_memory.databases.sql.estimates import estimated_rows
 from firefly_memory.databases.sql.schema import metadata as schema
 from firefly_memory.databases.sql.schema import migrate, revisions
@@ -79,9 +79,11 @@ class Downgrade:
 class Administration:
     """One SQL database and its schema."""
 
-    def __init__(self, engine: Engine, place: Place, *, timeout: float, lock_timeout: float | None = None) -> None:
+    def __init__(
+        self, engine: Engine, db_name: DatabaseName, *, timeout: float, lock_timeout: float | None = None
+    ) -> None:
         self._engine = engine
-        self._place = place
+        self._db_name = db_name
         self._timeout = timeout
         self._lock_timeout = migrate.LOCK_TIMEOUT if lock_timeout is None else lock_timeout
 
@@ -89,35 +91,35 @@ class Administration:
         """Where the database is."""
         self._must_exist("current")
         with self._reading("current") as connection:
-            return Status(migrate.revision_of(connection, self._place))
+            return Status(migrate.revision_of(connection, self._db_name))
 
     def differences(self) -> tuple[Status, list[Difference]]:
         """What is not as this version needs it; nothing is compared unless the revision is this version's."""
         self._must_exist("check")
         with self._reading("check") as connection:
-            status = Status(migrate.revision_of(connection, self._place))
+            status = Status(migrate.revision_of(connection, self._db_name))
             found = status.state is State.CURRENT
-            return status, differences(connection, self._place.schema_name) if found else []
+            return status, differences(connection, self._db_name.schema_name) if found else []
 
     def estimates(self) -> dict[str, int]:
         """About how many rows each table has."""
         self._must_exist("estimate")
-        names = [each.name for each in schema.metadata(self._place.schema_name).sorted_tables]
+        names = [each.name for each in schema.metadata(self._db_name.schema_name).sorted_tables]
         with self._reading("estimate") as connection:
-            return estimated_rows(connection, names, self._place.schema_name)
+            return estimated_rows(connection, names, self._db_name.schema_name)
 
     def upgrade(self, target: str = HEAD) -> list[str]:
         """Run the revisions up to ``target``, all or none, and return which."""
         last = checked_revision(target)
         with self._connected("upgrade") as connection:
-            return migrate.upgrade(connection, self._place, last, self._timeout, lock_timeout=self._lock_timeout)
+            return migrate.upgrade(connection, self._db_name, last, self._timeout, lock_timeout=self._lock_timeout)
 
     def downgrade_plan(self, target: str) -> Downgrade:
         """What :meth:`downgrade` would do now. Nothing is changed."""
         last = checked_revision(target)
         self._must_exist("downgrade")
         with self._reading("downgrade") as connection:
-            found = migrate.revision_of(connection, self._place)
+            found = migrate.revision_of(connection, self._db_name)
             if Status(found).is_ahead:
                 raise migrate.is_ahead("downgrade", found)
             undone, steps = self._undoing(connection, found, last)
@@ -130,25 +132,25 @@ class Administration:
         if not undone:
             return [], []
         between = f"{found}:{last or BASE}"
-        steps = migrate.script(connection.dialect.name, self._place.schema_name, "downgrade", between)
+        steps = migrate.script(connection.dialect.name, self._db_name.schema_name, "downgrade", between)
         return list(reversed(undone)), steps
 
     def _name(self, connection: Connection) -> str:
         """As people call the database."""
-        if self._place.file is not None:
-            return self._place.file.name
+        if self._db_name.file is not None:
+            return self._db_name.file.name
         if connection.dialect.name == "sqlite":
-            return self._place.name
+            return self._db_name.name
         return str(connection.execute(select(func.pg_catalog.current_database())).scalar_one())
 
     def _where(self) -> str:
-        name, schema_name = self._place
-        if self._place.file is not None:
-            return str(self._place.file.absolute())
+        name, schema_name = self._db_name
+        if self._db_name.file is not None:
+            return str(self._db_name.file.absolute())
         return name if schema_name is None else f"{name}, schema {schema_name}"
 
     def _rows(self, connection: Connection, name: str) -> int:
-        counted = select(func.count()).select_from(table(name, schema=self._place.schema_name))
+        counted = select(func.count()).select_from(table(name, schema=self._db_name.schema_name))
         return int(connection.execute(counted).scalar_one())
 
     def downgrade(self, target: str) -> list[str]:
@@ -157,30 +159,30 @@ class Administration:
         self._must_exist("downgrade")
         with self._migrating("downgrade") as (connection, found):
             undone, steps = self._undoing(connection, found, last)
-            migrate.run_script(connection, self._place, steps)
+            migrate.run_script(connection, self._db_name, steps)
             return undone
 
     def stamp(self, target: str) -> None:
         """Write down that the database is at ``target``, and change nothing else."""
         revision = checked_revision(target)
         self._must_exist("stamp")
-        with self._connected("stamp") as connection, migrate.migrating(connection, self._place, self._timeout):
-            migrate.write_revision(connection, self._place, revision)
+        with self._connected("stamp") as connection, migrate.migrating(connection, self._db_name, self._timeout):
+            migrate.write_revision(connection, self._db_name, revision)
 
     @contextmanager
     def _migrating(self, operation: str) -> Iterator[tuple[Connection, str | None]]:
         with (
             self._connected(operation) as connection,
-            migrate.migrating(connection, self._place, self._timeout, lock_timeout=self._lock_timeout),
+            migrate.migrating(connection, self._db_name, self._timeout, lock_timeout=self._lock_timeout),
         ):
-            found = migrate.revision_of(connection, self._place)
+            found = migrate.revision_of(connection, self._db_name)
             if Status(found).is_ahead:
                 raise migrate.is_ahead(operation, found)
             yield connection, found
 
     @contextmanager
     def _connected(self, operation: str) -> Iterator[Connection]:
-        with migrate.connected(self._engine, self._place, operation) as connection:
+        with migrate.connected(self._engine, self._db_name, operation) as connection:
             yield connection
 
     @contextmanager
@@ -189,9 +191,9 @@ class Administration:
             yield connection
 
     def _must_exist(self, operation: str) -> None:
-        path = self._place.file
+        path = self._db_name.file
         if path is not None and not path.exists():
-            raise self._place.is_missing(operation)
+            raise self._db_name.is_missing(operation)
 
 
 @dataclass(frozen=True, slots=True)

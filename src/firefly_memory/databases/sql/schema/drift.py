@@ -67,24 +67,26 @@ class _Comparison:
         real = {each["name"]: each for each in self._real.get_columns(wanted.name, schema=self._schema)}
         for one in wanted.columns:
             what = f"column {one.name} of {wanted.name}"
-            place: dict[str, Any] = {"schema": self._schema}
+            db_name: dict[str, Any] = {"schema": self._schema}
             if one.name not in real:
-                add = self._statements(AddColumn(wanted.name, one, **place))
+                add = self._statements(AddColumn(wanted.name, one, **db_name))
                 yield Difference(what, MISSING, self._type(one.type), add)
                 continue
             found = real[one.name]
             kind, expected = self._type(found["type"]), self._type(one.type)
             if kind != expected:
                 yield Difference(
-                    what, kind, expected, self._altered(ColumnType(wanted.name, one.name, one.type, **place))
+                    what, kind, expected, self._altered(ColumnType(wanted.name, one.name, one.type, **db_name))
                 )
             if found["nullable"] != one.nullable:
-                change = ColumnNullable(wanted.name, one.name, bool(one.nullable), existing_type=one.type, **place)
+                change = ColumnNullable(wanted.name, one.name, bool(one.nullable), existing_type=one.type, **db_name)
                 names = {True: "NULL", False: "NOT NULL"}
                 yield Difference(what, names[found["nullable"]], names[bool(one.nullable)], self._altered(change))
             default, wanted_default = _found_default(found), _default(one)
             if _plain(default or "") != _plain(wanted_default or ""):
-                set_default = ColumnDefault(wanted.name, one.name, one.server_default, existing_type=one.type, **place)
+                set_default = ColumnDefault(
+                    wanted.name, one.name, one.server_default, existing_type=one.type, **db_name
+                )
                 yield Difference(
                     f"default of {what}", default or MISSING, wanted_default or "none", self._altered(set_default)
                 )

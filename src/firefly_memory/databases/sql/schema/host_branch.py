@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert
 from sqlalchemy.schema import CreateSchema, CreateTable
 
-from firefly_memory.databases.sql.errors import Place
+from firefly_memory.databases.sql.errors import DatabaseName
 from firefly_memory.databases.sql.schema import revisions
 from firefly_memory.databases.sql.schema.alembic_env import target_schema
 from firefly_memory.databases.sql.schema.migrate import missing_between, revision_of, version_table
@@ -74,7 +74,7 @@ def _recorded() -> str | None:
     from alembic import op
 
     context = op.get_context()
-    return None if context.as_sql else revision_of(_connection(context), _place())
+    return None if context.as_sql else revision_of(_connection(context), _db_name())
 
 
 def _connection(context: Any) -> Connection:
@@ -82,8 +82,8 @@ def _connection(context: Any) -> Connection:
     return connection
 
 
-def _place() -> Place:
-    return Place("the application's database", target_schema())
+def _db_name() -> DatabaseName:
+    return DatabaseName("the application's database", target_schema())
 
 
 def _prepare() -> None:
@@ -93,13 +93,13 @@ def _prepare() -> None:
     name = target_schema()
     if name is not None:
         op.execute(CreateSchema(name, if_not_exists=True))
-    op.execute(CreateTable(version_table(_place()), if_not_exists=True))
+    op.execute(CreateTable(version_table(_db_name()), if_not_exists=True))
 
 
 def _record(revision: str | None) -> None:
     from alembic import op
 
-    version = version_table(_place())
+    version = version_table(_db_name())
     op.execute(delete(version))
     if revision is not None:
         op.execute(insert(version).values(version_num=revision))

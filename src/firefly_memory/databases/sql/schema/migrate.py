@@ -29,7 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import CreateSchema
 
 from firefly_memory.concurrency.process_fork import ForkSafeLock
-from firefly_memory.databases.sql.errors import UNDEFINED_TABLE, Place, is_an_answer, sqlstate, translated
+from firefly_memory.databases.sql.errors import UNDEFINED_TABLE, DatabaseName, is_an_answer, sqlstate, translated
 from firefly_memory.databases.sql.schema import metadata as schema
 from firefly_memory.databases.sql.schema import revisions
 from firefly_memory.databases.sql.schema.changed_tables import made_by, tables_after
@@ -61,20 +61,20 @@ def checked_schema_name(name: str) -> str:
     return name
 
 
-def ensure_schema(engine: Engine, place: Place, *, migrate: bool, timeout: float) -> None:
+def ensure_schema(engine: Engine, db_name: DatabaseName, *, migrate: bool, timeout: float) -> None:
     """Bring the schema to the revision this version needs, or only check it: one query when it is there already."""
-    if not has_schema(engine, place, migrate=migrate):
-        upgrade_schema(engine, place, timeout)
+    if not has_schema(engine, db_name, migrate=migrate):
+        upgrade_schema(engine, db_name, timeout)
 
 
-def has_schema(engine: Engine, place: Place, *, migrate: bool) -> bool:
+def has_schema(engine: Engine, db_name: DatabaseName, *, migrate: bool) -> bool:
     """Whether the schema is what this version needs. It is an error if nobody may ``migrate`` it there."""
-    with connected(engine, place) as connection:
-        found = _current_revision(connection, place)
+    with connected(engine, db_name) as connection:
+        found = _current_revision(connection, db_name)
     if _serves(found):
         return True
     if not migrate:
-        raise place.is_not_current("initialize", found)
+        raise db_name.is_not_current("initialize", found)
     return False
 
 
@@ -82,17 +82,17 @@ def _serves(found: str | None) -> bool:
     return found == revisions.head() or (found is not None and revisions.is_later_and_compatible(found))
 
 
-def upgrade_schema(engine: Engine, place: Place, timeout: float) -> None:
+def upgrade_schema(engine: Engine, db_name: DatabaseName, timeout: float) -> None:
     """Run the revisions that are missing, all of them or none."""
-    with connected(engine, place) as connection:
+    with connected(engine, db_name) as connection:
         _check_encoding(connection)
-        upgrade(connection, place, revisions.head(), timeout)
+        upgrade(connection, db_name, revisions.head(), timeout)
 
 
 @contextmanager
-def connected(engine: Engine, place: Place, operation: str = "initialize") -> Iterator[Connection]:
+def connected(engine: Engine, db_name: DatabaseName, operation: str = "initialize") -> Iterator[Connection]:
     """A connection in autocommit mode, which is thrown away unless it is known to be in order at the end."""
-    with translated(operation, place), engine.connect() as connection:
+    with translated(operation, db_name), engine.connect() as connection:
         try:
             connection.execution_options(isolation_level="AUTOCOMMIT")
             yield connection
@@ -102,17 +102,17 @@ def connected(engine: Engine, place: Place, operation: str = "initialize") -> It
             raise
 
 
-def revision_of(connection: Connection, place: Place) -> str | None:
+def revision_of(connection: Connection, db_name: DatabaseName) -> str | None:
     """The revision the database says it is at, or ``None`` where there is no schema. Fit for a transaction, which
     PostgreSQL ends when a table is asked for that is not there; in need of one of :mod:`.search_path` there."""
-    if not inspect(connection).has_table(schema.VERSION_TABLE, schema=place.schema_name):
+    if not inspect(connection).has_table(schema.VERSION_TABLE, schema=db_name.schema_name):
         return None
-    return _joined(connection.execute(select(version_table(place).c.version_num)).scalars())
+    return _joined(connection.execute(select(version_table(db_name).c.version_num)).scalars())
 
 
-def _current_revision(connection: Connection, place: Place) -> str | None:
+def _current_revision(connection: Connection, db_name: DatabaseName) -> str | None:
     """The same in one query; ``SchemaMismatchError`` if it is ahead of this version."""
-    columns: list[Any] = [version_table(place).c.version_num]
+    columns: list[Any] = [version_table(db_name).c.version_num]
     if connection.dialect.name == "postgresql":
         columns.append(_ENCODING)
     try:
@@ -129,10 +129,10 @@ def _current_revision(connection: Connection, place: Place) -> str | None:
     return found
 
 
-def version_table(place: Place) -> Table:
+def version_table(db_name: DatabaseName) -> Table:
     column: Column[str] = Column("version_num", String(32), nullable=False)
     key = PrimaryKeyConstraint("version_num", name=f"{schema.VERSION_TABLE}_pkc")
-    return Table(schema.VERSION_TABLE, MetaData(), column, key, schema=place.schema_name)
+    return Table(schema.VERSION_TABLE, MetaData(), column, key, schema=db_name.schema_name)
 
 
 def _joined(revisions: Iterable[str]) -> str | None:
@@ -167,24 +167,42 @@ comes after it waits as well."""
 
 @contextmanager
 def migrating(
-    connection: Connection, place: Place, timeout: float, *, lock_timeout: float = LOCK_TIMEOUT
+    connection: Connection, db_name: DatabaseName, timeout: float, *, lock_timeout: float = LOCK_TIMEOUT
 ) -> Iterator[None]:
     """Hold the migration lock and a transaction on an autocommit ``connection``: all of the block, or nothing."""
-    if connection.dialect.name == "postgresql":
-        begin_alone(connection, place, timeout)
-    else:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    _begin(connection, db_name, timeout)
     with rolled_back_on_error(connection):
         try:
-            if connection.dialect.name == "postgresql":
-                milliseconds = str(min(max(1, round(lock_timeout * 1000)), 2**31 - 1))  # as PostgreSQL takes it
-                connection.execute(select(func.pg_catalog.set_config("lock_timeout", milliseconds, true())))
+            _limit_lock_waits(connection, lock_timeout)
             yield
             connection.exec_driver_sql("COMMIT")
         except exc.DBAPIError as error:
             if sqlstate(error) == "55P03":
                 raise _is_blocked(lock_timeout) from error
             raise
+
+
+@contextmanager
+def outside_transaction(connection: Connection, db_name: DatabaseName, timeout: float) -> Iterator[None]:
+    """Inside :func:`migrating`: commit what came before, run the block in no transaction, and begin the next one."""
+    connection.exec_driver_sql("COMMIT")
+    with online_lock(connection, db_name, timeout):
+        yield
+    _begin(connection, db_name, timeout)
+    _limit_lock_waits(connection, LOCK_TIMEOUT)
+
+
+def _begin(connection: Connection, db_name: DatabaseName, timeout: float) -> None:
+    if connection.dialect.name == "postgresql":
+        begin_alone(connection, db_name, timeout)
+    else:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _limit_lock_waits(connection: Connection, seconds: float) -> None:
+    if connection.dialect.name == "postgresql":
+        milliseconds = str(min(max(1, round(seconds * 1000)), 2**31 - 1))  # as PostgreSQL takes it
+        connection.execute(select(func.pg_catalog.set_config("lock_timeout", milliseconds, true())))
 
 
 def _is_blocked(lock_timeout: float) -> StoreTimeoutError:
@@ -196,22 +214,27 @@ def _is_blocked(lock_timeout: float) -> StoreTimeoutError:
 
 
 def upgrade(
-    connection: Connection, place: Place, target: str | None, timeout: float, *, lock_timeout: float = LOCK_TIMEOUT
+    connection: Connection,
+    db_name: DatabaseName,
+    target: str | None,
+    timeout: float,
+    *,
+    lock_timeout: float = LOCK_TIMEOUT,
 ) -> list[str]:
     """Run the revisions that are missing up to ``target``, and return which: all or none of those between two online
     ones, and each online one by itself."""
     ran: list[str] = []
     while True:
-        with migrating(connection, place, timeout, lock_timeout=lock_timeout):
-            found = revision_of(connection, place)  # another process may have been faster
+        with migrating(connection, db_name, timeout, lock_timeout=lock_timeout):
+            found = revision_of(connection, db_name)  # another process may have been faster
             missing = missing_between(found, target)
             together = list(takewhile(lambda revision: not revisions.revision_named(revision).online, missing))
             if together:
-                _run_upgrade(connection, place, found, together[-1])
+                _run_upgrade(connection, db_name, found, together[-1])
         ran += together
         if len(together) == len(missing):
             return ran
-        ran += _run_online(connection, place, missing[len(together)], timeout)
+        ran += _run_online(connection, db_name, missing[len(together)], timeout)
 
 
 def missing_between(found: str | None, target: str | None) -> tuple[str, ...]:
@@ -228,39 +251,39 @@ def position(revision: str | None) -> int:
     return 0 if revision is None else revisions.revisions().index(revision) + 1
 
 
-def _run_online(connection: Connection, place: Place, revision: str, timeout: float) -> list[str]:
+def _run_online(connection: Connection, db_name: DatabaseName, revision: str, timeout: float) -> list[str]:
     """One revision that must not run in a transaction: by whoever gets there first, while the others wait for it.
 
     It may take hours, and writers go on meanwhile. What holds the others off is a lock of the session.
     """
-    with online_lock(connection, place, timeout):
-        found = revision_of(connection, place)
+    with online_lock(connection, db_name, timeout):
+        found = revision_of(connection, db_name)
         if revision not in missing_between(found, revision):
             return []  # somebody has done it meanwhile
-        steps = script(connection.dialect.name, place.schema_name, "upgrade", f"{found or 'base'}:{revision}")
-        run_script(connection, place, [step for step in steps if step not in ("BEGIN", "COMMIT")])
+        steps = script(connection.dialect.name, db_name.schema_name, "upgrade", f"{found or 'base'}:{revision}")
+        run_script(connection, db_name, [step for step in steps if step not in ("BEGIN", "COMMIT")])
         return [revision]
 
 
-def _run_upgrade(connection: Connection, place: Place, found: str | None, target: str) -> None:
-    create_schema(connection, place.schema_name)
-    steps = script(connection.dialect.name, place.schema_name, "upgrade", f"{found or 'base'}:{target}")
-    if found is None and inspect(connection).has_table(schema.VERSION_TABLE, schema=place.schema_name):
+def _run_upgrade(connection: Connection, db_name: DatabaseName, found: str | None, target: str) -> None:
+    create_schema(connection, db_name.schema_name)
+    steps = script(connection.dialect.name, db_name.schema_name, "upgrade", f"{found or 'base'}:{target}")
+    if found is None and inspect(connection).has_table(schema.VERSION_TABLE, schema=db_name.schema_name):
         del steps[0]  # makes the table, which a downgrade has left, empty
-    _check_room(connection, place, found, steps)
-    run_script(connection, place, steps)
+    _check_room(connection, db_name, found, steps)
+    run_script(connection, db_name, steps)
 
 
-def _check_room(connection: Connection, place: Place, found: str | None, steps: list[str]) -> None:
+def _check_room(connection: Connection, db_name: DatabaseName, found: str | None, steps: list[str]) -> None:
     """That no table is there yet which ``steps`` make: once a statement has failed, PostgreSQL tells no more."""
-    there = {*inspect(connection).get_table_names(schema=place.schema_name)}
+    there = {*inspect(connection).get_table_names(schema=db_name.schema_name)}
     taken = next((name for name in made_by(steps) if name in there), None)
     if taken is not None:
         dialect, tables = connection.dialect.name, dict[str, set[str]]()
         for before, after in pairwise(("base", *revisions.revisions())):
             steps = script(dialect, None, "upgrade", f"{before}:{after}")
             tables[after] = tables_after(steps, tables.get(before, ()))
-        raise unrecorded(place, taken, found, there, tables)
+        raise unrecorded(db_name, taken, found, there, tables)
 
 
 def create_schema(connection: Connection, schema_name: str | None) -> None:
@@ -269,10 +292,10 @@ def create_schema(connection: Connection, schema_name: str | None) -> None:
         connection.execute(CreateSchema(schema_name, if_not_exists=True))
 
 
-def write_revision(connection: Connection, place: Place, revision: str | None) -> None:
+def write_revision(connection: Connection, db_name: DatabaseName, revision: str | None) -> None:
     """Inside :func:`migrating`: say that the database is at ``revision``."""
-    create_schema(connection, place.schema_name)
-    version = version_table(place)
+    create_schema(connection, db_name.schema_name)
+    version = version_table(db_name)
     version.create(connection, checkfirst=True)
     connection.execute(delete(version))
     if revision is not None:
@@ -287,14 +310,14 @@ def add_sqlite_functions(connection: Connection) -> None:
             add(connection)
 
 
-def run_script(connection: Connection, place: Place, steps: Iterable[str]) -> None:
+def run_script(connection: Connection, db_name: DatabaseName, steps: Iterable[str]) -> None:
     if connection.dialect.name == "sqlite":
         add_sqlite_functions(connection)
     try:
         for statement in steps:
             connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
     except exc.DBAPIError as error:
-        if sqlstate(error) == "42P07" or (place.schema_name is None and "already exists" in str(error)):
+        if sqlstate(error) == "42P07" or (db_name.schema_name is None and "already exists" in str(error)):
             raise is_in_the_way(error) from error
         raise
 

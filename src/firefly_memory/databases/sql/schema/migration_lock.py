@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Connection, cast, column, func, literal, select, table
 
 from firefly_memory.concurrency.cancellation import stop_if_given_up
-from firefly_memory.databases.sql.errors import Place
+from firefly_memory.databases.sql.errors import DatabaseName
 from firefly_memory.databases.sql.search_path import (
     ONLY_PG_CATALOG,
     pinned_for_reading,
@@ -48,10 +48,10 @@ def lock_key(schema_name: str | None) -> int:
     return int.from_bytes(digest[:8], signed=True)
 
 
-def begin_alone(connection: Connection, place: Place, timeout: float) -> None:
+def begin_alone(connection: Connection, db_name: DatabaseName, timeout: float) -> None:
     """Begin a transaction that has the migration lock, which ends with it: a lock of the session would stay behind on
     a connection that a pooler hands to others."""
-    key = lock_key(place.schema_name)
+    key = lock_key(db_name.schema_name)
 
     def has_begun() -> bool:
         # At this level the statements after it see what the last holder of the lock has committed.
@@ -67,12 +67,12 @@ def begin_alone(connection: Connection, place: Place, timeout: float) -> None:
 
 
 @contextmanager
-def online_lock(connection: Connection, place: Place, timeout: float) -> Iterator[None]:
+def online_lock(connection: Connection, db_name: DatabaseName, timeout: float) -> Iterator[None]:
     """For a revision that is no transaction and may take hours: a lock of the session, and no time-out."""
     if connection.dialect.name != "postgresql":
         yield
         return
-    key = lock_key(f"{place.schema_name} online")
+    key = lock_key(f"{db_name.schema_name} online")
     _ask_again(connection, key, lambda: _is_free(connection, func.pg_catalog.pg_try_advisory_lock(key)), timeout)
     try:
         with session_settings(connection, statement_timeout="0", search_path="pg_catalog"):

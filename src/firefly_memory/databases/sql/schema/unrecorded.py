@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy.exc import DBAPIError
 
-from firefly_memory.databases.sql.errors import Place
+from firefly_memory.databases.sql.errors import DatabaseName
 from firefly_memory.errors import DatabaseStoreError
 
 
@@ -15,7 +15,7 @@ def is_in_the_way(error: DBAPIError) -> DatabaseStoreError:
 
 
 def unrecorded(
-    place: Place, taken: str, recorded: str | None, there: set[str], revisions: dict[str, set[str]]
+    db_name: DatabaseName, taken: str, recorded: str | None, there: set[str], revisions: dict[str, set[str]]
 ) -> DatabaseStoreError:
     """For the table ``taken``, which is to be made. ``revisions`` has the tables after each one, oldest first."""
     ours = there & set().union(*revisions.values())
@@ -28,7 +28,7 @@ def unrecorded(
         do = f"no revision has exactly the tables that are there: restore a backup, or {other}"
     else:
         do = (
-            f"if the tables are this library's, run: {place.command(f'stamp {newest}')}, then: "
-            f"{place.command('upgrade')}, and then: {place.command('check')}; otherwise {other}"
+            f"if the tables are this library's, run: {db_name.command(f'stamp {newest}')}, then: "
+            f"{db_name.command('upgrade')}, and then: {db_name.command('check')}; otherwise {other}"
         )
     return DatabaseStoreError("initialize", f"the table {taken} is there already, but {state}; {do}")

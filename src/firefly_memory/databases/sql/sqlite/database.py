@@ -25,7 +25,7 @@ from firefly_memory.concurrency.process_fork import ForkBarrier
 from firefly_memory.databases.files.file_system import make_directory, new_file
 from firefly_memory.databases.files.file_system import translated as file_errors_translated
 from firefly_memory.databases.sql.database import ENGINE_OPTIONS, Database
-from firefly_memory.databases.sql.errors import Place, translated
+from firefly_memory.databases.sql.errors import DatabaseName, translated
 from firefly_memory.databases.sql.executor import BlockingExecutor, GroupingExecutor
 from firefly_memory.databases.sql.pool import Pool
 from firefly_memory.databases.sql.sqlite.dialect import SQLiteDialect
@@ -78,13 +78,15 @@ class _Attempts:
     barrier and without a connection.
     """
 
-    def __init__(self, operation: str, turn: _Turn, barrier: ForkBarrier, timeout: float, place: Place) -> None:
+    def __init__(
+        self, operation: str, turn: _Turn, barrier: ForkBarrier, timeout: float, db_name: DatabaseName
+    ) -> None:
         self._operation = operation
         self._turn = turn
         self._barrier = barrier
         self._timeout = timeout
         self._deadline = time.monotonic() + timeout
-        self._place = place
+        self._db_name = db_name
         self._in_turn = False
 
     def __enter__(self) -> None:
@@ -96,7 +98,7 @@ class _Attempts:
             raise
         if not has_room:
             self._end_turn()
-            with translated(self._operation, self._place):
+            with translated(self._operation, self._db_name):
                 raise PoolTimeoutError
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> bool:
@@ -137,7 +139,7 @@ class SQLiteDatabase(Database):
     ) -> None:
         # Connections are opened when they are needed, wherever the process has gone to by then.
         self.path = path if path == IN_MEMORY else str(Path(path).absolute())
-        super().__init__(Place(f"SQLite database {self.path}"), timeout=timeout, migrate=migrate)
+        super().__init__(DatabaseName(f"SQLite database {self.path}"), timeout=timeout, migrate=migrate)
         self._synchronous = synchronous
         self._modes = modes
         self._threads_at_most = min(4, at_least(1, "pool_size", pool_size))
@@ -163,10 +165,10 @@ class SQLiteDatabase(Database):
             file_mode=self._modes.file,
         )
         statements = Statements(SQLiteDialect(engine.dialect), None)
-        return Pool(engine, statements, self.place, gate=self._turn, attempts=self._attempts)
+        return Pool(engine, statements, self.db_name, gate=self._turn, attempts=self._attempts)
 
     def _attempts(self, operation: str) -> _Attempts:
-        return _Attempts(operation, self._turn, self._barrier, self.timeout, self.place)
+        return _Attempts(operation, self._turn, self._barrier, self.timeout, self.db_name)
 
     def _prepared(self, operation: str, migrate: bool | None) -> Pool:
         attempts = self._attempts(operation)
@@ -183,7 +185,7 @@ class SQLiteDatabase(Database):
                 if self.migrates(migrate):
                     make_directory(file.parent, self._modes.directory)
                 elif not file.exists():
-                    raise Place(self.path).is_missing(operation)
+                    raise DatabaseName(self.path).is_missing(operation)
 
     def before_fork(self) -> None:
         # SQLite keeps what it knows of a file's locks in the process: a child that inherits an open file would take

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, column, func, select
 
 from firefly_memory.databases.diagnostics import Finding, ok, problem, warning
 from firefly_memory.databases.files.diagnosis import by_others, file_system, free_space
-from firefly_memory.databases.sql.errors import Place
+from firefly_memory.databases.sql.errors import DatabaseName
 from firefly_memory.databases.sql.schema import migrate
 from firefly_memory.databases.sql.schema.diagnosis import of_schema
 from firefly_memory.databases.sql.sqlite.database import IN_MEMORY, sqlite_path
@@ -32,7 +32,7 @@ def diagnose(url: str, *, timeout: float, **_: Any) -> Iterator[Finding]:
         return
     path = Path(name).absolute()
     if not path.is_file():
-        raise Place(str(path)).is_missing("doctor")
+        raise DatabaseName(str(path)).is_missing("doctor")
     if sqlite3.sqlite_version_info < _NEEDED:
         yield problem("SQLite", sqlite3.sqlite_version, "use a Python with SQLite 3.35 or newer")
     else:
@@ -66,13 +66,13 @@ def _writable(path: Path) -> Iterator[Finding]:
 
 
 def _contents(path: Path, timeout: float) -> Iterator[Finding]:
-    place = Place(str(path))
+    db_name = DatabaseName(str(path))
     with (
         read_only_engine(path, timeout=timeout, operation="doctor") as engine,
-        migrate.connected(engine, place, "doctor") as connection,
+        migrate.connected(engine, db_name, "doctor") as connection,
     ):
         yield _integrity(connection)
-        yield from of_schema(connection, place)
+        yield from of_schema(connection, db_name)
 
 
 def _integrity(connection: Connection) -> Finding:

@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import NullPool
 
-from firefly_memory.databases.sql.errors import Place
+from firefly_memory.databases.sql.errors import DatabaseName
 from firefly_memory.databases.sql.sqlite.database import sqlite_path
 from firefly_memory.databases.sql.sqlite.read_only import is_at_rest, read_only
 from firefly_memory.errors import DatabaseConnectionError
@@ -21,7 +21,7 @@ def legacy_file(
     url: str,
     _: str,  # the name of a schema, which SQLite does not have
     timeout: float,
-) -> Iterator[tuple[Engine, Place]]:
+) -> Iterator[tuple[Engine, DatabaseName]]:
     """An engine for the file, which has to be there."""
     path = Path(sqlite_path(url)).absolute()
     if not path.is_file():
@@ -36,6 +36,6 @@ def legacy_file(
 
     engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
     try:
-        yield engine, Place(f"SQLite database {path}")
+        yield engine, DatabaseName(f"SQLite database {path}")
     finally:
         engine.dispose()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from firefly_memory.databases.sql.errors import Place
+from firefly_memory.databases.sql.errors import DatabaseName
 from firefly_memory.databases.sql.sqlite.database import IN_MEMORY, sqlite_engine, sqlite_path
 from firefly_memory.databases.sql.sqlite.read_only import read_only_engine
 from firefly_memory.validation import ONLY_MINE
@@ -22,15 +22,15 @@ def one_connection(
     *,
     reading: bool = False,
     file_mode: int = ONLY_MINE.file,
-) -> Iterator[tuple[Engine, Place]]:
+) -> Iterator[tuple[Engine, DatabaseName]]:
     """With ``reading`` the file is only read; ``file_mode`` is for a new one."""
     path = sqlite_path(url)
     if reading and path != IN_MEMORY:
         with read_only_engine(Path(path), timeout=timeout) as engine:
-            yield engine, Place(path)
+            yield engine, DatabaseName(path)
         return
     engine = sqlite_engine(path, pool_size=1, timeout=timeout, synchronous="FULL", file_mode=file_mode)
     try:
-        yield engine, Place(path)
+        yield engine, DatabaseName(path)
     finally:
         engine.dispose()

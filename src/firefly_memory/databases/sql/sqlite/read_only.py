@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import QueuePool
 
-from firefly_memory.databases.sql.errors import Place
+from firefly_memory.databases.sql.errors import DatabaseName
 from firefly_memory.errors import DatabaseStoreError, FireflyMemoryError
 
 _FORMAT = slice(18, 20)
@@ -26,7 +26,7 @@ def read_only_engine(path: Path, *, timeout: float, operation: str = "read") -> 
     """Connections to a file that is there. ``SchemaMismatchError`` if it is not, for then nothing is."""
     path = path.absolute()
     if not path.is_file():
-        raise Place(str(path)).is_missing(operation)
+        raise DatabaseName(str(path)).is_missing(operation)
     at_rest, before = is_at_rest(path), _version(path)
     engine = create_engine(
         f"sqlite:///{path}",
