@@ -26,8 +26,8 @@ The vocabulary:
   are those that the command names; ``OF_A_STORE`` are those of a command that opens a store.
 * :mod:`~firefly_memory.cli.options`: ``@store_options``, which gives the function ``where``; ``@json_option``,
   ``@yes_option``, ``@dry_run_option`` and ``@quiet_option``. These may also stand before the name of the command.
-* :mod:`~firefly_memory.cli.output`: ``show`` prints lines or, with ``--json``, an object; ``say`` speaks to people on the
-  standard error; ``in_colour`` respects ``NO_COLOR`` and pipes.
+* :mod:`~firefly_memory.cli.output`: ``show`` prints lines or, with ``--json``, an object; ``say`` speaks to people on
+  the standard error; ``in_colour`` respects ``NO_COLOR`` and pipes.
 * :mod:`~firefly_memory.cli.tables`: ``show_table``, which fits the terminal.
 * :mod:`~firefly_memory.cli.progress`: ``progress_bar``, for what takes a while.
 * :mod:`~firefly_memory.cli.consent`: ``require_consent``, before anything is lost.

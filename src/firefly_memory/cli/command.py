@@ -46,16 +46,22 @@ class WithHelp(click.Command):
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self.format_usage(ctx, formatter)
         self.format_help_text(ctx, formatter)
+        self.format_commands(ctx, formatter)
         for section, rows in self._sections(ctx).items():
             with formatter.section(section):
                 formatter.write_dl(rows)
-        self.format_commands(ctx, formatter)
         if self.examples:
             formatter.write("\nexample:\n" if len(self.examples) == 1 else "\nexamples:\n")
             formatter.write("".join(f"  {each}\n" for each in self.examples))
         if self.exits:
             with formatter.section("exit codes"):
                 formatter.write_dl([(str(int(code)), words) for code, words in self.exits.items()])
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        found = super().get_help_option(ctx)
+        if found is not None:
+            found.help = "show this help and end"
+        return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """For a group."""

@@ -68,7 +68,7 @@ class Commands(WithHelp, click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("commands"):
             formatter.write_dl(list(self.words().items()))
-        formatter.write(f"\n`{ctx.command_path} COMMAND --help` has examples and exit codes.\n")
+        formatter.write(f"\n  `{ctx.command_path} COMMAND --help` has an example and the exit codes.\n")
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem

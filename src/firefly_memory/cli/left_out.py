@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 def without_options() -> list[Option]:
     """Of the facets that are registered when the command is called."""
-    from firefly_memory.transfer.registered import moved_facets
+    from firefly_memory.facets import Moving, all_facets
 
     return [
-        Option([facet.option], is_flag=True, help=facet.without)
-        for facet in moved_facets()
-        if facet.without is not None
+        Option([facet.option_without], is_flag=True, help=facet.moving.without)
+        for facet in all_facets()
+        if isinstance(facet.moving, Moving) and isinstance(facet.moving.without, str)
     ]
 
 

@@ -41,10 +41,8 @@ class Shared(NamedTuple):
 
     def before_the_command(self) -> Option:
         """The same for a group: kept as it was typed, and checked by the command."""
-        named = {**self.settings, "type": None} if self.settings.get("is_flag") else {**self.settings, "type": str}
-        return Option(
-            self.names, **{**named, "expose_value": False, "callback": _keep, "section": "options of most commands"}
-        )
+        kept = {"type": None if self.settings.get("is_flag") else str, "expose_value": False, "callback": _keep}
+        return self.made(**kept, section="options of most commands, before or behind the name of the command")
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:

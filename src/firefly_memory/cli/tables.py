@@ -55,11 +55,9 @@ def _widths(
     if width is None or not found:
         return found
     to_fit = width - GAP * (len(found) - 1)
-    for may_give_way, least in ((lambda number: not columns[number].is_whole, LEAST), (lambda _: True, 1)):
-        while sum(found) > to_fit:
-            wide = [number for number in range(len(found)) if may_give_way(number) and found[number] > least]
-            if not wide:
-                break
+    may_be_cut = [number for number, column in enumerate(columns) if not column.is_whole]
+    for may_give_way, least in ((may_be_cut, LEAST), (range(len(columns)), 1)):
+        while sum(found) > to_fit and (wide := [number for number in may_give_way if found[number] > least]):
             found[max(wide, key=found.__getitem__)] -= 1
     return found
 
