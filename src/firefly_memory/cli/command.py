@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from firefly_memory.cli.exits import WORDS, Exit
+from firefly_memory.cli.values import a_file, files
 
 HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -22,7 +23,8 @@ class Option(click.Option):
     """An option with its place in the help."""
 
     def __init__(self, *given: Any, section: str = "options", **settings: Any) -> None:
-        super().__init__(*given, **settings)
+        completed = files if settings.get("type") is a_file else None
+        super().__init__(*given, **{"shell_complete": completed, **settings})
         self.section = section
 
 

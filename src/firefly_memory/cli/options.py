@@ -15,7 +15,7 @@ import click
 from firefly_memory.cli.command import BEFORE, Option
 from firefly_memory.cli.invocation import current
 from firefly_memory.cli.target import Environment, Where
-from firefly_memory.cli.values import a_file, a_name, a_time_out
+from firefly_memory.cli.values import a_file, a_name, a_time_out, files
 
 _VARIABLES = "FIREFLY_AGENTIC_MEMORY_"  # settings.PREFIX, whose module takes long to load
 
@@ -41,7 +41,9 @@ class Shared(NamedTuple):
 
     def before_the_command(self) -> Option:
         """The same for a group: kept as it was typed, and checked by the command."""
-        kept = {"type": None if self.settings.get("is_flag") else str, "expose_value": False, "callback": _keep}
+        kept: dict[str, Any] = {"expose_value": False, "callback": _keep}
+        if not self.settings.get("is_flag"):
+            kept |= {"type": str, "shell_complete": files if self.settings["type"] is a_file else None}
         return self.made(**kept, section="options of most commands, before or behind the name of the command")
 
 

@@ -6,10 +6,14 @@ Each function is a ``type=`` of an option. :mod:`click` adds the name of the opt
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from firefly_memory.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 def a_name(value: str) -> str:
@@ -40,3 +44,10 @@ def a_whole_number(value: str) -> int:
 
 def a_file(value: str) -> Path:
     return Path(a_name(value))
+
+
+def files(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """A ``shell_complete=``: the shell itself completes the names of files."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="file")]

@@ -6,7 +6,7 @@ from firefly_memory.cli.command import OF_A_STORE, argument, command, flag
 from firefly_memory.cli.left_out import without_options
 from firefly_memory.cli.options import json_option, quiet_option, store_options
 from firefly_memory.cli.target import Where
-from firefly_memory.cli.values import a_name
+from firefly_memory.cli.values import a_name, files
 
 
 @command(
@@ -16,7 +16,7 @@ from firefly_memory.cli.values import a_name
     exits=OF_A_STORE,
     more=without_options,
 )
-@argument("file", "the file to write, by default the standard output", type=a_name, default="-")
+@argument("file", "the file to write, by default the standard output", type=a_name, default="-", shell_complete=files)
 @flag("--no-messages", help="leave out all messages, keep the texts of turns")
 @store_options()
 @json_option

@@ -8,7 +8,7 @@ from firefly_memory.cli.command import OF_A_STORE, argument, command, flag, opti
 from firefly_memory.cli.left_out import without_options
 from firefly_memory.cli.options import dry_run_option, json_option, quiet_option, store_options
 from firefly_memory.cli.target import Where
-from firefly_memory.cli.values import a_name, a_whole_number
+from firefly_memory.cli.values import a_name, a_whole_number, files
 
 _MAX_LINE = 64
 """transfer.archive.MAX_LINE in megabytes."""
@@ -25,7 +25,7 @@ _MAX_LINE = 64
     exits=OF_A_STORE,
     more=without_options,
 )
-@argument("file", "the file to read, by default the standard input", type=a_name, default="-")
+@argument("file", "the file to read, by default the standard input", type=a_name, default="-", shell_complete=files)
 @flag(
     "--untrusted",
     help="count all tokens anew, mark facts as written by a model, and leave out summaries, whatever speaks to a "
