@@ -31,6 +31,8 @@ def test_each_place_means_the_same(path: list[str], options: list[str], capsys: 
     for place in range(len(path) + 1):
         assert main([*path[:place], *options, *path[place:]]) == Exit.DONE
         answers.append(json.loads(capsys.readouterr().out))
+        answers[-1].get("findings", []).sort(key=lambda each: each["what"] == "disk")  # what is free changes
+        del answers[-1].get("findings", [])[-1:]
     assert answers == answers[:1] * (len(path) + 1)
 
 
@@ -56,9 +58,10 @@ def test_what_stands_behind_the_command_comes_first(capsys: pytest.CaptureFixtur
         (["--url", "x:", "db", "current", "--url-file", "url"], "not allowed with"),
         (["--url", "", "db", "current"], "is empty"),
         (["--timeout", "-1", "db", "current"], "must be a number of seconds above 0"),
-        (["--yes", "export"], "firefly-memory export: No such option '--yes'; see `firefly-memory export --help`"),
-        (["--url", "sqlite:///a.db", "copy", "--from", "memory:", "--to", "memory:"], "No such option '--url'"),
-        (["--dry-run", "db", "upgrade"], "No such option '--dry-run'"),
+        (["--yes", "export"], "firefly-memory export: there is no option --yes; see `firefly-memory export --help`"),
+        (["--url", "sqlite:///a.db", "copy", "--from", "memory:", "--to", "memory:"], "there is no option --url; see"),
+        (["db", "upgrade", "--ulr", "x"], "there is no option --ulr (did you mean --url?)"),
+        (["--dry-run", "db", "upgrade"], "there is no option --dry-run"),
     ],
     ids=str,
 )

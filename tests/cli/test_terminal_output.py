@@ -49,7 +49,6 @@ def test_there_are_none_in_a_pipe() -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["export", "--url", "x\x1b[2J:"],
         ["export", "--url", "sqlite:///\x1b[2J.db"],
         ["import", "--url", "memory:", "\x1b[2J"],
         ["db", "stamp", "\x1b[2J", "--url", "sqlite:///a.db"],

@@ -99,6 +99,9 @@ def _completions(instruction: str) -> int:
 
 def _in_words(error: click.UsageError) -> str:
     help_of = "" if error.ctx is None else f"; see `{error.ctx.command_path} --help`"
+    if isinstance(error, click.NoSuchOption):  # each version of click has other words for it
+        similar = f" (did you mean {' or '.join(error.possibilities)}?)" if error.possibilities else ""
+        return f"there is no option {error.option_name}{similar}{help_of}"
     return error.format_message().rstrip(".") + help_of
 
 
