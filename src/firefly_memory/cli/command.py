@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 from firefly_memory.cli.exits import WORDS, Exit
+from firefly_memory.cli.facets import register_facets_of
+from firefly_memory.cli.invocation import current
 from firefly_memory.cli.values import a_file, files
 
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -89,7 +91,11 @@ class Command(WithHelp):
         return [*own, *(self.more() if self.more else ()), help_option]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, [*ctx.meta.pop(BEFORE, []), *args])
+        args = [*ctx.meta.pop(BEFORE, []), *args]
+        if any(param.name == "facet" for param in self.params) and not ctx.resilient_parsing:
+            current().json = "--json" in args  # for the error, if a facet is not there
+            register_facets_of(args)
+        return super().parse_args(ctx, args)
 
 
 BEFORE = "firefly_memory.options_before_the_command"

@@ -21,7 +21,7 @@ from firefly_memory.transfer.estimates import estimated_items
 
 
 def run(options: Mapping[str, Any]) -> Exit:
-    environment, timeout = Environment(options["env_file"]), options["timeout"]
+    environment, timeout = Environment(options["env_file"], options["facet"]), options["timeout"]
     to, source = _side("to", options, environment), _side("from", options, environment)
     without = {name: value for name, value in options.items() if name.startswith("without_")}
     there, other = to.target(), source.target()

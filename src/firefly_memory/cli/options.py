@@ -66,6 +66,18 @@ _ENV_FILE = Shared(
 )
 
 
+_FACET = Shared(
+    ("--facet",),
+    {
+        "type": a_name,
+        "metavar": "NAME",
+        "multiple": True,
+        "help": "a facet of another package, such as package.facet:FACET; may be given several times, beside those of "
+        f"{_VARIABLES}FACETS",
+    },
+)
+
+
 def _url_of_a_store() -> list[Shared]:
     file = "a file that has the URL of the store in it, such as a mounted secret; by default what the variables "
     url = f"the store, such as sqlite:///memory.db or postgresql://host/name; {SEEN_BY_ALL}"
@@ -98,8 +110,8 @@ _QUIET = Shared(("--quiet",), {"is_flag": True, "help": "no progress bar and no 
 
 def before_the_command() -> list[click.Parameter]:
     """For a group: every shared option."""
-    shared = [*_url_of_a_store(), _ENV_FILE, *_parts_of_a_store("--{}", {}), _time_out(), _JSON, _YES, _DRY_RUN, _QUIET]
-    return [each.before_the_command() for each in shared]
+    of_a_store = [*_url_of_a_store(), _ENV_FILE, _FACET, *_parts_of_a_store("--{}", {}), _time_out()]
+    return [each.before_the_command() for each in (*of_a_store, _JSON, _YES, _DRY_RUN, _QUIET)]
 
 
 def store_options(
@@ -109,14 +121,15 @@ def store_options(
 
     ``option`` is how those beside the URL are called, ``also`` another name for one of them.
     """
-    shared = [*_url_of_a_store(), _ENV_FILE, *_parts_of_a_store(option, also or {}), _time_out(timeout)]
+    shared = [*_url_of_a_store(), _ENV_FILE, _FACET, *_parts_of_a_store(option, also or {}), _time_out(timeout)]
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
-        def with_store(url_file: Any, url: Any, env_file: Any, timeout: float | None, **given: Any) -> Any:
+        def with_store(url_file: Any, url: Any, env_file: Any, facet: Any, timeout: float | None, **given: Any) -> Any:
             parts = {part: given.pop(f"{_field(option)}{part}") for part in _PARTS}
             refuse_both({"--url-file": url_file, "--url": url})
-            where = Where(Environment(env_file), url, url_file, option=option, timeout=timeout or default, **parts)
+            environment = Environment(env_file, facet)
+            where = Where(environment, url, url_file, option=option, timeout=timeout or default, **parts)
             current().where = where
             return function(where=where, **given)
 
@@ -142,8 +155,9 @@ def side_options(side: str, what: str) -> Callable[[Callable[..., Any]], Callabl
     return lambda function: _with(shared, function, section=what)
 
 
-def env_file_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    return _with([_ENV_FILE], function)
+def environment_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``env_file`` and ``facet``, for a command that names its stores by :func:`side_options`."""
+    return _with([_ENV_FILE, _FACET], function)
 
 
 def timeout_option(default: float) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -25,13 +25,17 @@ class Environment:
     """The variables that a command reads, with those of a file if it has one."""
 
     env_file: Path | None = None
+    facets: tuple[str, ...] = ()
+    """Those of other packages that the command line names."""
 
     @cached_property
     def settings(self) -> MemorySettings:
         """Read once: a file of it may be a pipe."""
-        from firefly_memory.settings import read_settings_of_command
+        from firefly_memory.settings import read_settings_of_command, register_facets
 
-        return read_settings_of_command(self.env_file)
+        settings = read_settings_of_command(self.env_file)
+        register_facets(settings, self.facets)
+        return settings
 
 
 @dataclass
@@ -90,6 +94,7 @@ class Where:
 
         if self.environment.env_file is not None:
             yield f" --env-file {shlex.quote(str(self.environment.env_file))}"
+        yield from (f" --facet {shlex.quote(facet)}" for facet in self.environment.facets)
         if self.url_file is not None:
             yield f" --url-file {shlex.quote(str(self.url_file))}"
         elif self.url is not None:

@@ -8,7 +8,7 @@ from firefly_memory.cli.command import OF_A_STORE, command, flag
 from firefly_memory.cli.exits import WORDS, Exit
 from firefly_memory.cli.left_out import without_options
 from firefly_memory.cli.options import (
-    env_file_option,
+    environment_options,
     json_option,
     quiet_option,
     refuse_both,
@@ -34,7 +34,7 @@ _WORDS = {Exit.FAILED: "it could not be done, or the two sides differ", Exit.UNR
     help="let the target have other things, which stay; entries take the place of those with their ids. Without "
     "it, nothing is copied into such a target",
 )
-@env_file_option
+@environment_options
 @timeout_option(30.0)
 @json_option
 @quiet_option
