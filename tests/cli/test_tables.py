@@ -86,12 +86,14 @@ def test_in_a_pipe_nothing_is_cut_or_coloured() -> None:
 def test_no_color_and_a_dumb_terminal_get_no_escape_sequence() -> None:
     assert "\x1b[" in on_a_terminal(*code(("a", 1, "x")))[1]
     for variables in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
-        assert "\x1b[3" not in on_a_terminal(*code(("a", 1, "x")), **variables)[1]
+        assert "\x1b[3" not in on_a_terminal(*code(("a", 1, "x")), variables=variables)[1]
 
 
 @pytest.mark.parametrize("without_rich", [False, True], ids=["rich", "plain"])
 def test_control_characters_in_contents_are_written_out(without_rich: bool) -> None:
-    ended, shown = on_a_terminal(*code(("a", 1, EVIL), without_rich=without_rich), columns=200, NO_COLOR="1")
+    ended, shown = on_a_terminal(
+        *code(("a", 1, EVIL), without_rich=without_rich), columns=200, variables={"NO_COLOR": "1"}
+    )
     assert ended == 0, shown
     assert r"\x1b]0;owned\x07\x1b[2J\x9b31m[red]\r\n\u202etxt\ud800" in shown
     assert all(each.isprintable() or each == "\n" for each in plain(shown))

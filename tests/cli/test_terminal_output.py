@@ -36,7 +36,7 @@ def test_doctor_and_errors_have_colours_on_a_terminal() -> None:
 @pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
 def test_there_are_none_where_they_are_not_wanted(variables: dict[str, str]) -> None:
     for url in ("sqlite:///a.db", "x:"):
-        assert "\x1b" not in on_a_terminal(*COMMAND, "doctor", "--url", url, **variables)[1]
+        assert "\x1b" not in on_a_terminal(*COMMAND, "doctor", "--url", url, variables=variables)[1]
 
 
 def test_there_are_none_in_a_pipe() -> None:
@@ -60,7 +60,7 @@ def test_there_are_none_in_a_pipe() -> None:
     ids=ascii,
 )
 def test_an_error_sends_no_escape_sequence(arguments: list[str]) -> None:
-    code, shown = on_a_terminal(*COMMAND, *arguments, NO_COLOR="1")
+    code, shown = on_a_terminal(*COMMAND, *arguments, variables={"NO_COLOR": "1"})
     assert code != Exit.DONE
     assert "\x1b" not in shown
     assert r"\x1b[2J" in shown.replace("\\\\", "\\")

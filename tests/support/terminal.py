@@ -7,18 +7,16 @@ import pty
 import subprocess
 import sys
 import termios
-from pathlib import Path
+from collections.abc import Mapping
 
 
-def on_a_terminal(*arguments: str, cwd: Path | None = None, columns: int = 80, **variables: str) -> tuple[int, str]:
+def on_a_terminal(*arguments: str, columns: int = 80, variables: Mapping[str, str] | None = None) -> tuple[int, str]:
     """What Python ends with, given these arguments, and what it shows on both its outputs."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, columns))
     inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "TERM")}
-    environment = {**inherited, "TERM": "xterm-256color", **variables}
-    child = subprocess.Popen(
-        [sys.executable, *arguments], cwd=cwd, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
-    )
+    environment = {**inherited, "TERM": "xterm-256color", **(variables or {})}
+    child = subprocess.Popen([sys.executable, *arguments], env=environment, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     shown = b""
     try:

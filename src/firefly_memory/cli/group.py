@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from firefly_memory import __version__
 from firefly_memory.cli import commands as table
 from firefly_memory.cli.command import HELP, Command, Option, WithHelp
 from firefly_memory.cli.options import before_the_command
@@ -91,7 +90,8 @@ def _loaded(path: str, line: table.Line) -> click.Command:
 def _version() -> Option:
     def show(ctx: click.Context, _: click.Parameter, is_wanted: bool) -> None:
         if is_wanted and not ctx.resilient_parsing:
-            click.echo(f"{NAME} {__version__}")
+            package = import_module("firefly_memory")  # it is loaded, while importlib.metadata takes as long as Python
+            click.echo(f"{NAME} {package.__version__}")
             ctx.exit()
 
     return Option(

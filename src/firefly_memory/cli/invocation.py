@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import click
 
-if TYPE_CHECKING:
-    from firefly_memory.cli.target import Where
+
+class Advises(Protocol):
+    """A :class:`~firefly_memory.cli.target.Where`, as far as advice is concerned."""
+
+    def advised(self, text: str) -> str: ...
 
 
 @dataclass
 class Invocation:
     json: bool = False
     """Whether the output is one JSON object."""
-    where: Where | None = None
+    where: Advises | None = None
     """The store that advice is about, from the moment that a command asks for it."""
 
     def advised(self, text: str) -> str:
