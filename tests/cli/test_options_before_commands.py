@@ -73,6 +73,15 @@ def test_the_command_checks_them(arguments: list[str], words: str, capsys: pytes
     assert words in line
 
 
+def test_an_option_that_may_be_repeated_counts_in_each_place(capsys: pytest.CaptureFixture[str]) -> None:
+    ours, wrong = ("--facet", "firefly_memory.entries.facet:FACET"), ("--facet", "nowhere:FACET")
+    for before, behind in ((ours, wrong), (wrong, ours)):
+        assert main([*before, "db", "--json", "history", *behind]) == Exit.USAGE
+        assert "nowhere:FACET cannot be imported" in json.loads(capsys.readouterr().out)["error"]
+    assert main([*ours, "db", *ours, "check", "--url", "sqlite:///missing.db", *ours]) == Exit.BEHIND
+    assert f"db upgrade {' '.join(ours * 3)} --url sqlite:///missing.db" in capsys.readouterr().err
+
+
 def test_export_import_and_copy_have_a_json_object_and_a_time_out(capsys: pytest.CaptureFixture[str]) -> None:
     entries = {"entries": 1, "conversations": 0, "turns": 0}
     timeout = ["--json", "--timeout", "5"]
