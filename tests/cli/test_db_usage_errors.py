@@ -42,8 +42,8 @@ from tests.support.servers import EmbeddedPostgreSQL
         (["grants", "public"], 2, "for all roles"),
         (["grants", "none"], 2, "no name of a role"),
         (["grants", "r" * 64], 2, "more than 63 bytes"),
-        (["downgrade", "--url", "sqlite:///a.db"], 2, "revision"),
-        (["fly"], 2, "invalid choice"),
+        (["downgrade", "--url", "sqlite:///a.db"], 2, "Missing argument 'REVISION'"),
+        (["fly"], 2, "there is no command 'fly'; there are upgrade, downgrade, "),
     ],
     ids=str,
 )
@@ -77,7 +77,7 @@ def test_a_time_out_is_a_finite_number_above_0(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert anywhere(*arguments[:-1], f"{arguments[-1]}={seconds}", "--url", "sqlite:///a.db") == Exit.USAGE
-    assert f"argument {arguments[-1]}: must be a number of seconds above 0" in anywhere.err
+    assert f"Invalid value for '{arguments[-1]}': must be a number of seconds above 0" in anywhere.err
     assert list(tmp_path.iterdir()) == []
 
 

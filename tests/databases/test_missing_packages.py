@@ -50,7 +50,10 @@ print(all(hasattr(firefly_memory, name) for name in firefly_memory.__all__))
 print({name for name, _ in inspect.getmembers(firefly_memory)} >= set(firefly_memory.__all__))
 print("class MongoDBStore" in pydoc.render_doc(firefly_memory, renderer=pydoc.plaintext))
 """
-    assert without("asyncpg psycopg pymongo bson motor tiktoken pydantic_ai tqdm", code) == "set()\nTrue\nTrue\nTrue\n"
+    assert (
+        without("asyncpg psycopg pymongo bson motor tiktoken pydantic_ai tqdm rich", code)
+        == "set()\nTrue\nTrue\nTrue\n"
+    )
 
 
 @pytest.mark.parametrize(

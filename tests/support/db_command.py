@@ -26,7 +26,7 @@ class Db:
     def __call__(self, action: str, *arguments: str) -> int:
         try:
             code = main(["db", action, *arguments, *self._given])
-        except SystemExit as ended:  # argparse
+        except SystemExit as ended:  # a usage error, or help
             code = int(ended.code or 0)
         self.out, self.err = self._capture.readouterr()
         assert "Traceback" not in self.err

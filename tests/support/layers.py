@@ -17,7 +17,7 @@ LAYERS = [
     {"transfer", "archive", "copying", "service"},
     {"agents"},
     {"reasoning", "pipeline"},
-    {"cli"},
+    {"cli", "__main__"},
     {"testing", "alembic", "alembic_target"},
     {""},
 ]

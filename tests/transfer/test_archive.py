@@ -277,12 +277,12 @@ def test_a_terminal_shows_a_progress_bar(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["export", "--url", "redis://user:secret@host"], 2, "no store has a URL that starts with 'redis'"),
+        (["export", "--url", "redis://user:correct-horse@host"], 2, "no store has a URL that starts with 'redis'"),
         (["export"], 2, "pass --url"),
         (["export", "--url", "sqlite:///a.db", "no/such/directory/file"], 1, "No such file or directory"),
         (["import", "--url", "sqlite:///a.db", "missing.jsonl"], 1, "missing.jsonl: No such file"),
         (["import", "--url", "sqlite:///a.db", "bad.jsonl"], 1, "line 1 of the archive is damaged"),
-        (["export", "--url", "postgresql://user:secret@127.0.0.1:1/x"], 6, "127.0.0.1"),
+        (["export", "--url", "postgresql://user:correct-horse@127.0.0.1:1/x"], 6, "127.0.0.1"),
         (["export", "--url", "sqlite:///mistyped.db"], 3, "run: firefly-memory db upgrade --url sqlite:///mistyped.db"),
         (["export", "--url", "sqlite:///empty.db"], 3, "run: firefly-memory db upgrade --url sqlite:///empty.db"),
         (["export", "--url", "file:mistyped"], 6, "there is no directory"),
@@ -294,7 +294,7 @@ def test_a_terminal_shows_a_progress_bar(tmp_path: Path) -> None:
             1,
             "the archive after line 0 is damaged (it is not UTF-8",
         ),
-        (["nonsense"], 2, "invalid choice"),
+        (["nonsense"], 2, "there is no command 'nonsense'"),
         ([], 2, "COMMAND"),
     ],
     ids=str,
@@ -310,8 +310,8 @@ def test_an_error_is_one_line_and_an_exit_code(arguments: list[str], code: int, 
     assert ended.returncode == code
     assert words in ended.stderr
     assert "Traceback" not in ended.stderr
-    assert "secret" not in ended.stderr
-    if "COMMAND" not in words and "choice" not in words:
+    assert "correct-horse" not in ended.stderr
+    if "COMMAND" not in words:
         assert len(ended.stderr.splitlines()) == 1
     assert set(tmp_path.iterdir()) <= before | {tmp_path / f"a.db{end}" for end in ("", "-wal", "-shm")}
 

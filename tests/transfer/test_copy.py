@@ -340,7 +340,7 @@ def test_the_command_prints_the_copied_counts(tmp_path: Path) -> None:
             "--to-schema is for PostgreSQL, and the store is files",
         ),
         (["--from", "sqlite:///a.db", "--to-file", "missing"], 2, "cannot be read from the file missing"),
-        (["--from", "sqlite:///a.db"], 2, "--to-file --to is required"),
+        (["--from", "sqlite:///a.db"], 2, "one of --to-file and --to is required"),
     ],
     ids=str,
 )

@@ -167,7 +167,7 @@ NEEDS = {
     "create_llm_summarizer": _NO_PACKAGE,
     **{name: _NO_PACKAGE for name in firefly_memory.__all__ if name.endswith(("Error", "Turn", "Info", "Estimator"))},
 }
-HEAVY = {"sqlalchemy", "alembic", "pydantic", "pydantic_settings", "pymongo", "bson", "asyncpg", "psycopg", "aiosqlite", "tiktoken", "pydantic_ai", "tqdm"}  # fmt: skip
+HEAVY = {"sqlalchemy", "alembic", "pydantic", "pydantic_settings", "pymongo", "bson", "asyncpg", "psycopg", "aiosqlite", "tiktoken", "pydantic_ai", "tqdm", "rich", "click"}  # fmt: skip
 
 
 def test_a_public_name_loads_nothing_that_it_does_not_need() -> None:

@@ -1,121 +1,90 @@
-"""``firefly-memory export`` and ``firefly-memory import``."""
+"""What ``firefly-memory export`` and ``firefly-memory import`` do."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
-from firefly_memory.cli.left_out import add_without, left_out, wanted
+from firefly_memory.cli.invocation import current
+from firefly_memory.cli.left_out import left_out, wanted
+from firefly_memory.cli.output import say, show
 from firefly_memory.cli.progress import progress_bar
 from firefly_memory.cli.replacing import check_replaces_no_store, written
-from firefly_memory.cli.target import add_target, target_of
-from firefly_memory.cli.values import a_name, a_whole_number
+from firefly_memory.cli.target import Where
+from firefly_memory.errors import ConfigurationError
 from firefly_memory.stores.memory import InMemoryStore
 from firefly_memory.target import reading, store_of
-from firefly_memory.transfer.archive import MAX_LINE, export_jsonl, import_jsonl
+from firefly_memory.transfer.archive import export_jsonl, import_jsonl
 from firefly_memory.transfer.counts import Counts
 from firefly_memory.transfer.estimates import estimated_items
 from firefly_memory.transfer.import_archive import lines_of
 
 
-def add_to(commands: Any) -> None:
-    export = commands.add_parser(
-        "export",
-        help="write all entries and conversations to a file of JSON Lines",
-        description="Write all live entries and all conversations, those of pydantic-ai's ConversationStore included, "
-        "to a file of JSON Lines, in constant memory. The store is only read: it is not migrated either.",
-    )
-    add_target(export)
-    export.add_argument(
-        "file", nargs="?", type=a_name, default="-", help="the file to write, by default the standard output"
-    )
-    export.add_argument("--no-messages", action="store_true", help="leave out all messages, keep the texts of turns")
-    add_without(export)
-    export.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
-    export.set_defaults(run=_export)
-    imports = commands.add_parser(
-        "import",
-        help="save what was exported",
-        description="Save what `firefly-memory export` wrote. Importing the same again changes nothing, so an import "
-        "that broke off is simply started again. Entries take the place of those with their ids. Whoever wrote the "
-        "archive decides what your agents remember: use --dry-run first, and --untrusted where it was a stranger.",
-    )
-    add_target(imports)
-    imports.add_argument(
-        "file", nargs="?", type=a_name, default="-", help="the file to read, by default the standard input"
-    )
-    imports.add_argument(
-        "--untrusted",
-        action="store_true",
-        help="count all tokens anew, mark facts as written by a model, and leave out summaries, whatever speaks to a "
-        "model as the system, and messages of a shape that is not known",
-    )
-    imports.add_argument(
-        "--only", type=a_name, metavar="PREFIX", help="only what is in namespaces and conversations that start with it"
-    )
-    imports.add_argument("--dry-run", action="store_true", help="read and check everything, change nothing")
-    imports.add_argument(
-        "--max-line",
-        type=a_whole_number,
-        default=MAX_LINE // 2**20,
-        metavar="MB",
-        help=f"refuse longer lines ({MAX_LINE // 2**20}); a line is read into memory",
-    )
-    add_without(imports)
-    imports.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
-    imports.set_defaults(run=_import)
-
-
-def _export(arguments: argparse.Namespace) -> None:
-    raw_messages = not arguments.no_messages
-    without = left_out(arguments, raw_messages=raw_messages)
-    found = target_of(arguments)
-    if arguments.file != "-":
-        check_replaces_no_store(Path(arguments.file), found)
+def write_archive(where: Where, file: str, *, raw_messages: bool, quiet: bool, without: Mapping[str, bool]) -> None:
+    if current().json and file == "-":
+        raise ConfigurationError("--json prints to the standard output, where the archive goes; name a file for it")
+    facets = left_out(without, raw_messages=raw_messages)
+    found = where.target()
+    if file != "-":
+        check_replaces_no_store(Path(file), found)
     with (
-        written(arguments.file) as file,  # put in its place when the store was read to its end
-        reading(found) as store,
-        progress_bar("exported", quiet=arguments.quiet, total=lambda _: estimated_items(found, without)) as progress,
+        written(file) as archive,  # put in its place when the store was read to its end
+        reading(found, timeout=where.timeout) as store,
+        progress_bar("exported", quiet=_is_quiet(quiet), total=lambda _: estimated_items(found, facets)) as progress,
     ):
-        counts = export_jsonl(store, file, raw_messages=raw_messages, progress=progress, **wanted(arguments))
-    _say(arguments, "exported", counts)
+        counts = export_jsonl(store, archive, raw_messages=raw_messages, progress=progress, **wanted(without))
+    _report({"exported": counts.as_dict()}, f"exported {counts.in_words()}", quiet=quiet)
 
 
-def _import(arguments: argparse.Namespace) -> None:
-    found = target_of(arguments)
-    max_line = arguments.max_line * 2**20
-    with _read(arguments.file) as file:
-        facets = wanted(arguments)
-        lines = _of_an_archive(file, max_line, facets)
-        store = store_of(found)
+def read_archive(
+    where: Where,
+    file: str,
+    *,
+    untrusted: bool,
+    only: str | None,
+    dry_run: bool,
+    max_line: int,
+    quiet: bool,
+    **without: bool,
+) -> None:
+    found = where.target()
+    max_line *= 2**20
+    facets = wanted(without)
+    with _read(file) as archive:
+        lines = _of_an_archive(archive, max_line, facets)
+        store = store_of(found, timeout=where.timeout)
         with (
-            nullcontext() if arguments.dry_run else store,
+            nullcontext() if dry_run else store,
             progress_bar(
                 "imported",
-                quiet=arguments.quiet,
-                total=lambda _: _size(file),
+                quiet=_is_quiet(quiet),
+                total=lambda _: _size(archive),
                 unit="B",
-                done=lambda _: _position(file),
+                done=lambda _: _position(archive),
             ) as progress,
         ):
             counts = import_jsonl(
                 store,
                 lines,
-                untrusted=arguments.untrusted,
-                only=arguments.only,
-                dry_run=arguments.dry_run,
+                untrusted=untrusted,
+                only=only,
+                dry_run=dry_run,
                 max_line=max_line,
                 progress=progress,
                 **facets,
             )
-    _say(arguments, "would import" if arguments.dry_run else "imported", counts)
+    done = "would import" if dry_run else "imported"
+    _report({"imported": counts.as_dict(), "dry_run": dry_run}, f"{done} {counts.in_words()}", quiet=quiet)
+
+
+def _is_quiet(quiet: bool) -> bool:
+    return quiet or current().json
 
 
 def _size(file: TextIO) -> int | None:
@@ -151,6 +120,9 @@ def _of_an_archive(file: TextIO, max_line: int, facets: dict[str, Any]) -> Itera
     return chain(first, lines)
 
 
-def _say(arguments: argparse.Namespace, done: str, counts: Counts) -> None:
-    if not arguments.quiet:
-        print(f"{done} {counts.in_words()}", file=sys.stderr)
+def _report(result: dict[str, Any], words: str, *, quiet: bool) -> None:
+    """Words go to the standard error: an archive may be on the standard output."""
+    if current().json:
+        show(result, [])
+    elif not quiet:
+        say(words)

@@ -1,84 +1,58 @@
-"""``firefly-memory copy``."""
+"""What ``firefly-memory copy`` does."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from firefly_memory.cli.exits import Exit
-from firefly_memory.cli.left_out import add_without, left_out, wanted
-from firefly_memory.cli.output import show
+from firefly_memory.cli.invocation import current
+from firefly_memory.cli.left_out import left_out, wanted
+from firefly_memory.cli.output import say, show
 from firefly_memory.cli.progress import progress_bar
-from firefly_memory.cli.target import SEEN_BY_ALL, add_env_file, add_facet, given, settings_of
-from firefly_memory.cli.values import a_file, a_name
+from firefly_memory.cli.target import Environment, Where
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.stores.base import EntryStore
-from firefly_memory.target import Target, reading, store_of, target
+from firefly_memory.target import Target, reading, store_of
 from firefly_memory.transfer.copy_store import Copy, copy_store
 from firefly_memory.transfer.counts import Progress
 from firefly_memory.transfer.estimates import estimated_items
 
 
-def add_to(commands: Any) -> None:
-    copy = commands.add_parser(
-        "copy",
-        help="copy all entries and conversations into a store of any kind",
-        description="Copy all live entries and all conversations, those of pydantic-ai's ConversationStore included, "
-        "from one store into another of any kind, in constant memory, then compare both, value by value. A copy that "
-        "broke off is simply started again: what is there already is not copied twice. The source is only read.",
-    )
-    for side, what in (("from", "the store to read"), ("to", "the store to copy into")):
-        where = copy.add_mutually_exclusive_group(required=True)
-        of_file = f"a file that has the URL of {what} in it"
-        where.add_argument(f"--{side}-file", type=a_file, metavar="FILE", help=of_file)
-        of_url = f"{what}, such as sqlite:///memory.db; {SEEN_BY_ALL}"
-        where.add_argument(f"--{side}", dest=f"{side}_url", type=a_name, metavar="URL", help=of_url)
-        copy.add_argument(f"--{side}-schema", type=a_name, metavar="NAME", help="its PostgreSQL schema")
-        copy.add_argument(f"--{side}-database", type=a_name, metavar="NAME", help="its MongoDB database")
-        copy.add_argument(f"--{side}-collection", type=a_name, metavar="NAME", help="its MongoDB collection of entries")
-    copy.add_argument(
-        "--merge",
-        action="store_true",
-        help="let the target have other things, which stay; entries take the place of those with their ids. Without "
-        "it, nothing is copied into such a target",
-    )
-    add_env_file(copy)
-    add_facet(copy)
-    add_without(copy)
-    copy.add_argument("--json", action="store_true", help="print a JSON object")
-    copy.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
-    copy.set_defaults(run=_copy)
-
-
-def _copy(arguments: argparse.Namespace) -> int:
-    there, other = _target(arguments, "to"), _target(arguments, "from")
-    into = store_of(there)
+def run(options: Mapping[str, Any]) -> Exit:
+    environment, timeout = Environment(options["env_file"], options["facet"]), options["timeout"]
+    to, source = _side("to", options, environment), _side("from", options, environment)
+    without = {name: value for name, value in options.items() if name.startswith("without_")}
+    there, other = to.target(), source.target()
+    into = store_of(there, timeout=timeout)
     if _is_same(store_of(other), into):
         raise ConfigurationError("--from and --to name the same store")
-    with reading(other) as source, _written(arguments, into), _progress(arguments, other, there) as progress:
-        result = copy_store(source, into, merge=arguments.merge, progress=progress, **wanted(arguments))
-    if not arguments.quiet or arguments.json:
-        show(arguments, _as_json(result), _lines(result))
+    is_quiet = options["quiet"] or current().json
+    with (
+        reading(other, timeout=timeout) as store,
+        _written(to, into),
+        _progress(without, other, there, quiet=is_quiet) as progress,
+    ):
+        result = copy_store(store, into, merge=options["merge"], progress=progress, **wanted(without))
+    if not options["quiet"] or current().json:
+        show(_as_json(result), _lines(result))
     if result.equal:
         return Exit.DONE
-    print(f"firefly-memory: {_problem(result)}", file=sys.stderr)
+    say(f"firefly-memory: {_problem(result)}")
     return Exit.FAILED
 
 
-def _target(arguments: argparse.Namespace, side: str) -> Target:
-    """The store of one side, which from now on is the one that advice is about."""
-    url, file = getattr(arguments, f"{side}_url"), getattr(arguments, f"{side}_file")
-    found = target(settings_of(arguments), given(arguments, url, file, f"--{side}-{{}}"))
-    assert found is not None
-    return found
+def _side(side: str, options: Mapping[str, Any], environment: Environment) -> Where:
+    url, file, schema, database, collection = (
+        options[f"{side}_{name}"] for name in ("url", "file", "schema", "database", "collection")
+    )
+    return Where(environment, url, file, schema, database, collection, option=f"--{side}-{{}}")
 
 
 @contextmanager
-def _written(arguments: argparse.Namespace, store: EntryStore) -> Iterator[None]:
-    _target(arguments, "to")
+def _written(where: Where, store: EntryStore) -> Iterator[None]:
+    current().where = where  # from now on advice is about this side
     with store:
         yield
 
@@ -90,14 +64,16 @@ def _is_same(one: EntryStore, other: EntryStore) -> bool:
     return repr(one) == repr(other)
 
 
-def _progress(arguments: argparse.Namespace, source: Target, target: Target) -> AbstractContextManager[Progress | None]:
-    without = left_out(arguments)
+def _progress(
+    without: Mapping[str, bool], source: Target, target: Target, *, quiet: bool
+) -> AbstractContextManager[Progress | None]:
+    facets = left_out(without)
 
     def total(step: str) -> int | None:
         of = (source, target) if step == "looking" else (source,)  # at what is on either side
-        return max(estimated_items(each, without) or 0 for each in of) or None
+        return max(estimated_items(each, facets) or 0 for each in of) or None
 
-    return progress_bar("copying", quiet=arguments.quiet or arguments.json, total=total)
+    return progress_bar("copying", quiet=quiet, total=total)
 
 
 def _lines(result: Copy) -> Iterator[str]:

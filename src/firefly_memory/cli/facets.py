@@ -1,14 +1,11 @@
-"""``--facet``: facets of other packages, which have to be known before there are commands."""
+"""``--facet``: facets of other packages, which have to be known before there are options for them."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from firefly_memory.settings import read_facets_of_command, register_facets
-
-_NEEDS_NO_FACET = {"-h", "--help", "--version"}
+_NEEDS_NO_FACET = {"-h", "--help"}
 
 
 def register_facets_of(arguments: Sequence[str]) -> None:
@@ -16,10 +13,19 @@ def register_facets_of(arguments: Sequence[str]) -> None:
 
     Nobody is refused help because a name is wrong.
     """
-    peek = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    peek.add_argument("--facet", action="append", nargs="?", default=[])
-    peek.add_argument("--env-file", nargs="?")
-    named, _ = peek.parse_known_args(list(arguments))
-    if _NEEDS_NO_FACET.isdisjoint(arguments):
-        env_file = Path(named.env_file) if named.env_file else None
-        register_facets(read_facets_of_command(env_file), filter(None, named.facet))
+    if not _NEEDS_NO_FACET.isdisjoint(arguments):
+        return
+    from firefly_memory.settings import read_facets_of_command, register_facets
+
+    env_file = next(reversed([*_values("--env-file", arguments)]), "")
+    register_facets(read_facets_of_command(Path(env_file) if env_file else None), _values("--facet", arguments))
+
+
+def _values(option: str, arguments: Sequence[str]) -> Iterator[str]:
+    """Those of an option that are not empty, before the command line is read."""
+    for number, argument in enumerate(arguments):
+        name, equals, value = argument.partition("=")
+        if name == option:
+            value = value if equals else "".join(arguments[number + 1 : number + 2])
+            if value:
+                yield value

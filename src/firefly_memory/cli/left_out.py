@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from firefly_memory.transfer.registered import MovedFacet, moved_facets
+from firefly_memory.cli.command import Option
 
-
-def add_without(command: argparse.ArgumentParser) -> None:
-    for facet in moved_facets():
-        if facet.without is not None:
-            command.add_argument(facet.option, action="store_true", help=facet.without)
+if TYPE_CHECKING:
+    from firefly_memory.transfer.registered import MovedFacet
 
 
-def wanted(arguments: argparse.Namespace) -> dict[str, Any]:
+def without_options() -> list[Option]:
+    """Of the facets that are registered when the command is called."""
+    from firefly_memory.facets import Moving, all_facets
+
+    return [
+        Option([facet.option_without], is_flag=True, help=facet.moving.without)
+        for facet in all_facets()
+        if isinstance(facet.moving, Moving) and isinstance(facet.moving.without, str)
+    ]
+
+
+def wanted(without: Mapping[str, bool]) -> dict[str, Any]:
     """For ``export_jsonl()``, ``import_jsonl()`` and ``copy_store()``: which of these facets go along."""
-    return {
-        facet.name: not getattr(arguments, f"without_{facet.name}")
-        for facet in moved_facets()
-        if facet.without is not None
-    }
+    return {name.removeprefix("without_"): not is_left_out for name, is_left_out in without.items()}
 
 
-def left_out(arguments: argparse.Namespace, *, raw_messages: bool = True) -> list[MovedFacet]:
+def left_out(without: Mapping[str, bool], *, raw_messages: bool = True) -> list[MovedFacet]:
     """The facets that do not go along."""
-    without = [name for name, is_wanted in wanted(arguments).items() if not is_wanted]
-    names = [facet.name for facet in moved_facets(without, raw_messages=raw_messages)]
-    return [facet for facet in moved_facets() if facet.name not in names]
+    from firefly_memory.transfer.registered import moved_facets
+
+    names = [name for name, is_wanted in wanted(without).items() if not is_wanted]
+    along = [facet.name for facet in moved_facets(names, raw_messages=raw_messages)]
+    return [facet for facet in moved_facets() if facet.name not in along]

@@ -2,142 +2,103 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from firefly_memory.cli.values import a_file, a_name
-from firefly_memory.databases.sql.schema.names import POSTGRESQL_SCHEMA
+from firefly_memory.cli.invocation import current
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.facets import VARIABLE
-from firefly_memory.settings import (
-    ENV_FILE,
-    PREFIX,
-    MemorySettings,
-    read_settings_of_command,
-    read_url_file,
-    register_facets,
-)
-from firefly_memory.target import NOTHING, Given, Target, target
-from firefly_memory.urls import without_password
+
+if TYPE_CHECKING:
+    from firefly_memory.settings import MemorySettings
+    from firefly_memory.target import Given, Target
 
 _COMMAND = re.compile(r"(firefly-memory db (?:upgrade|check|grants|stamp \w+))\b( --schema [\w$]+)?")
 
-SEEN_BY_ALL = "everybody on this machine sees the options of a command, so a URL with a password belongs in a file"
 
-_PLACES = {
-    "schema": f"the PostgreSQL schema, by default {PREFIX}POSTGRES_SCHEMA or {POSTGRESQL_SCHEMA}",
-    "database": f"the MongoDB database, by default that of the URL, {PREFIX}MONGODB_DATABASE or firefly_memory",
-    "collection": f"the MongoDB collection of entries, by default {PREFIX}MONGODB_COLLECTION or entries",
-}
+@dataclass
+class Environment:
+    """The variables that a command reads, with those of a file if it has one."""
 
+    env_file: Path | None = None
+    facets: tuple[str, ...] = ()
+    """Those of other packages that the command line names."""
 
-def add_target(parser: Any, option: str = "--{}", **also: str) -> None:
-    """The options that name a store, on a parser or a group of one. Without them the environment does.
+    @cached_property
+    def settings(self) -> MemorySettings:
+        """Read once: a file of it may be a pipe."""
+        from firefly_memory.settings import read_settings_of_command, register_facets
 
-    ``option`` is how those beside the URL are called, ``also`` another name for one of them.
-    """
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        "--url-file",
-        type=a_file,
-        metavar="FILE",
-        help="a file that has the URL of the store in it, such as a mounted secret; "
-        f"by default what the variables {PREFIX}… say",
-    )
-    where.add_argument(
-        "--url", type=a_name, help=f"the store, such as sqlite:///memory.db or postgresql://host/name; {SEEN_BY_ALL}"
-    )
-    add_env_file(parser)
-    add_facet(parser)
-    for name, what in _PLACES.items():
-        parser.add_argument(option.format(name), *also.get(name, "").split(), type=a_name, metavar="NAME", help=what)
+        settings = read_settings_of_command(self.env_file)
+        register_facets(settings, self.facets)
+        return settings
 
 
-def add_env_file(parser: Any) -> None:
-    parser.add_argument(
-        "--env-file",
-        type=a_file,
-        metavar="FILE",
-        help=f"a file of variables to read as well; no command reads {ENV_FILE} unless it is named here",
-    )
+@dataclass
+class Where:
+    """What the options of a command say about its store."""
 
+    environment: Environment
+    url: str | None = field(default=None, repr=False)
+    url_file: Path | None = None
+    schema: str | None = None
+    database: str | None = None
+    collection: str | None = None
+    option: str = "--{}"
+    """How the options beside the URL are called."""
+    timeout: float = 30.0
 
-def add_facet(parser: Any) -> None:
-    parser.add_argument(
-        "--facet",
-        action="append",
-        type=a_name,
-        metavar="NAME",
-        help="a facet of another package, such as package.facet:FACET; may be given several times, beside those of "
-        f"{VARIABLE}",
-    )
+    @property
+    def settings(self) -> MemorySettings:
+        return self.environment.settings
 
+    @cached_property
+    def given(self) -> Given:
+        """As :func:`firefly_memory.target.target` takes it. The file of a URL is read once: it may be a pipe."""
+        from firefly_memory.settings import read_url_file
+        from firefly_memory.target import Given
 
-def settings_of(arguments: argparse.Namespace) -> MemorySettings:
-    """What the environment of a command says, which is read once: a file of it may be a pipe."""
-    if not hasattr(arguments, "settings"):
-        arguments.settings = read_settings_of_command(arguments.env_file)
-        register_facets(arguments.settings, arguments.facet or ())
-    settings: MemorySettings = arguments.settings
-    return settings
+        url = self.url if self.url_file is None else read_url_file(self.url_file)
+        return Given(url, self.schema, self.database, self.collection, option=self.option, url_file=self.url_file)
 
+    def target_if_any(self) -> Target | None:
+        """The store that is meant, or ``None`` where nothing names one. From now on advice is about it."""
+        from firefly_memory.target import target
 
-def target_if_any(arguments: argparse.Namespace, option: str = "--{}") -> Target | None:
-    """The store that a command is about, or ``None`` where nothing names one."""
-    return target(settings_of(arguments), given(arguments, arguments.url, arguments.url_file, option))
+        current().where = self
+        return target(self.settings, self.given)
 
+    def target(self) -> Target:
+        """The store that is meant; ``ConfigurationError`` where nothing names one."""
+        from firefly_memory.settings import PREFIX
 
-def given(arguments: argparse.Namespace, url: str | None, url_file: Path | None, option: str) -> Given:
-    """What the options say, which is remembered for what people are told to run."""
-    if url_file is not None:
-        url = _read_once(url_file, arguments)
-    schema_name, database, collection = (
-        getattr(arguments, option.format(name).strip("-").replace("-", "_")) for name in _PLACES
-    )
-    said = Given(url, schema_name, database, collection, option=option, url_file=url_file)
-    arguments.given = said
-    return said
+        found = self.target_if_any()
+        if found is None:
+            raise ConfigurationError(
+                f"no store: pass --url-file or --url, or set {PREFIX}URL, {PREFIX}URL_FILE or {PREFIX}BACKEND"
+            )
+        return found
 
+    def advised(self, text: str) -> str:
+        """``text``, where the commands that it tells people to run name the store as this command line does."""
+        options = "".join(self._as_options())
+        return _COMMAND.sub(lambda found: found[1] + options + (found[2] or "" if self.schema is None else ""), text)
 
-def _read_once(url_file: Path, arguments: argparse.Namespace) -> str:
-    """The URL in a file, which may be a pipe."""
-    read: dict[Path, str] = vars(arguments).setdefault("urls_in_files", {})
-    if url_file not in read:
-        read[url_file] = read_url_file(url_file)
-    return read[url_file]
+    def _as_options(self) -> Iterator[str]:
+        """Without the password: whoever runs it knows where it is to go."""
+        from firefly_memory.urls import without_password
 
-
-def advised(text: str, arguments: argparse.Namespace) -> str:
-    """``text``, where the commands that it tells people to run name the store as this command line does."""
-    said: Given = getattr(arguments, "given", NOTHING)
-    facets = getattr(arguments, "facet", None) or ()
-    options = "".join(_as_options(said, getattr(arguments, "env_file", None), facets))
-    return _COMMAND.sub(lambda found: found[1] + options + (found[2] or "" if said.schema_name is None else ""), text)
-
-
-def _as_options(said: Given, env_file: Path | None, facets: Iterable[str]) -> Iterator[str]:
-    """Without the password: whoever runs it knows where it is to go."""
-    if env_file is not None:
-        yield f" --env-file {shlex.quote(str(env_file))}"
-    yield from (f" --facet {shlex.quote(facet)}" for facet in facets)
-    if said.url_file is not None:
-        yield f" --url-file {shlex.quote(str(said.url_file))}"
-    elif said.url is not None:
-        yield f" --url {shlex.quote(without_password(said.url))}"
-    for name, value in (("schema", said.schema_name), ("database", said.database), ("collection", said.collection)):
-        if value is not None:
-            yield f" --{name} {shlex.quote(value)}"
-
-
-def target_of(arguments: argparse.Namespace, option: str = "--{}") -> Target:
-    """The store that a command is about; ``ConfigurationError`` where nothing names one."""
-    found = target_if_any(arguments, option)
-    if found is None:
-        raise ConfigurationError(
-            f"no store: pass --url-file or --url, or set {PREFIX}URL, {PREFIX}URL_FILE or {PREFIX}BACKEND"
-        )
-    return found
+        if self.environment.env_file is not None:
+            yield f" --env-file {shlex.quote(str(self.environment.env_file))}"
+        yield from (f" --facet {shlex.quote(facet)}" for facet in self.environment.facets)
+        if self.url_file is not None:
+            yield f" --url-file {shlex.quote(str(self.url_file))}"
+        elif self.url is not None:
+            yield f" --url {shlex.quote(without_password(self.url))}"
+        for name in ("schema", "database", "collection"):
+            if (value := getattr(self, name)) is not None:
+                yield f" --{name} {shlex.quote(value)}"

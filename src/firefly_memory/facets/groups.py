@@ -125,6 +125,11 @@ class Facet(Declaration):
     looking: Looking | Absent = NOT_DECLARED
     packaging: Packaging | Absent = NOT_DECLARED
 
+    @property
+    def option_without(self) -> str:
+        """The option of commands that leaves the facet out."""
+        return f"--without-{self.name.replace('_', '-')}"
+
     def stored(self, entry: str) -> Any:
         """An entry of its storage, loaded; ``None`` if there is none."""
         return load(self.storage, entry)

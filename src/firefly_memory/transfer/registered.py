@@ -31,7 +31,7 @@ class MovedFacet:
 
     @property
     def option(self) -> str:
-        return f"--without-{self.name.replace('_', '-')}"
+        return self.facet.option_without
 
     def all_kinds(self) -> Iterator[Kind]:
         """Each followed by those within it."""

@@ -1,0 +1,49 @@
+"""The table of commands. A command is one file in this package and one line here.
+
+:mod:`firefly_memory.cli` says how to add one. The table is read for each ``--help``, so nothing is imported here.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Line(NamedTuple):
+    """A command: its function, ``"module:name"`` in this package, and what it does in a few words."""
+
+    where: str
+    words: str
+
+
+COMMANDS = {
+    "export": Line("export:export", "write all entries and conversations to a file of JSON Lines"),
+    "import": Line("import_archive:import_archive", "save what was exported"),
+    "copy": Line("copy:copy", "copy all entries and conversations into a store of any kind"),
+    "db upgrade": Line("db_upgrade:upgrade", "run the revisions that are missing"),
+    "db downgrade": Line("db_downgrade:downgrade", "undo revisions, with the data in what they made"),
+    "db current": Line("db_current:current", "say which revision the database is at"),
+    "db history": Line("db_history:history", "list the revisions this version knows"),
+    "db check": Line("db_check:check", "compare the database, object by object, with what this version needs"),
+    "db sql": Line("db_sql:sql", "print a migration as SQL, for review or for somebody else to run"),
+    "db grants": Line("db_grants:grants", "print the rights that the role of a service needs"),
+    "db stamp": Line("db_stamp:stamp", "write down a revision without running anything"),
+    "db import-legacy": Line("db_import_legacy:import_legacy", "take over what the predecessors of this library wrote"),
+    "doctor": Line("doctor:doctor", "look at a store and its surroundings, and say what is wrong"),
+    "completion": Line("completion:completion", "print the script that completes commands in your shell"),
+}
+"""Each command under its name as it is typed; two words for a command in a group."""
+
+
+class GroupLine(NamedTuple):
+    words: str
+    description: str
+
+
+GROUPS = {
+    "": GroupLine("", "Look after the memories of agents."),
+    "db": GroupLine(
+        "bring the schema of a database up to date, check it, print it",
+        "The schema of a SQLite or PostgreSQL database, and the indexes of a MongoDB one.",
+    ),
+}
+"""The groups of commands; the command ``firefly-memory`` itself has no name here."""
