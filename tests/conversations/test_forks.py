@@ -115,11 +115,13 @@ def test_a_fork_whose_reply_was_lost_is_made_once(kind: str, place: Place) -> No
         name, fork, taken = new_id(), new_id(), new_id()
         memory.add_turn(name, "prompt", "answer")
         memory.new_conversation(taken)
-        again = operation(on_lost_reply=REPEAT)(conversation_operations.fork_unless_forked)
+        view: Any = store.blocking
+        executor = view._backend.initialize.__self__
+        again = executor.method(operation(on_lost_reply=REPEAT)(conversation_operations.fork_unless_forked))
         assert run_without_loop(log.fork(name, fork, None, NOW))
-        assert run_without_loop(log._run(again, name, fork, None, NOW)), "it was this one"
-        assert not run_without_loop(log._run(again, name, taken, None, NOW)), "that is somebody else's"
-        assert run_without_loop(log._run(again, name, new_id(), None, NOW)), "it was not done yet"
+        assert run_without_loop(again(name, fork, None, NOW)), "it was this one"
+        assert not run_without_loop(again(name, taken, None, NOW)), "that is somebody else's"
+        assert run_without_loop(again(name, new_id(), None, NOW)), "it was not done yet"
         assert len(memory.get_turns(fork)) == 1
 
 
