@@ -6,7 +6,8 @@ not among the entries: so each of them is counted once.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
 from datetime import datetime
 from typing import ClassVar, NamedTuple, Protocol
 
@@ -138,14 +139,15 @@ class EntryReader:
 
     async def _of_key_by_walking(self, namespace: str, query: Query, token: str | None) -> Sequence[Named]:
         found: list[Named] = []
-        async for entry in self._walk(namespace, token):
-            if entry.key == query.where["key"]:
-                found.append(Named(namespace, entry))
-                if len(found) == query.limit:
-                    break
+        async with aclosing(self._walk(namespace, token)) as entries:
+            async for entry in entries:
+                if entry.key == query.where["key"]:
+                    found.append(Named(namespace, entry))
+                    if len(found) == query.limit:
+                        break
         return found
 
-    async def _walk(self, namespace: str, token: str | None = None) -> AsyncIterator[MemoryEntry]:
+    async def _walk(self, namespace: str, token: str | None = None) -> AsyncGenerator[MemoryEntry, None]:
         """All entries of a namespace, for stores without indexes."""
         while True:
             page = await self._view.load_page(namespace, _PAGE, token)
@@ -171,14 +173,15 @@ class EntryReader:
         """One namespace after the other, from the one in which the last page ended."""
         start = "" if query.after is None else query.after[0]
         found = [*await self._of_namespace(start, query)] if start and self.is_mine(start) else []
-        async for namespace in self._namespaces(start):
-            wanted = query.limit - len(found)
-            if wanted == 0:
-                break
-            found += [Named(namespace, entry) for entry in await self._view.load_page(namespace, wanted)]
+        async with aclosing(self._namespaces(start)) as namespaces:
+            async for namespace in namespaces:
+                wanted = query.limit - len(found)
+                if wanted == 0:
+                    break
+                found += [Named(namespace, entry) for entry in await self._view.load_page(namespace, wanted)]
         return found
 
-    async def _namespaces(self, after: str) -> AsyncIterator[str]:
+    async def _namespaces(self, after: str) -> AsyncGenerator[str, None]:
         """All namespaces of the reader after one, in order."""
         if Capability.LISTING not in self._view.capabilities:
             raise NotSupportedError(f"this store cannot list its namespaces; name one {self.to_name}, and see its rows")
@@ -193,9 +196,10 @@ class EntryReader:
         if self._direct is not None:
             stored = stored_namespace(namespace), stored_name("entry_id", entry_id)
             return next(iter(self._named(await self._direct.one(*stored, clock.now()))), None)
-        async for entry in self._walk(namespace):
-            if entry.entry_id == entry_id:
-                return Named(namespace, entry)
+        async with aclosing(self._walk(namespace)) as entries:
+            async for entry in entries:
+                if entry.entry_id == entry_id:
+                    return Named(namespace, entry)
         return None
 
     def _named(self, rows: Iterable[StoredRow]) -> list[Named]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from firefly_memory.clock import instant_of
 from firefly_memory.errors import InvalidEntryError
+from firefly_memory.identifiers import MAX_LENGTH
 from firefly_memory.looking import Position, Resource
 
 _LONGEST = 16_384  # two names of 512 characters, each of which takes at most 12 in JSON, in base64
@@ -60,7 +61,9 @@ def _value(kind: type, value: Any) -> Any:
     if type(value) is not kind:
         raise TypeError(f"it has {type(value).__name__} in place of {kind.__name__}")
     if isinstance(value, int) and not 0 <= value <= _LARGEST:
-        raise ValueError("its number is beyond those of all databases")
+        raise ValueError("its number is beyond those of all rows")
+    if isinstance(value, str) and len(value) > MAX_LENGTH:
+        raise ValueError("its text is longer than any name")
     return value
 
 
