@@ -27,7 +27,7 @@ from firefly_memory import (
 from firefly_memory.testing import Mode
 from tests.service.conftest import Look
 from tests.support.backends import Place
-from tests.support.folder_store import FolderStore
+from tests.support.folder_backend import FolderStore
 
 
 async def look_at_everything(store: EntryStore, mode: Mode) -> None:
