@@ -209,7 +209,7 @@ async def test_a_page_goes_on_after_its_last_row_was_deleted(look: Look, store: 
     rows = await look.rows("entries")
     page = await look.page("entries", limit=4)
     await look.delete("entries", [row["id"] for row in rows[:6]])
-    await store.async_save("!", MemoryEntry())  # before that place
+    await store.async_save("\x01", MemoryEntry())  # before that place
     assert (await look.page("entries", after=page.next)).rows == tuple(rows[6:])
 
 
