@@ -137,6 +137,16 @@ async def test_a_fact_is_no_entry_and_an_entry_no_fact(look: Look, store: EntryS
     assert (await look.count("working-facts")).rows == 1
 
 
+async def test_an_entry_without_a_key_among_the_facts_is_listed_and_stays(look: Look, store: EntryStore) -> None:
+    await store.async_save("working:default", MemoryEntry(content="no fact"))
+    await WorkingMemory(store=store).async_set("colour", "green")
+    rows = await look.rows("working-facts")
+    assert [(row["id"], row["value"]) for row in rows] == [("default/", "no fact"), ("default/colour", "green")]
+    assert await look.get("working-facts", "default/") is None
+    assert await look.delete("working-facts", where={}) == 1
+    assert await look.count("working-facts") == (1, None)
+
+
 async def test_what_has_expired_does_not_exist(look: Look, store: EntryStore) -> None:
     soon = START + timedelta(hours=1)
     with clock.reading_from(lambda: START):

@@ -218,17 +218,21 @@ class FactReader(EntryReader):
 
     async def get(self, row_id: RowId) -> Row | None:
         scope, key = row_id
-        entry = await self._view.load_by_key(f"{NAMESPACE}{scope}", key)
+        entry = await self._fact(f"{NAMESPACE}{scope}", key)
         return None if entry is None else self.row(f"{NAMESPACE}{scope}", entry)
 
     async def delete(self, row_ids: Sequence[RowId]) -> int:
         deleted = 0
         for scope, key in dict.fromkeys(row_ids):
             namespace = f"{NAMESPACE}{scope}"
-            entry = await self._view.load_by_key(namespace, key)
+            entry = await self._fact(namespace, key)
             if entry is not None:
                 deleted += await self._view.delete_many(namespace, [entry.entry_id])
         return deleted
+
+    async def _fact(self, namespace: str, key: str) -> MemoryEntry | None:
+        """An entry without a key, which somebody saved among the facts, is listed with them and is none of them."""
+        return await self._view.load_by_key(namespace, key) if key else None
 
     def namespace_of(self, where: Where) -> str | None:
         scope: str | None = where.get("scope")
