@@ -282,8 +282,15 @@ def reading(found: Target, *, timeout: float = 30.0) -> Iterator[EntryStore]:
         with found.row.load("read_only")(path, timeout=timeout) as read_only:
             yield read_only
         return
+    with changing(found, timeout=timeout) as store:
+        yield store
+
+
+@contextmanager
+def changing(found: Target, *, timeout: float = 30.0) -> Iterator[EntryStore]:
+    """The store, opened to change what is in it: it is not made or migrated. It has to be there, and be current."""
     store = store_of(found, timeout=timeout, **({"migrate": False} if "migrate" in found.options else {}))
-    if store.path is not None and not store.path.is_dir():
+    if store.path is not None and found.row.read_only is None and not store.path.is_dir():
         raise DatabaseConnectionError("read", f"there is no directory {store.path}")
     with store:
         yield store

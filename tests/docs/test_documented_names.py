@@ -70,6 +70,10 @@ NAMES = {
     "firefly_memory.schema": "HEAD POSTGRESQL_SCHEMA REVISIONS VERSION_TABLE is_later_and_compatible metadata",
     # What `migrations/env.py` imports: a project may have a copy of that file.
     "firefly_memory.stores.sql.alembic_env": "run_in_alembic",
+    "firefly_memory.service": """
+        Field MOST_ROWS Resource Row RowPage Size Stats async_count async_delete async_get async_list async_stats count
+        delete get list resources stats
+    """,
     "firefly_memory.summarization": "create_llm_summarizer",
     "firefly_memory.testing": "Check Colour Mode StoppedClock Subject checks stopped",
     "firefly_memory.tokens": "EstimatedTokensWarning PER_MESSAGE PER_TOOL TokenEstimator file_tokens",

@@ -9,7 +9,7 @@ LAYERS = [
     {"identifiers", "codec", "python_values"},
     {"messages", "tokens"},
     {"databases", "facets"},
-    {"entries", "protocols", "moving"},
+    {"entries", "protocols", "moving", "looking"},
     {"stores"},
     {"conversations", "agent_history"},
     {"urls", "settings", "target", "database_store", "schema"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from firefly_memory import schema
-from firefly_memory.facets import Facet, LogOf, Moving, Operations, Packaging, Storage, absent
+from firefly_memory.facets import Facet, LogOf, Looking, Moving, Operations, Packaging, Storage, absent
 from tests.toy_facet.log import ToyLog
 
 _REVISION = '''"""Notes of toy {number}."""
@@ -96,7 +96,12 @@ def _toy(number: int, folder: Path) -> Facet:
             nothing_but_messages=False,
         ),
         people=absent("notes have no owner"),
-        looking=absent("comes with the service layer"),
+        looking=Looking(
+            diagnosis=absent("nothing to examine"),
+            sizes=absent("its notes are counted"),
+            resources=f"tests.toy_facet.looking:resources_{number}",
+            wakeups=absent("nobody waits for a note"),
+        ),
         packaging=Packaging(
             settings=absent("nothing to configure"),
             extra=absent("part of the core"),

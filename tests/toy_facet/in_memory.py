@@ -32,6 +32,12 @@ class MemoryToyLog:
         live = (note for note in self._notes.values() if _is_live(note, now))
         return sorted(note.note_id for note in live if word in re.findall(r"\w+", note.body))
 
+    async def delete(self, note_ids: Sequence[str], now: datetime) -> int:
+        there = [note_id for note_id in note_ids if await self.get(note_id, now) is not None]
+        for note_id in there:
+            del self._notes[note_id]
+        return len(there)
+
     async def purge(self, limit: int, now: datetime) -> Purged:
         expired = [note_id for note_id, note in self._notes.items() if not _is_live(note, now)]
         for note_id in expired:

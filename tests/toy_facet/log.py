@@ -30,6 +30,9 @@ class ToyLog(Protocol):
     async def search(self, word: str, now: datetime) -> Sequence[str]:
         """The ids of the notes with this word, in order."""
 
+    async def delete(self, note_ids: Sequence[str], now: datetime) -> int:
+        """Delete notes; how many of them there were."""
+
     async def purge(self, limit: int, now: datetime) -> Purged:
         """Delete some of the notes that have expired."""
 

@@ -53,6 +53,13 @@ class MongoToyLog:
             found = await connection.all_of(connection[self._name].find(wanted, {"_id": 1}).sort("_id"))
             return [each["_id"] for each in found]
 
+    async def delete(self, note_ids: Sequence[str], now: datetime) -> int:
+        with written("delete_notes", self._access.database.db_name):
+            connection = await self._access.connected("delete_notes")
+            these = {"_id": {"$in": list(note_ids)}, **_live(now)}
+            deleted = await connection.result_of(connection[self._name].delete_many(these))
+            return int(deleted.deleted_count)
+
     async def purge(self, limit: int, now: datetime) -> Purged:
         with written("cleanup_expired", self._access.database.db_name):
             connection = await self._access.connected("cleanup_expired")

@@ -68,6 +68,11 @@ class ToyStatements(FacetStatements):
         return self.compiled(select(c.note_id).where(found, self._live).order_by(self.dialect.by_code_point(c.note_id)))
 
     @cached_property
+    def delete(self) -> Statement:
+        these = self.dialect.is_one_of(self._notes.c.note_id, "note_ids")
+        return self.compiled(delete(self._notes).where(these, self._live))
+
+    @cached_property
     def purge(self) -> Statement:
         c, limit = self._notes.c, bindparam("limit", type_=Integer)
         some = select(self.dialect.row_address).select_from(self._notes).where(c.expires_at <= self._now).limit(limit)
@@ -119,6 +124,13 @@ def search_notes(session: Session, number: int, word: str, now: datetime) -> lis
 
 
 @operation(on_lost_reply=REPORT)
+def delete_notes(session: Session, number: int, note_ids: Sequence[str], now: datetime) -> int:
+    values = {"note_ids": session.dialect.texts(note_ids), "now": session.dialect.instant(now)}
+    with session.writing():
+        return session.execute(session.statements(statements_of(number)).delete, values)
+
+
+@operation(on_lost_reply=REPORT)
 def purge_notes(session: Session, number: int, limit: int, now: datetime) -> Purged:
     with session.writing():
         values = {"limit": limit, "now": session.dialect.instant(now)}
@@ -142,6 +154,9 @@ class SQLToyLog:
 
     async def search(self, word: str, now: datetime) -> Sequence[str]:
         return await self._run(search_notes, self._number, word, now)
+
+    async def delete(self, note_ids: Sequence[str], now: datetime) -> int:
+        return await self._run(delete_notes, self._number, note_ids, now)
 
     async def purge(self, limit: int, now: datetime) -> Purged:
         return await self._run(purge_notes, self._number, limit, now)

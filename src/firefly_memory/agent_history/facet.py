@@ -1,7 +1,7 @@
 """What the facet of agent history, pydantic-ai's conversations, registers."""
 
 from firefly_memory.databases.sql.schema.names import REVISIONS_OF_THE_LIBRARY
-from firefly_memory.facets import Facet, Moving, Operations, Packaging, Storage, absent
+from firefly_memory.facets import Facet, Looking, Moving, Operations, Packaging, Storage, absent
 
 FACET = Facet(
     name="agent_history",
@@ -35,7 +35,12 @@ FACET = Facet(
         nothing_but_messages=True,
     ),
     people=absent("comes with the erasure of a person"),
-    looking=absent("comes with the service layer"),
+    looking=Looking(
+        diagnosis=absent("the doctor looks at databases, not at facets"),
+        sizes=absent("its resources are counted"),
+        resources="firefly_memory.agent_history.looking:RESOURCES",
+        wakeups=absent("nobody waits for it"),
+    ),
     packaging=Packaging(
         settings=absent("stores of agent history are made from stores"),
         extra="agents",

@@ -1,7 +1,7 @@
 """What the facet of conversations registers."""
 
 from firefly_memory.databases.sql.schema.names import REVISIONS_OF_THE_LIBRARY
-from firefly_memory.facets import Facet, Moving, Operations, Packaging, Storage, absent
+from firefly_memory.facets import Facet, Looking, Moving, Operations, Packaging, Storage, absent
 
 FACET = Facet(
     name="conversations",
@@ -33,7 +33,12 @@ FACET = Facet(
         nothing_but_messages=False,
     ),
     people=absent("comes with the erasure of a person"),
-    looking=absent("comes with the service layer"),
+    looking=Looking(
+        diagnosis=absent("the doctor looks at databases, not at facets"),
+        sizes=absent("its resources are counted"),
+        resources="firefly_memory.conversations.looking:RESOURCES",
+        wakeups=absent("nobody waits for it"),
+    ),
     packaging=Packaging(
         settings="firefly_memory.settings:MemorySettings",
         extra=absent("part of the core"),

@@ -157,7 +157,7 @@ class ConversationFlows:
         if limit == 0:
             return ConversationPage(conversations=(), next=after)
         heads = await self._log.page(limit + 1, position)
-        found = tuple(self._info(head) for head in heads[:limit])
+        found = tuple(self.info(head) for head in heads[:limit])
         last = as_token(found[-1].created_at, found[-1].conversation_id) if len(heads) > limit else None
         return ConversationPage(conversations=found, next=last)
 
@@ -276,7 +276,8 @@ class ConversationFlows:
             where = f"turn {stored.turn_id} of conversation {original_name(name)!r}"
             raise damaged("reading a conversation", where, exc) from exc
 
-    def _info(self, head: Head) -> ConversationInfo:
+    def info(self, head: Head) -> ConversationInfo:
+        """What a head says of its conversation."""
         try:
             return ConversationInfo(
                 conversation_id=original_name(head.conversation_id),

@@ -1,7 +1,7 @@
 """What the facet of entries registers."""
 
 from firefly_memory.databases.sql.schema.names import REVISIONS_OF_THE_LIBRARY
-from firefly_memory.facets import Facet, Moving, Packaging, Storage, absent
+from firefly_memory.facets import Facet, Looking, Moving, Packaging, Storage, absent
 
 FACET = Facet(
     name="entries",
@@ -26,7 +26,12 @@ FACET = Facet(
         nothing_but_messages=False,
     ),
     people=absent("entries have no owner"),
-    looking=absent("comes with the service layer"),
+    looking=Looking(
+        diagnosis=absent("the doctor looks at databases, not at facets"),
+        sizes=absent("its resources are counted"),
+        resources="firefly_memory.entries.looking:RESOURCES",
+        wakeups=absent("nobody waits for it"),
+    ),
     packaging=Packaging(
         settings=absent("what configures a store configures entries"),
         extra=absent("part of the core"),

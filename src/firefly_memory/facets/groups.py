@@ -93,8 +93,8 @@ class Looking(Declaration):
     """What ``firefly-memory doctor`` looks at."""
     sizes: Name = NOT_DECLARED
     """Counts and sizes."""
-    resource: Name = NOT_DECLARED
-    """The kind, fields, filters and orders for the command line, REST and the page."""
+    resources: Name = NOT_DECLARED
+    """A tuple of :class:`~firefly_memory.looking.Resource`: what people list, show and delete on the command line."""
     wakeups: Name = NOT_DECLARED
     """What tells waiting readers that there is something new."""
 

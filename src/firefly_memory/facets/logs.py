@@ -29,6 +29,14 @@ class LogOf(Generic[L]):
 
     facet: str
 
+    def declared(self, store: str) -> Any:
+        """What makes them for a kind of stores, an entry of :class:`Operations`."""
+        facet = facet_named(self.facet)
+        log = load(facet.operations, store)
+        if log is None:
+            raise NotSupportedError(f"{facet.title} cannot be kept in {STORES[store]}; {_stores_with(facet)} can")
+        return log
+
 
 class HasLogs(Protocol):
     """A :class:`~firefly_memory.protocols.StoreView`, as far as facets are concerned."""
@@ -54,22 +62,16 @@ class FacetLogs:
         """``kind`` is the entry of :class:`Operations` for such a store, and ``make`` makes what it names."""
         self._kind = kind
         self._make = make
-        self._made: dict[str, Any] = {}
+        self._made: dict[LogOf[Any], Any] = {}
 
     def __call__(self, of: LogOf[L]) -> L:
-        made = self._made.get(of.facet)
+        made = self._made.get(of)
         if made is None:
             with _making:  # what it keeps in memory must be kept once
-                made = self._made.get(of.facet)
+                made = self._made.get(of)
                 if made is None:
-                    made = self._made[of.facet] = self._make(self._named(facet_named(of.facet)))
+                    made = self._made[of] = self._make(of.declared(self._kind))
         return made  # type: ignore[no-any-return]
-
-    def _named(self, facet: Facet) -> Any:
-        log = load(facet.operations, self._kind)
-        if log is None:
-            raise NotSupportedError(f"{facet.title} cannot be kept in {STORES[self._kind]}; {_stores_with(facet)} can")
-        return log
 
     def made(self) -> Iterable[Any]:
         """Those that have been asked for."""

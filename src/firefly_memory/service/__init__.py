@@ -1,1 +1,137 @@
-"""What the command line stands on: every facet, looked at in one way."""
+"""List, show, count and delete what a store keeps, of every facet: what the command line stands on.
+
+A row is a dict of JSON values with an ``id``. ``kind`` is the noun of a resource, such as ``"entries"`` or
+``"conversations"``; :func:`resources` says which ones a store has, and by which fields its rows can be selected.
+Every function exists twice: ``list(store, …)`` and ``await async_list(store, …)``. None of them makes or migrates a
+store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from firefly_memory.concurrency.sync_bridge import run_without_loop
+from firefly_memory.looking import Field, Resource, Row, Size
+from firefly_memory.protocols import MemoryStore
+from firefly_memory.service.registered import readers_in
+from firefly_memory.service.rows import (
+    MOST_ROWS,
+    RowPage,
+    Stats,
+    count_rows,
+    delete_rows,
+    get_row,
+    list_rows,
+    stats_of,
+)
+from firefly_memory.stores.adapter import adapt
+
+__all__ = [
+    "MOST_ROWS",
+    "Field",
+    "Resource",
+    "Row",
+    "RowPage",
+    "Size",
+    "Stats",
+    "async_count",
+    "async_delete",
+    "async_get",
+    "async_list",
+    "async_stats",
+    "count",
+    "delete",
+    "get",
+    "list",
+    "resources",
+    "stats",
+]
+
+_Where = Mapping[str, Any] | None
+
+
+def resources(store: MemoryStore) -> tuple[Resource, ...]:
+    """What the store keeps, in the order of the registry."""
+    return tuple(resource for resource, _ in readers_in(adapt(store).blocking))
+
+
+def list(  # noqa: A001 - is called as service.list()
+    store: MemoryStore,
+    kind: str,
+    *,
+    where: _Where = None,
+    order: str | None = None,
+    after: str | None = None,
+    limit: int = 50,
+) -> RowPage:
+    """Up to ``limit`` rows, from the start or from ``after``, the ``next`` of an earlier page.
+
+    ``where`` selects by fields: ``{"namespace": "notes"}``. After the name of a field, ``~`` stands for "contains",
+    whatever the case of the letters, ``>=`` for "at least" and ``<`` for "less than": ``{"content~": "paris"}``.
+    ``order`` is one of the resource's orders. A cursor of another kind, order or selection, or one that was made up,
+    is an ``InvalidEntryError``.
+    """
+    return run_without_loop(list_rows(adapt(store).blocking, kind, where, order, after, limit))
+
+
+async def async_list(
+    store: MemoryStore,
+    kind: str,
+    *,
+    where: _Where = None,
+    order: str | None = None,
+    after: str | None = None,
+    limit: int = 50,
+) -> RowPage:
+    return await list_rows(adapt(store).suspending, kind, where, order, after, limit)
+
+
+def get(store: MemoryStore, kind: str, row_id: str) -> Row | None:
+    """One row with all its fields, or ``None`` if there is none with this id."""
+    return run_without_loop(get_row(adapt(store).blocking, kind, row_id))
+
+
+async def async_get(store: MemoryStore, kind: str, row_id: str) -> Row | None:
+    return await get_row(adapt(store).suspending, kind, row_id)
+
+
+def count(store: MemoryStore, kind: str, *, where: _Where = None) -> Size:
+    """How many rows there are, or how many of them ``where`` selects."""
+    return run_without_loop(count_rows(adapt(store).blocking, kind, where))
+
+
+async def async_count(store: MemoryStore, kind: str, *, where: _Where = None) -> Size:
+    return await count_rows(adapt(store).suspending, kind, where)
+
+
+def delete(store: MemoryStore, kind: str, ids: Iterable[str] | None = None, *, where: _Where = None) -> int:
+    """Delete the rows with these ids, or all that ``where`` selects, and return how many there were.
+
+    A conversation goes with its turns and its facts. Rows are deleted one batch after the other: what was interrupted
+    is simply started again.
+    """
+    return run_without_loop(delete_rows(adapt(store).blocking, kind, ids, where))
+
+
+async def async_delete(store: MemoryStore, kind: str, ids: Iterable[str] | None = None, *, where: _Where = None) -> int:
+    return await delete_rows(adapt(store).suspending, kind, ids, where)
+
+
+def stats(store: MemoryStore) -> tuple[Stats, ...]:
+    """How much there is of each kind."""
+    return run_without_loop(stats_of(adapt(store).blocking))
+
+
+async def async_stats(store: MemoryStore) -> tuple[Stats, ...]:
+    return await stats_of(adapt(store).suspending)
+
+
+for _blocking, _awaited in (
+    (list, async_list),
+    (get, async_get),
+    (count, async_count),
+    (delete, async_delete),
+    (stats, async_stats),
+):
+    _awaited.__doc__ = _blocking.__doc__

@@ -223,6 +223,8 @@ class _FileBackend:
 
     async def initialize(self, migrate: bool | None) -> None:
         with self._files.working("initialize"):
+            if migrate is False:
+                return  # nothing is made for who only looks: what is not there is empty
             make_directory(self._files.directory, self._files.modes.directory)
 
     async def close(self) -> None:

@@ -1,0 +1,1 @@
+"""Tests of the registry: what a facet of another package gets without a change to the library."""

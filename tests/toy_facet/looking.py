@@ -1,0 +1,66 @@
+"""The notes as people look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from firefly_memory import clock
+from firefly_memory.facets import LogOf
+from firefly_memory.looking import Field, Placed, Query, Resource, Row, RowId, Size, Type, Where
+from firefly_memory.protocols import StoreView
+from tests.toy_facet.log import Note, ToyLog
+from tests.toy_facet.numbered import numbered
+
+
+class ToyReader:
+    """By the operations of the facet, in every store that has them."""
+
+    def __init__(self, number: int, view: StoreView) -> None:
+        asked: LogOf[ToyLog] = LogOf(f"toy_{number}")
+        self._log = view.log(asked)
+
+    async def page(self, query: Query) -> Sequence[Placed]:
+        after = "" if query.after is None else query.after[0]
+        notes = await self._log.page(query.limit, after, clock.now())
+        return [Placed((note.note_id,), _row(note)) for note in notes]
+
+    async def get(self, row_id: RowId) -> Row | None:
+        note = await self._log.get(row_id[0], clock.now())
+        return None if note is None else _row(note)
+
+    async def delete(self, row_ids: Sequence[RowId]) -> int:
+        return await self._log.delete([note_id for (note_id,) in row_ids], clock.now())
+
+    async def size(self, _: Where) -> Size:
+        total, after = 0, ""
+        while page := await self._log.page(100, after, clock.now()):
+            total, after = total + len(page), page[-1].note_id
+        return Size(total)
+
+
+def _row(note: Note) -> Row:
+    return {**note._asdict(), "expires_at": None if note.expires_at is None else note.expires_at.isoformat()}
+
+
+def _resources(number: int) -> tuple[Resource, ...]:
+    notes = Resource(
+        kind=f"toy-{number}-notes",
+        title=f"notes of toy {number}",
+        fields=(Field("note_id"), Field("body"), Field("expires_at", Type.INSTANT, in_table=False)),
+        identity=("note_id",),
+        orders={"id": (str,)},
+        reader=f"tests.toy_facet.looking:reader_{number}",
+    )
+    return (notes,)
+
+
+def _reader(number: int) -> Any:
+    def make(view: StoreView, _direct: None) -> ToyReader:
+        return ToyReader(number, view)
+
+    return make
+
+
+def __getattr__(name: str) -> Any:
+    return numbered(name, {"resources": _resources, "reader": _reader})
