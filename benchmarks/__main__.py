@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--no-report", action="store_true", help="print only, and write no files")
     arguments = parser.parse_args()
     measured: dict[str, Rows] = {}
-    with servers.postgresql() as postgresql_url, servers.mongodb() as mongodb_url:
+    with servers.postgresql(durable=True) as postgresql_url, servers.mongodb() as mongodb_url:
         for part in arguments.what:
             with tempfile.TemporaryDirectory() as directory:
                 places = Places(Path(directory), postgresql_url, mongodb_url, arguments.only)

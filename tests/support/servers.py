@@ -273,9 +273,9 @@ def pause(seconds: float) -> None:
 
 
 @contextmanager
-def postgresql() -> Iterator[str]:
-    """The URL of a PostgreSQL server for as long as the block lasts."""
-    embedded = partial(EmbeddedPostgreSQL, **_LOST_IF_THE_MACHINE_FAILS)
+def postgresql(*, durable: bool = False) -> Iterator[str]:
+    """The URL of a PostgreSQL server for as long as the block lasts. A ``durable`` one waits for the disk."""
+    embedded = partial(EmbeddedPostgreSQL, **({} if durable else _LOST_IF_THE_MACHINE_FAILS))
     with _first("PostgreSQL", "FIREFLY_TEST_POSTGRES_URL", POSTGRES_IMAGE, _postgresql_container, embedded) as url:
         yield url
 
