@@ -115,12 +115,12 @@ class MemoryManager(Openable):
         vars(child).update(_owns_store=False, _is_fork=True, _working=working, _scopes=scopes)
         return child
 
-    def new_conversation(self, conversation_id: str | None = None) -> str:
-        """Make an empty conversation and return its id, a new one unless it is given."""
-        return self._conversation.new_conversation(conversation_id)
+    def new_conversation(self, conversation_id: str | None = None, *, owner: str | None = None) -> str:
+        """Make an empty conversation, of ``owner``, and return its id, a new one unless it is given."""
+        return self._conversation.new_conversation(conversation_id, owner=owner)
 
-    async def async_new_conversation(self, conversation_id: str | None = None) -> str:
-        return await self._conversation.async_new_conversation(conversation_id)
+    async def async_new_conversation(self, conversation_id: str | None = None, *, owner: str | None = None) -> str:
+        return await self._conversation.async_new_conversation(conversation_id, owner=owner)
 
     def add_turn(
         self,

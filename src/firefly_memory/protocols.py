@@ -69,6 +69,12 @@ C5, elsewhere
     An export is JSON and makes an equal conversation when it is imported; importing it again changes nothing. A fork
     has the turns that it was made of, all of them or none, and what is done to one of the two later does nothing to
     the other. A deleted conversation starts again from nothing. Conversations are listed newest first.
+C6, owners
+    The owner of a conversation is set when it is made, by ``new_conversation``, by its first turn, or as that of the
+    conversation that it is a fork or an import of. It never changes. A call with another ``owner`` is a
+    ``ConflictError`` and reads and writes nothing; so is a call with an ``owner`` for a conversation that has none. The
+    list of an owner has the owner's conversations and no others. With ``order="updated"`` the conversation with the
+    newest turn is first.
 W1, facts
     A key of a scope has one fact, the last one set, until it is deleted or its ``ttl`` is over. Keys keep the order
     in which they were first set. Scopes see nothing of each other.

@@ -25,7 +25,8 @@ from firefly_memory import (
 )
 from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.log import CONVERSATION_LOG
-from firefly_memory.conversations.mongodb import documents as conversation_documents
+from firefly_memory.conversations.mongodb import documents as new_documents
+from firefly_memory.conversations.mongodb import queries
 from firefly_memory.conversations.mongodb.documents import CONVERSATIONS
 from firefly_memory.conversations.mongodb.log import MongoConversationLog
 from firefly_memory.conversations.sql import operations as conversation_operations
@@ -177,7 +178,7 @@ def test_an_unfinished_append_does_not_block_a_fork(place: Place) -> None:
         name, fork = new_id(), new_id()
         others = ConversationMemory(store=other)
         others.add_turn(name, "prompt", "answer")
-        begun = conversation_documents.new_conversation(fork, NOW)  # by a writer who died before it was told
+        begun = new_documents.new_conversation(fork, NOW)  # by a writer who died before it was told
         listened["forks"]["memory_conversations"].insert_one(begun)
         between.arm(2, lambda: others.fork_conversation(name, fork))  # seen, but the turn is still to come
         head = run_without_loop(store.blocking.log(CONVERSATION_LOG).append(fork, a_turn("late"), None))
@@ -239,14 +240,14 @@ async def test_turns_of_a_fork_that_died_are_invisible_and_block_nobody(copied: 
         for _ in range(3):
             await memory.async_add_turn(name, "prompt", "answer")
         documents = store.database.suspending()[CONVERSATIONS]
-        (there,) = await (await documents.aggregate(conversation_documents.conversation(name))).to_list()
+        (there,) = await (await documents.aggregate(queries.conversation(name))).to_list()
         source = await log.head(name)
         assert source is not None
 
         async def died() -> str:
-            fork = conversation_documents.fork_of(source, new_id(), 3, NOW)
-            await documents.insert_one(conversation_documents.forking(fork))
-            await (await documents.aggregate(conversation_documents.copied_turns(there, fork, copied))).to_list()
+            fork = new_documents.fork_of(source, new_id(), 3, NOW)
+            await documents.insert_one(new_documents.forking(fork))
+            await (await documents.aggregate(new_documents.copied_turns(there, fork, copied))).to_list()
             return str(fork["_id"])
 
         async def left(fork: str) -> int:
@@ -311,7 +312,7 @@ def test_a_turn_appended_to_a_half_created_conversation_is_not_lost(begins: str,
     ):
         memory, others = ConversationMemory(store=store), ConversationMemory(store=other)
         memory.add_turn(name, "prompt", "answer")
-        begun = conversation_documents.new_conversation(new, NOW)
+        begun = new_documents.new_conversation(new, NOW)
         listened["forks"]["memory_conversations"].insert_one(begun)
         between.arm(command, lambda: appended.append(others.add_turn(new, "late", "answer")))
         with contextlib.suppress(ConflictError):

@@ -10,13 +10,12 @@ import pymongo
 from firefly_memory import MongoDBStore
 from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.log import CONVERSATION_LOG
-from firefly_memory.conversations.mongodb import documents as conversation_documents
+from firefly_memory.conversations.mongodb import queries
 from tests.support.backends import Place
 from tests.support.turns import a_turn
 
 
 def test_every_query_reads_by_index_and_only_the_documents_it_returns(place: Place) -> None:
-    documents = conversation_documents
     client: pymongo.MongoClient[Any] = pymongo.MongoClient(place.mongodb())
     place.later.callback(client.close)
     client.drop_database("planned")
@@ -30,11 +29,11 @@ def test_every_query_reads_by_index_and_only_the_documents_it_returns(place: Pla
     by_number, by_tokens = "conversation_id_1_life_1_turn_id_1", "conversation_id_1_life_1_tokens_before_1"
     by_key = "conversation_id_1_life_1_idempotency_key_1"
     asked = {
-        "window": (documents.window("long", 200), [(by_number, 1), (by_tokens, 20)]),
-        "head": (documents.conversation("long"), [(by_number, 1)]),
-        "turns": (documents.turns("long", 2_500, 5), [(by_number, 5)]),
-        "find": (documents.keyed("long", "5-77"), [(by_key, 1)]),
-        "page": (documents.page(2, None), [(by_number, 2)]),
+        "window": (queries.window("long", 200), [(by_number, 1), (by_tokens, 20)]),
+        "head": (queries.conversation("long"), [(by_number, 1)]),
+        "turns": (queries.turns("long", 2_500, 5), [(by_number, 5)]),
+        "find": (queries.keyed("long", "5-77"), [(by_key, 1)]),
+        "page": (queries.page(2, None), [(by_number, 2)]),
     }
     for name, (pipeline, expected) in asked.items():
         explain = {"aggregate": "memory_conversations", "pipeline": _explainable(pipeline), "cursor": {}}
@@ -45,7 +44,7 @@ def test_every_query_reads_by_index_and_only_the_documents_it_returns(place: Pla
         first = json.dumps(plan["stages"][0]["$cursor"]["queryPlanner"]["winningPlan"], default=str)
         assert '"COLLSCAN"' not in first
         assert '"SORT"' not in first
-    recent = documents.since(log._tails["long"], "long", 200)
+    recent = queries.since(log._tails["long"], "long", 200)
     plan = client.planned.command({"explain": {"find": "memory_conversations", "filter": recent}})
     assert plan["executionStats"]["totalDocsExamined"] == 20 + 2, "the turns, and the conversation twice"
     assert "COLLSCAN" not in json.dumps(plan["queryPlanner"]["winningPlan"], default=str)

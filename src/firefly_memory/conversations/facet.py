@@ -13,7 +13,7 @@ FACET = Facet(
         objects=absent("Alembic sees all of it"),
         accelerators=absent("no query needs an extension"),
         collections="firefly_memory.conversations.mongodb.documents:COLLECTIONS",
-        document_upgrades=absent("no document has changed since"),
+        document_upgrades="firefly_memory.conversations.mongodb.upgrade:bring_to_today",
         distribution_key="conversation_id",
         shard_key="conversation_id",
     ),

@@ -10,13 +10,13 @@ from typing import Any
 
 from firefly_memory import clock
 from firefly_memory.codec import DAMAGE, damaged
+from firefly_memory.conversations.cursors import cursor_of, position_in_list
 from firefly_memory.conversations.eviction import evict, replace_summary
-from firefly_memory.conversations.log import MOST_TOKENS, MOST_TURNS, ConversationLog, Head, StoredTurn, askable
+from firefly_memory.conversations.log import MOST_TOKENS, MOST_TURNS, ConversationLog, Head, Order, StoredTurn, askable
 from firefly_memory.conversations.policy import EvictionPolicy
 from firefly_memory.conversations.types import ConversationInfo, ConversationPage, ConversationTurn, Window
 from firefly_memory.conversations.window import window_of
 from firefly_memory.entries.entry import in_utc
-from firefly_memory.entries.record import as_token, from_token
 from firefly_memory.entries.scopes import stored_facts_of
 from firefly_memory.errors import (
     ConflictError,
@@ -27,7 +27,7 @@ from firefly_memory.errors import (
     TurnsDroppedError,
     UnknownConversationError,
 )
-from firefly_memory.identifiers import new_entry_id, original_name, stored_name, stored_text
+from firefly_memory.identifiers import new_entry_id, original_name, original_or_none, stored_name, stored_text
 from firefly_memory.messages.storage import PYDANTIC_AI, decoded, encoded
 from firefly_memory.tokens.estimator import TokenEstimator
 from firefly_memory.validation import checked_mapping, checked_text, checked_whole_number
@@ -68,6 +68,8 @@ class Condition:
     turn_id: int | None = None
     idempotency_key: str | None = None
     expected_turns: int | None = None
+    owner: str | None = None
+    """The owner of a new conversation, or the owner that it must have."""
 
 
 class ConversationFlows:
@@ -78,22 +80,33 @@ class ConversationFlows:
         self._rules = rules
         self._policy = policy
 
-    async def new_conversation(self, conversation_id: str | None) -> str:
+    async def new_conversation(self, conversation_id: str | None, owner: str | None = None) -> str:
         name = new_entry_id() if conversation_id is None else conversation_id
-        await self._log.create(_stored(name), clock.now())
+        is_new = await self._log.create(_stored(name), clock.now(), _stored_owner(owner))
+        if not is_new and owner is not None:
+            await self.check_owner(name, owner)
         return name
+
+    async def check_owner(self, conversation_id: str, owner: str | None) -> None:
+        """``ConflictError`` if the conversation exists and has another owner, or has none."""
+        head = await self.head(conversation_id)
+        if head is not None:
+            _check_owner(conversation_id, head, owner)
 
     async def add_turn(
         self, conversation_id: str, new: NewTurn, condition: Condition, *, summarize: bool = True
     ) -> ConversationTurn:
         name = _stored(conversation_id)
         expected = _expected(condition)
+        owner = _stored_owner(condition.owner)
         draft = self._draft(new, condition.idempotency_key)
-        appended = await self._log.append(name, draft, expected)
+        appended = await self._log.append(name, draft, expected, owner)
         attempts = 0
         while appended is None:
             if (attempts := attempts + 1) == _ATTEMPTS:
                 raise CorruptDataError("add_turn", f"conversation {conversation_id!r}", "it counts too few turns")
+            if owner is not None:
+                await self.check_owner(conversation_id, condition.owner)
             turn_id = None if condition.turn_id is None else expected
             earlier = await self._earlier(conversation_id, new, draft, turn_id)
             if earlier is not None:
@@ -103,7 +116,8 @@ class ConversationFlows:
                 if there is not None and turn_id is not None and turn_id < there.dropped_turns:
                     raise TurnsDroppedError(conversation_id, there.dropped_turns)
                 raise StaleConversationError(conversation_id, expected, there.turns if there else 0)
-            appended = await self._log.append(name, draft, expected)  # what was in the way has been deleted meanwhile
+            # What was in the way has been deleted meanwhile.
+            appended = await self._log.append(name, draft, expected, owner)
         is_due = self._policy is not None and self._policy.is_due(appended.live_tokens)
         if is_due and summarize:
             await self.summarize(conversation_id)
@@ -114,13 +128,16 @@ class ConversationFlows:
         """Check a turn: ``InvalidEntryError`` if it cannot be stored."""
         self._draft(new, None)
 
-    async def get_window(self, conversation_id: str, max_tokens: int | None) -> Window:
+    async def get_window(self, conversation_id: str, max_tokens: int | None, owner: str | None = None) -> Window:
         budget = self._rules.max_tokens if max_tokens is None else _count("max_tokens", max_tokens)
         name = _stored(conversation_id)
+        _stored_owner(owner)
         found = await self._log.window(name, budget)
         if found is None:
             return Window(conversation_id, budget=budget)
         head, stored = found
+        if owner is not None:
+            _check_owner(conversation_id, head, owner)
         window = window_of(head, stored, budget, self._rules.estimator, lambda turn: self._turn(name, turn))
         if head.turns and not window.turns:
             logger.warning("no turn of conversation %r fits its budget: %s", conversation_id, window.left_out)
@@ -151,15 +168,16 @@ class ConversationFlows:
         head = await self.head(conversation_id)
         return 0 if head is None else head.tokens
 
-    async def list_conversations(self, limit: int, after: str | None) -> ConversationPage:
-        limit = _count("limit", limit)
-        position = None if after is None else from_token(after, "list_conversations()")
+    async def list_conversations(
+        self, limit: int, after: str | None, owner: str | None = None, order: Order = "created"
+    ) -> ConversationPage:
+        limit, mine = _count("limit", limit), _stored_owner(owner)
+        position = position_in_list(after, order)
         if limit == 0:
             return ConversationPage(conversations=(), next=after)
-        heads = await self._log.page(limit + 1, position)
+        heads = await self._log.page(limit + 1, position, mine, order)
         found = tuple(self.info(head) for head in heads[:limit])
-        last = as_token(found[-1].created_at, found[-1].conversation_id) if len(heads) > limit else None
-        return ConversationPage(conversations=found, next=last)
+        return ConversationPage(conversations=found, next=cursor_of(found[-1], order) if len(heads) > limit else None)
 
     async def conversation_ids(self) -> list[str]:
         """The ids of all conversations, in the order of their creation."""
@@ -287,6 +305,7 @@ class ConversationFlows:
                 created_at=self._log.read_instant(head.created_at),
                 updated_at=self._log.read_instant(head.updated_at),
                 dropped_turns=head.dropped_turns,
+                owner=original_or_none(head.owner),
             )
         except DAMAGE as exc:
             raise damaged("listing", f"conversation {head.conversation_id!r}", exc) from exc
@@ -294,6 +313,17 @@ class ConversationFlows:
 
 def _stored(conversation_id: str) -> str:
     return stored_name("conversation_id", conversation_id)
+
+
+def _stored_owner(owner: str | None) -> str | None:
+    return None if owner is None else stored_name("owner", owner)
+
+
+def _check_owner(conversation_id: str, head: Head, owner: str | None) -> None:
+    if head.owner != _stored_owner(owner):
+        # Not whose it is: that is the name of another person.
+        of = "has an owner" if owner is None else f"does not belong to {owner!r}"
+        raise ConflictError(f"conversation {conversation_id!r} {of}; the owner of a conversation never changes")
 
 
 def _expected(condition: Condition) -> int | None:

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from firefly_memory.codec import TEXT, Form
 from firefly_memory.concurrency.process_fork import ForkSafeLock
-from firefly_memory.conversations.log import Appended, Head, StoredTurn
+from firefly_memory.conversations.log import Appended, Head, Order, StoredTurn
 from firefly_memory.entries.record import as_it_is
 from firefly_memory.entries.scopes import FACTS_OF_CONVERSATIONS
 from firefly_memory.errors import StoreClosedError, TurnsDroppedError
@@ -30,8 +30,9 @@ class KeptConversation:
         created_at: datetime,
         turns: Sequence[StoredTurn] = (),
         max_turns_kept: int | None = None,
+        owner: str | None = None,
     ) -> None:
-        self.head = Head(conversation_id, 0, 0, 0, 0, None, created_at, created_at)
+        self.head = Head(conversation_id, 0, 0, 0, 0, None, created_at, created_at, owner)
         self.claim: str | None = None
         self.claimed_until: datetime | None = None
         self.turns: list[StoredTurn] = []
@@ -44,9 +45,11 @@ class KeptConversation:
             again = turn.idempotency_key is not None and turn.idempotency_key in self._by_key
             self.append(turn._replace(idempotency_key=None) if again else turn, None)
 
-    def append(self, draft: StoredTurn, expected: int | None) -> Appended | None:
+    def append(self, draft: StoredTurn, expected: int | None, owner: str | None = None) -> Appended | None:
         head = self.head
         if expected not in (None, head.turns) or draft.idempotency_key in self._by_key:
+            return None
+        if owner not in (None, head.owner):
             return None
         turn = draft._replace(turn_id=head.turns)
         self.turns.append(turn)
@@ -60,7 +63,7 @@ class KeptConversation:
     def fork(self, fork_id: str, turns: int | None, now: datetime) -> KeptConversation:
         head = self.head
         count = head.turns if turns is None else min(turns, head.turns)
-        fork = KeptConversation(fork_id, now, max_turns_kept=self._max_turns_kept)
+        fork = KeptConversation(fork_id, now, max_turns_kept=self._max_turns_kept, owner=head.owner)
         if count and count < head.evicted_turns and head.dropped_turns:
             raise TurnsDroppedError(original_name(head.conversation_id), head.dropped_turns)
         if count and head.dropped_turns:
@@ -149,21 +152,23 @@ class MemoryConversationLog:
             self._closed = True
             self._conversations.clear()
 
-    async def create(self, conversation_id: str, now: datetime) -> bool:
+    async def create(self, conversation_id: str, now: datetime, owner: str | None = None) -> bool:
         with self._lock:
             self._check_open("create_conversation")
             if conversation_id in self._conversations:
                 return False
-            self._conversations[conversation_id] = self._new(conversation_id, now)
+            self._conversations[conversation_id] = self._new(conversation_id, now, owner)
             return True
 
-    async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
+    async def append(
+        self, conversation_id: str, draft: StoredTurn, expected: int | None, owner: str | None = None
+    ) -> Appended | None:
         with self._lock:
             self._check_open("append_turn")
             conversation = self._conversations.get(conversation_id)
             if conversation is None:
-                conversation = self._new(conversation_id, draft.created_at)
-            appended = conversation.append(draft, expected)
+                conversation = self._new(conversation_id, draft.created_at, owner)
+            appended = conversation.append(draft, expected, owner)
             if appended is not None:
                 self._conversations[conversation_id] = conversation
             return appended
@@ -219,14 +224,16 @@ class MemoryConversationLog:
         if namespace is not None:
             await self._clear(namespace)
 
-    async def page(self, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
+    async def page(
+        self, limit: int, after: tuple[datetime, str] | None, owner: str | None = None, order: Order = "created"
+    ) -> Sequence[Head]:
         with self._lock:
             self._check_open("conversation_page")
-            heads = [kept.head for kept in self._conversations.values()]
-        return newest_first(heads, limit, after)
+            heads = [kept.head for kept in self._conversations.values() if owner in (None, kept.head.owner)]
+        return newest_first(heads, limit, after, order)
 
-    def _new(self, conversation_id: str, now: datetime) -> KeptConversation:
-        return KeptConversation(conversation_id, now, max_turns_kept=self._max_turns_kept)
+    def _new(self, conversation_id: str, now: datetime, owner: str | None) -> KeptConversation:
+        return KeptConversation(conversation_id, now, max_turns_kept=self._max_turns_kept, owner=owner)
 
     def _with(self, conversation_id: str, operation: str, work: Callable[[KeptConversation], T], otherwise: T) -> T:
         with self._lock:
@@ -239,8 +246,11 @@ class MemoryConversationLog:
             raise StoreClosedError(operation)
 
 
-def newest_first(heads: list[Head], limit: int, after: tuple[datetime, str] | None) -> list[Head]:
+def newest_first(
+    heads: list[Head], limit: int, after: tuple[datetime, str] | None, order: Order = "created"
+) -> list[Head]:
     """A page of conversations, sorted from all of them."""
-    positions = {(head.created_at, head.conversation_id): head for head in heads}
+    by_creation = order == "created"
+    positions = {(head.created_at if by_creation else head.updated_at, head.conversation_id): head for head in heads}
     wanted = sorted((each for each in positions if after is None or each < after), reverse=True)
     return [positions[each]._replace(summary=None) for each in wanted[:limit]]

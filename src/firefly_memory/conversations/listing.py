@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from types import NoneType
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from firefly_memory import clock
-from firefly_memory.codec import Form
+from firefly_memory.codec import DAMAGE, Form, damaged
 from firefly_memory.entries.entry import MemoryScope
 from firefly_memory.entries.ordered_records import OrderedRecords
 from firefly_memory.entries.record import Position, Record
+from firefly_memory.errors import CorruptDataError
 from firefly_memory.identifiers import CONVERSATIONS
 
 T = TypeVar("T")
@@ -39,19 +41,24 @@ class Entries(Protocol):
         """The namespaces with facts of conversations, listed or not; none if the backend cannot list namespaces."""
 
 
+class Listed(NamedTuple):
+    """What the list says of a conversation."""
+
+    created_at: datetime
+    owner: str | None
+
+
 class ConversationList(Protocol):
     """The operations on the list. Each is all or nothing."""
 
-    async def add(self, conversation_id: str, created_at: datetime) -> bool:
+    async def add(self, conversation_id: str, new: Listed) -> bool:
         """Add a conversation. Return whether it is new."""
 
     async def remove(self, conversation_ids: Collection[str]) -> None: ...
 
-    async def all(self) -> Mapping[str, datetime]:
-        """The time of creation of each conversation."""
+    async def all(self) -> Mapping[str, Listed]: ...
 
-    async def created_at(self, conversation_id: str) -> datetime | None:
-        """The time of creation of a conversation; ``None`` if it is not in the list."""
+    async def find(self, conversation_id: str) -> Listed | None: ...
 
 
 class ListOfEntries:
@@ -60,13 +67,13 @@ class ListOfEntries:
     def __init__(self, entries: Entries) -> None:
         self._entries = entries
 
-    async def add(self, conversation_id: str, created_at: datetime) -> bool:
+    async def add(self, conversation_id: str, new: Listed) -> bool:
         def add(ordered: OrderedRecords) -> bool:
-            if ordered.newest(conversation_id, created_at) is not None:
+            if ordered.newest(conversation_id, new.created_at) is not None:
                 return False
             form, entry_id = self._entries.form, _listed_as(conversation_id)
-            record = record_of(form, entry_id, NAMESPACE_OF_LIST, conversation_id, None, created_at)
-            ordered.put(record, created_at)
+            record = record_of(form, entry_id, NAMESPACE_OF_LIST, conversation_id, new.owner, new.created_at)
+            ordered.put(record, new.created_at)
             return True
 
         return await self._entries.edit(NAMESPACE_OF_LIST, add)
@@ -75,16 +82,26 @@ class ListOfEntries:
         doomed = [_listed_as(each) for each in conversation_ids]
         await self._entries.edit(NAMESPACE_OF_LIST, lambda ordered: ordered.delete(doomed, clock.now()))
 
-    async def all(self) -> Mapping[str, datetime]:
-        return listed(await self._entries.scan(NAMESPACE_OF_LIST, None, None, clock.now()))
+    async def all(self) -> Mapping[str, Listed]:
+        return listed(await self._entries.scan(NAMESPACE_OF_LIST, None, None, clock.now()), self._entries.form)
 
-    async def created_at(self, conversation_id: str) -> datetime | None:
+    async def find(self, conversation_id: str) -> Listed | None:
         return (await self.all()).get(conversation_id)
 
 
-def listed(records: Sequence[Record]) -> dict[str, datetime]:
-    """The conversations in the entries of such a list."""
-    return {record.key or "": record.created_at for record in records}
+def listed(records: Sequence[Record], form: Form) -> dict[str, Listed]:
+    """The conversations in the entries of such a list. The content of each is the owner."""
+    return {record.key or "": Listed(record.created_at, _owner(record, form)) for record in records}
+
+
+def _owner(record: Record, form: Form) -> str | None:
+    try:
+        owner = form.decode(record.content)
+    except DAMAGE as exc:
+        raise damaged("load", f"the list of conversations, at {record.key!r}", exc) from exc
+    if not isinstance(owner, (str, NoneType)):
+        raise CorruptDataError("load", f"the list of conversations, at {record.key!r}", "the owner is no text")
+    return owner
 
 
 def record_of(form: Form, entry_id: str, namespace: str, key: str, content: Any, created_at: datetime) -> Record:

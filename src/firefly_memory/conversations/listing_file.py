@@ -1,9 +1,9 @@
 """The list of a file store's conversations: JSON Lines that only grow, so that a new conversation costs one line.
 
 The first line names the format and has a random ``generation``. Each line after it says that a conversation was made
-(``{"conversation": id, "created_at": instant}``) or deleted (``{"deleted": id}``). What was deleted is left behind when
-most lines are about it: then the file is replaced by one of another generation. A line without a line feed was not
-finished by somebody who died: readers leave it, and the next writer cuts it off.
+(``{"conversation": id, "created_at": instant}``, with its ``owner`` if it has one) or deleted (``{"deleted": id}``).
+What was deleted is left behind when most lines are about it: then the file is replaced by one of another generation. A
+line without a line feed was not finished by somebody who died: readers leave it, and the next writer cuts it off.
 
 Each process remembers what it has read, and reads only what was added since.
 """
@@ -13,18 +13,18 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
-from datetime import datetime
 from pathlib import Path
 from secrets import token_hex
-from typing import BinaryIO, Protocol
+from types import NoneType
+from typing import Any, BinaryIO, Protocol
 
 from pydantic_core import from_json, to_json
 
 from firefly_memory.clock import instant_of
-from firefly_memory.codec import DAMAGE, damaged
+from firefly_memory.codec import DAMAGE, TEXT, damaged
 from firefly_memory.concurrency.cancellation import stop_if_given_up
 from firefly_memory.concurrency.process_fork import ForkSafeLock
-from firefly_memory.conversations.listing import NAMESPACE_OF_LIST, listed
+from firefly_memory.conversations.listing import NAMESPACE_OF_LIST, Listed, listed
 from firefly_memory.databases.files.file_system import followed, write_durably
 from firefly_memory.entries.ordered_records import OrderedRecords
 from firefly_memory.errors import CorruptDataError, InvalidEntryError, SchemaMismatchError
@@ -69,17 +69,17 @@ class ConversationListFile:
     def _forget(self) -> None:
         self._first = b""  # line, which tells one generation from another
         self._last = b""  # line that was read: if it has changed, the file has been replaced
-        self._listed: dict[str, datetime] = {}
+        self._listed: dict[str, Listed] = {}
         self._end = 0  # of the lines that were read
         self._lines = 0
 
-    async def add(self, conversation_id: str, created_at: datetime) -> bool:
+    async def add(self, conversation_id: str, new: Listed) -> bool:
         with self._directory.working("create"), self._directory.alone(NAMESPACE_OF_LIST), self._lock:
             self._take_over()
             self._read_on()
             if conversation_id in self._listed:
                 return False
-            self._append([{"conversation": conversation_id, "created_at": created_at.isoformat()}])
+            self._append([_line(conversation_id, new)])
             return True
 
     async def remove(self, conversation_ids: Collection[str]) -> None:
@@ -94,25 +94,25 @@ class ConversationListFile:
             elif doomed:
                 self._append([{"deleted": each} for each in doomed])
 
-    async def all(self) -> Mapping[str, datetime]:
+    async def all(self) -> Mapping[str, Listed]:
         with self._directory.working("load"), self._lock:
             earlier = self._read_both()
             return {**earlier, **self._listed}
 
-    async def created_at(self, conversation_id: str) -> datetime | None:
+    async def find(self, conversation_id: str) -> Listed | None:
         with self._directory.working("load"), self._lock:
             earlier = self._read_both()
             return self._listed.get(conversation_id, earlier.get(conversation_id))
 
-    def _read_both(self) -> Mapping[str, datetime]:
+    def _read_both(self) -> Mapping[str, Listed]:
         """The list as an earlier version kept it: as entries, perhaps left by an interrupted conversion. It is read
         first, because a conversion writes the lines before it deletes the entries."""
         earlier = self._earlier()
         self._read_on()
         return earlier
 
-    def _earlier(self) -> Mapping[str, datetime]:
-        earlier = listed(list(self._directory.read(NAMESPACE_OF_LIST)))
+    def _earlier(self) -> Mapping[str, Listed]:
+        earlier = listed(list(self._directory.read(NAMESPACE_OF_LIST)), TEXT)
         try:
             return {_checked(conversation_id): made for conversation_id, made in earlier.items()}
         except InvalidEntryError as exc:
@@ -154,7 +154,8 @@ class ConversationListFile:
             if "deleted" in said:
                 self._listed.pop(said["deleted"], None)
             else:
-                self._listed.setdefault(_checked(said["conversation"]), instant_of(said["created_at"]))
+                new = Listed(instant_of(said["created_at"]), _checked_owner(said.get("owner")))
+                self._listed.setdefault(_checked(said["conversation"]), new)
         except DAMAGE as exc:
             self._forget()
             where = f"line {number} of file {self._path}"
@@ -189,11 +190,11 @@ class ConversationListFile:
                 raise
         self._read_on()
 
-    def _replace(self, conversations: Mapping[str, datetime], like: Path | None = None) -> None:
+    def _replace(self, conversations: Mapping[str, Listed], like: Path | None = None) -> None:
         """Write the file anew with only these conversations. A new file gets the rights of the file ``like``."""
         stop_if_given_up()
         first = {"format": FORMAT, "generation": token_hex(8)}
-        lines = ({"conversation": name, "created_at": made.isoformat()} for name, made in conversations.items())
+        lines = (_line(*conversation) for conversation in conversations.items())
         write_durably(self._path, _as_lines([first, *lines]), self._directory.file_mode, like)
         self._read_on()
 
@@ -203,6 +204,17 @@ def _checked(conversation_id: str) -> str:
     if stored_name("conversation", original_name(conversation_id)) != conversation_id:
         raise InvalidEntryError("conversation", "is not written as a store writes it")
     return conversation_id
+
+
+def _checked_owner(owner: Any) -> str | None:
+    if not isinstance(owner, (str, NoneType)):
+        raise TypeError(f"the owner is {type(owner).__name__}, not text")
+    return owner
+
+
+def _line(conversation_id: str, conversation: Listed) -> dict[str, str]:
+    line = {"conversation": conversation_id, "created_at": conversation.created_at.isoformat()}
+    return line if conversation.owner is None else {**line, "owner": conversation.owner}
 
 
 def _as_lines(lines: Iterable[Mapping[str, str]]) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from types import NoneType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from firefly_memory.codec import Form
 from firefly_memory.entries.record import ReadInstant
@@ -24,6 +24,9 @@ MOST_TOKENS = 2**31 - 2
 MOST_TURNS = 2**31 - 2
 """The most turns of a conversation."""
 
+Order = Literal["created", "updated"]
+"""The order of a list of conversations: by their creation, or by their newest turn. The newest is always first."""
+
 
 class Head(NamedTuple):
     """The facts about a conversation that are stored beside its turns."""
@@ -37,6 +40,8 @@ class Head(NamedTuple):
     summary: str | None
     created_at: Any
     updated_at: Any
+    owner: str | None = None
+    """The person whose conversation it is, as the creation said. It never changes."""
     dropped_turns: int = 0
     """The number of evicted turns, from the first on, that are no longer stored: 0 unless the store has a bound."""
 
@@ -88,9 +93,11 @@ class StoredTurn(NamedTuple):
 def checked_head(head: Head) -> Head:
     """``head`` after a check, for backends that do not check types themselves."""
     numbers = (head.turns, head.tokens, head.evicted_turns, head.evicted_tokens)
-    if not (all(is_whole_number(each, 0) for each in numbers) and isinstance(head.summary, (str, NoneType))):
+    are_texts = all(isinstance(each, (str, NoneType)) for each in (head.summary, head.owner))
+    if not (are_texts and all(is_whole_number(each, 0) for each in numbers)):
         where = f"conversation {_name(head.conversation_id)}"
-        raise CorruptDataError("reading a conversation", where, "a count is no whole number, or its summary no text")
+        reason = "a count is no whole number, or its summary or owner no text"
+        raise CorruptDataError("reading a conversation", where, reason)
     return head
 
 
@@ -140,14 +147,17 @@ class ConversationLog(Protocol):
     def read_instant(self) -> ReadInstant:
         """The function that reads the instants of this backend."""
 
-    async def create(self, conversation_id: str, now: datetime) -> bool:
-        """Make an empty conversation; ``False`` if there is one already."""
+    async def create(self, conversation_id: str, now: datetime, owner: str | None = None) -> bool:
+        """Make an empty conversation; ``False`` if there is one already, whoever owns it."""
 
-    async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
+    async def append(
+        self, conversation_id: str, draft: StoredTurn, expected: int | None, owner: str | None = None
+    ) -> Appended | None:
         """Append as the newest turn.
 
-        Create the conversation if it does not exist. Return ``None``, and write nothing, if it does not have
-        ``expected`` turns, or has a turn with the draft's ``idempotency_key``.
+        Create the conversation, for ``owner``, if it does not exist. Return ``None``, and write nothing, if it does not
+        have ``expected`` turns, or has a turn with the draft's ``idempotency_key``, or has another owner than
+        ``owner``, if one is given.
         """
 
     async def head(self, conversation_id: str) -> Head | None: ...
@@ -170,9 +180,9 @@ class ConversationLog(Protocol):
         """End a claim without a summary."""
 
     async def fork(self, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
-        """Create ``fork_id`` with the first ``turns`` turns of the conversation, or all, and with its summary if that
-        replaces only these. ``False`` if the conversation does not exist, or ``fork_id`` exists already;
-        ``TurnsDroppedError`` if the fork would need turns that were dropped."""
+        """Create ``fork_id`` with the owner and the first ``turns`` turns of the conversation, or all, and with its
+        summary if that replaces only these. ``False`` if the conversation does not exist, or ``fork_id`` exists
+        already; ``TurnsDroppedError`` if the fork would need turns that were dropped."""
 
     async def delete(self, conversation_id: str, facts: str | None = None) -> None:
         """Delete a conversation, and the entries of the namespace ``facts``, if one is given."""
@@ -183,8 +193,11 @@ class ConversationLog(Protocol):
         A concurrent append happens before the deletion, or creates a new conversation.
         """
 
-    async def page(self, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
-        """The newest ``limit`` conversations made before ``after``, newest first, without their summaries."""
+    async def page(
+        self, limit: int, after: tuple[datetime, str] | None, owner: str | None = None, order: Order = "created"
+    ) -> Sequence[Head]:
+        """The first ``limit`` conversations after the place ``after``, newest first, without their summaries: all, or
+        those of ``owner``."""
 
 
 CONVERSATION_LOG: LogOf[ConversationLog] = LogOf("conversations")

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from firefly_memory.concurrency.async_pairs import documented
 from firefly_memory.concurrency.sync_bridge import in_a_loop, run_without_loop
 from firefly_memory.conversations.flows import Condition, ConversationFlows, NewTurn, Rules
-from firefly_memory.conversations.log import CONVERSATION_LOG
+from firefly_memory.conversations.log import CONVERSATION_LOG, Order
 from firefly_memory.conversations.policy import Summarizing, ThresholdPolicy
 from firefly_memory.conversations.transfer import exported, import_into
 from firefly_memory.conversations.types import ConversationPage, ConversationTurn, Window
@@ -95,12 +95,16 @@ class ConversationMemory:
         """The estimator that counts the tokens."""
         return self._rules.estimator
 
-    def new_conversation(self, conversation_id: str | None = None) -> str:
-        """Create an empty conversation and return its id: the given id, or a new one."""
-        return run_without_loop(self._blocking.new_conversation(conversation_id))
+    def new_conversation(self, conversation_id: str | None = None, *, owner: str | None = None) -> str:
+        """Create an empty conversation and return its id: the given id, or a new one.
 
-    async def async_new_conversation(self, conversation_id: str | None = None) -> str:
-        return await self._suspending.new_conversation(conversation_id)
+        ``owner`` is the canonical id of the person whose conversation it is, for ever. If the conversation exists with
+        another owner, or with none, ``ConflictError`` is raised; without ``owner`` nobody asks.
+        """
+        return run_without_loop(self._blocking.new_conversation(conversation_id, owner))
+
+    async def async_new_conversation(self, conversation_id: str | None = None, *, owner: str | None = None) -> str:
+        return await self._suspending.new_conversation(conversation_id, owner)
 
     def add_turn(
         self,
@@ -113,6 +117,7 @@ class ConversationMemory:
         turn_id: int | None = None,
         idempotency_key: str | None = None,
         expected_turns: int | None = None,
+        owner: str | None = None,
         summarize: bool = True,
     ) -> ConversationTurn:
         """Append a turn, durably, and return it with the number it got.
@@ -122,10 +127,11 @@ class ConversationMemory:
         raised if that was something else. With ``expected_turns``, ``StaleConversationError`` is raised, and nothing
         stored, if the conversation does not have exactly so many turns. The turn is stored before a summary is made, if
         one is due; with ``summarize=False`` that is left to :meth:`summarize`, and the turn's ``summary_is_due`` tells
-        whether there is need of it.
+        whether there is need of it. A new conversation gets ``owner``; ``ConflictError`` is raised, and nothing stored,
+        if the conversation has another owner, or none.
         """
         new = NewTurn(user_prompt, assistant_response, raw_messages, metadata)
-        condition = Condition(turn_id, idempotency_key, expected_turns)
+        condition = Condition(turn_id, idempotency_key, expected_turns, owner)
         return run_without_loop(self._blocking.add_turn(conversation_id, new, condition, summarize=summarize))
 
     async def async_add_turn(
@@ -139,10 +145,11 @@ class ConversationMemory:
         turn_id: int | None = None,
         idempotency_key: str | None = None,
         expected_turns: int | None = None,
+        owner: str | None = None,
         summarize: bool = True,
     ) -> ConversationTurn:
         new = NewTurn(user_prompt, assistant_response, raw_messages, metadata)
-        condition = Condition(turn_id, idempotency_key, expected_turns)
+        condition = Condition(turn_id, idempotency_key, expected_turns, owner)
         return await self._suspending.add_turn(conversation_id, new, condition, summarize=summarize)
 
     def summarize(self, conversation_id: str) -> None:
@@ -166,12 +173,17 @@ class ConversationMemory:
     async def async_get_message_history(self, conversation_id: str, max_tokens: int | None = None) -> list[Any]:
         return (await self._suspending.get_window(conversation_id, max_tokens)).messages
 
-    def get_window(self, conversation_id: str, max_tokens: int | None = None) -> Window:
-        """The messages of ``get_message_history``, with a receipt."""
-        return run_without_loop(self._blocking.get_window(conversation_id, max_tokens))
+    def get_window(self, conversation_id: str, max_tokens: int | None = None, *, owner: str | None = None) -> Window:
+        """The messages of ``get_message_history``, with a receipt.
 
-    async def async_get_window(self, conversation_id: str, max_tokens: int | None = None) -> Window:
-        return await self._suspending.get_window(conversation_id, max_tokens)
+        With ``owner``, ``ConflictError`` is raised if the conversation has another owner, or none.
+        """
+        return run_without_loop(self._blocking.get_window(conversation_id, max_tokens, owner))
+
+    async def async_get_window(
+        self, conversation_id: str, max_tokens: int | None = None, *, owner: str | None = None
+    ) -> Window:
+        return await self._suspending.get_window(conversation_id, max_tokens, owner)
 
     def get_summary(self, conversation_id: str) -> str | None:
         """The summary of the oldest turns, or ``None`` as long as there is none."""
@@ -206,20 +218,29 @@ class ConversationMemory:
     async def async_conversation_ids(self) -> list[str]:
         return await self._suspending.conversation_ids()
 
-    def list_conversations(self, limit: int = 100, after: str | None = None) -> ConversationPage:
-        """Up to ``limit`` conversations, newest first, from the start or from ``after``, an earlier page's ``next``."""
-        return run_without_loop(self._blocking.list_conversations(limit, after))
+    def list_conversations(
+        self, limit: int = 100, after: str | None = None, *, owner: str | None = None, order: Order = "created"
+    ) -> ConversationPage:
+        """Up to ``limit`` conversations, newest first, from the start or from ``after``, an earlier page's ``next``.
 
-    async def async_list_conversations(self, limit: int = 100, after: str | None = None) -> ConversationPage:
-        return await self._suspending.list_conversations(limit, after)
+        All, or those of ``owner``. With ``order="updated"`` the conversation with the newest turn is first; one that
+        gets a turn while pages are read may be met twice.
+        """
+        return run_without_loop(self._blocking.list_conversations(limit, after, owner, order))
+
+    async def async_list_conversations(
+        self, limit: int = 100, after: str | None = None, *, owner: str | None = None, order: Order = "created"
+    ) -> ConversationPage:
+        return await self._suspending.list_conversations(limit, after, owner, order)
 
     def fork_conversation(
         self, conversation_id: str, new_conversation_id: str | None = None, *, turns: int | None = None
     ) -> str:
         """Copy a conversation, or the first ``turns`` turns of it, into a new one, and return the new one's id.
 
-        The copy has the summary as well, unless that stands for turns that are not copied. The two know nothing of each
-        other afterwards. ``UnknownConversationError`` if there is none to copy, ``ConflictError`` if the id is taken.
+        The copy has the owner, and the summary unless that stands for turns that are not copied. The two know nothing
+        of each other afterwards. ``UnknownConversationError`` if there is none to copy, ``ConflictError`` if the id is
+        taken.
         """
         return run_without_loop(self._blocking.fork(conversation_id, new_conversation_id, turns))
 
@@ -229,7 +250,7 @@ class ConversationMemory:
         return await self._suspending.fork(conversation_id, new_conversation_id, turns)
 
     def export_conversation(self, conversation_id: str, *, raw_messages: bool = False) -> dict[str, Any]:
-        """A conversation as JSON values: ``conversation_id``, ``turns``, ``summary``, ``total_tokens``.
+        """A conversation as JSON values: ``conversation_id``, ``turns``, ``summary``, ``total_tokens``, ``owner``.
 
         The turns have their texts, estimates and metadata, and with ``raw_messages=True`` their messages as well.
         ``UnknownConversationError`` if there is none of that id.

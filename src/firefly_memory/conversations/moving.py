@@ -40,6 +40,7 @@ async def conversations_of(walk: Walk, _: None) -> Placed:
                 # What was dropped is nowhere: a copy begins with what comes after it.
                 "summarized_turns": conversation.summarized_turns - conversation.dropped_turns,
                 **({"dropped_turns": conversation.dropped_turns} if conversation.dropped_turns else {}),
+                **({} if conversation.owner is None else {"owner": conversation.owner}),
             },
         )
 
@@ -64,9 +65,14 @@ async def _listed(flows: _Flows) -> AsyncIterator[ConversationInfo]:
             return
 
 
-def _without_summary(item: Item, untrusted: bool) -> tuple[Item, int]:
-    """Remove an untrusted summary, because it speaks as the system. Its turns are replayed instead."""
-    return ({**item, "summary": None, "summarized_turns": 0} if untrusted else item), 0
+def _without_claims(item: Item, untrusted: bool) -> tuple[Item, int]:
+    """Remove an untrusted summary, because it speaks as the system: its turns are replayed instead. Remove an untrusted
+    owner, because an archive must not put words into the conversations of a person."""
+    if not untrusted:
+        return item, 0
+    item = {**item, "summary": None, "summarized_turns": 0}
+    item.pop("owner", None)
+    return item, 0
 
 
 def _without_system_messages(item: Item, untrusted: bool) -> tuple[Item, int]:
@@ -94,7 +100,8 @@ def _with_encoded_values(item: Item) -> str:
 
 def _has_no_summary_yet(mine: Item, theirs: Item) -> bool:
     """The summary is written last."""
-    return bool(theirs["summarized_turns"] < mine["summarized_turns"])
+    same_owner = mine.get("owner") == theirs.get("owner")
+    return same_owner and bool(theirs["summarized_turns"] < mine["summarized_turns"])
 
 
 TURN = Kind(
@@ -119,7 +126,7 @@ CONVERSATION = Kind(
     read=conversations_of,
     selected_by="conversation_id",
     describe=lambda item: f"conversation {item['conversation_id']!r}",
-    from_archive=_without_summary,
+    from_archive=_without_claims,
     canonical=_without_dropped_turns,
     descending=True,
     is_part=_has_no_summary_yet,
@@ -146,7 +153,7 @@ class ConversationWriter:
         name = item["conversation_id"]
         created_at = datetime.fromisoformat(item["created_at"]).astimezone(UTC)
         if not there:
-            await self._view.log(CONVERSATION_LOG).create(stored_name("conversation_id", name), created_at)
+            await _Flows(self._view).make(name, created_at, item.get("owner"))
         self._conversation, self._turns = item, 0
 
     async def _add_turn(self, item: Item, there: bool) -> None:
@@ -210,6 +217,12 @@ class _Flows(ConversationFlows):
     def __init__(self, view: StoreView, tokens: int | None = None) -> None:
         estimator = TokenEstimator() if tokens is None else _Counted(tokens=tokens)
         super().__init__(view.log(CONVERSATION_LOG), Rules(1, estimator), None)
+
+    async def make(self, conversation_id: str, created_at: datetime, owner: str | None) -> None:
+        """An empty conversation. If there is one, it has the same owner, or ``ConflictError`` is raised."""
+        stored = None if owner is None else stored_name("owner", owner)
+        if not await self._log.create(stored_name("conversation_id", conversation_id), created_at, stored):
+            await self.check_owner(conversation_id, owner)
 
     async def keyed_turns(self, conversation_id: str) -> AsyncIterator[tuple[ConversationTurn, str | None]]:
         """All turns, with their idempotency keys."""

@@ -1,8 +1,8 @@
 """Conversations made of entries: for files and for custom backends.
 
 Each conversation is a namespace, ``conversation:<id>``. A turn is one entry, so that an append needs only what a
-backend does with one entry; another entry holds the summary. Numbers and sums are counted when the entries are read. A
-:class:`~firefly_memory.conversations.listing.ConversationList` has the ids of all conversations.
+backend does with one entry; another entry holds the summary and the owner. Numbers and sums are counted when the
+entries are read. A :class:`~firefly_memory.conversations.listing.ConversationList` has the ids of all conversations.
 """
 
 from __future__ import annotations
@@ -15,9 +15,16 @@ from typing import Any
 from firefly_memory import clock
 from firefly_memory.codec import DAMAGE, damaged
 from firefly_memory.conversations.in_memory import KeptConversation, newest_first
-from firefly_memory.conversations.listing import ConversationList, Entries, ListOfEntries, digest, record_of
+from firefly_memory.conversations.listing import (
+    ConversationList,
+    Entries,
+    Listed,
+    ListOfEntries,
+    digest,
+    record_of,
+)
 from firefly_memory.conversations.listing_file import ConversationListFile, Directory
-from firefly_memory.conversations.log import Appended, Head, StoredTurn, checked_head, checked_turn
+from firefly_memory.conversations.log import Appended, Head, Order, StoredTurn, checked_head, checked_turn
 from firefly_memory.entries.ordered_records import OrderedRecords
 from firefly_memory.entries.record import ReadInstant, Record, as_it_is
 from firefly_memory.entries.scopes import stored_facts_of
@@ -41,31 +48,37 @@ class EntryConversationLog:
         self._list = ListOfEntries(entries) if conversations is None else conversations
         self.form = entries.form
 
-    async def create(self, conversation_id: str, now: datetime) -> bool:
-        return await self._list.add(conversation_id, now)
+    async def create(self, conversation_id: str, now: datetime, owner: str | None = None) -> bool:
+        return await self._list.add(conversation_id, Listed(now, owner))
 
-    async def append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
+    async def append(
+        self, conversation_id: str, draft: StoredTurn, expected: int | None, owner: str | None = None
+    ) -> Appended | None:
         def append(ordered: OrderedRecords) -> Appended | None:
-            if not len(ordered) and not listed:
+            if not len(ordered) and listed is None:
                 raise _UnlistedError
-            conversation = self._conversation(conversation_id, ordered, draft.created_at)
-            appended = conversation.append(draft, expected)
+            conversation = self._conversation(conversation_id, ordered, draft.created_at, listed)
+            appended = conversation.append(draft, expected, owner)
             if appended is not None:
+                if appended.turns == 1 and conversation.head.owner is not None:
+                    ordered.put(self._summary(conversation), draft.created_at)  # has the owner
                 ordered.put(self._turn(conversation_id, conversation.turns[-1]), draft.created_at)
             return appended
 
-        listed = False
+        listed: Listed | None = None
         try:
             return await self._entries.edit(_namespace(conversation_id), append)
         except _UnlistedError:
             if expected:
                 return None
         # Listed before it is there: an empty conversation does no harm, one that nobody finds would.
-        await self.create(conversation_id, draft.created_at)
-        listed = True
+        new = Listed(draft.created_at, owner)
+        is_new = await self._list.add(conversation_id, new)
+        listed = new if is_new else await self._list.find(conversation_id) or new
         appended = await self._entries.edit(_namespace(conversation_id), append)
         if appended is not None and appended.turns == 1:
-            await self.create(conversation_id, draft.created_at)  # somebody may have deleted it in between
+            # Somebody may have deleted it in between.
+            await self.create(conversation_id, draft.created_at, listed.owner)
         return appended
 
     async def head(self, conversation_id: str) -> Head | None:
@@ -108,7 +121,7 @@ class EntryConversationLog:
             return False
         fork = conversation.fork(fork_id, turns, now)
         # Listed before it exists, as in append(), so that a crash leaves no unlisted conversation.
-        if not await self.create(fork_id, now):
+        if not await self.create(fork_id, now, fork.head.owner):
             return False
         try:
             return await self._entries.edit(_namespace(fork_id), write)
@@ -141,34 +154,39 @@ class EntryConversationLog:
             await self._entries.clear(_namespace(conversation_id))
         await self._list.remove(there)
         for conversation_id in there:
-            if await self._entries.scan(_namespace(conversation_id), 1, None, now):
-                await self.create(conversation_id, now)  # somebody has appended to it since it was cleared
+            again = await self._entries.scan(_namespace(conversation_id), None, None, now)
+            if again:  # somebody has appended to it since it was cleared
+                await self.create(conversation_id, now, self._conversation(conversation_id, again, now).head.owner)
         for others in sorted(facts.difference(map(stored_facts_of, there))):
             await self._entries.clear(others)
         if namespace is not None:
             await self._entries.clear(namespace)
 
-    async def page(self, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
-        heads = [
-            _empty(conversation_id, created_at) for conversation_id, created_at in (await self._list.all()).items()
-        ]
+    async def page(
+        self, limit: int, after: tuple[datetime, str] | None, owner: str | None = None, order: Order = "created"
+    ) -> Sequence[Head]:
+        listed = await self._list.all()
+        heads = [_empty(*each) for each in listed.items() if owner in (None, each[1].owner)]
+        if order == "updated":  # which only the conversations know
+            return newest_first([await self._listed(head) for head in heads], limit, after, order)
         page = newest_first(heads, limit, after)
-        found = [(await self._listed(head), head.created_at) for head in page]
-        return [head._replace(summary=None, created_at=created_at) for head, created_at in found]
+        return [(await self._listed(head))._replace(summary=None) for head in page]
 
     async def _listed(self, empty: Head) -> Head:
         try:
-            return await self.head(empty.conversation_id) or empty
+            head = await self.head(empty.conversation_id) or empty
         except CorruptDataError:
             return empty  # one that is damaged says so when it is read; the others are listed all the same
+        is_another = empty.owner not in (None, head.owner)  # made since, for another owner
+        return empty if is_another else head._replace(created_at=empty.created_at)
 
     async def _read(self, conversation_id: str) -> KeptConversation | None:
         now = clock.now()
         records = await self._entries.scan(_namespace(conversation_id), None, None, now)
         if records:
             return self._conversation(conversation_id, records, now)
-        created_at = await self._list.created_at(conversation_id)
-        return None if created_at is None else KeptConversation(conversation_id, created_at)
+        listed = await self._list.find(conversation_id)
+        return None if listed is None else self._conversation(conversation_id, (), listed.created_at, listed)
 
     async def _change(self, conversation_id: str, change: Callable[[KeptConversation], bool]) -> bool:
         def edit(ordered: OrderedRecords) -> bool:
@@ -180,9 +198,11 @@ class EntryConversationLog:
 
         return await self._entries.edit(_namespace(conversation_id), edit)
 
-    def _conversation(self, conversation_id: str, records: Iterable[Record], now: datetime) -> KeptConversation:
-        """The conversation in the entries of a namespace. If two unsynchronized writers have used one number, the
-        earlier turn keeps it, and nothing is lost."""
+    def _conversation(
+        self, conversation_id: str, records: Iterable[Record], now: datetime, listed: Listed | None = None
+    ) -> KeptConversation:
+        """The conversation in the entries of a namespace; without any, it is as it is ``listed``. If two unsynchronized
+        writers have used one number, the earlier turn keeps it, and nothing is lost."""
         try:
             contents = [(self._contents(record), record) for record in records]
             turns = [pair for pair in contents if pair[1].key != _SUMMARY]
@@ -193,7 +213,9 @@ class EntryConversationLog:
                 )
                 for content, record in turns
             ]
-            conversation = KeptConversation(conversation_id, stored[0].created_at if stored else now, stored)
+            owner = None if contents or listed is None else listed.owner
+            created_at = stored[0].created_at if stored else now
+            conversation = KeptConversation(conversation_id, created_at, stored, owner=owner)
             for content, record in contents:
                 if record.key == _SUMMARY:
                     until = content.pop("claimed_until")
@@ -224,6 +246,7 @@ class EntryConversationLog:
             "summary": head.summary,
             "claim": conversation.claim,
             "claimed_until": None if until is None else until.isoformat(),
+            **({} if head.owner is None else {"owner": head.owner}),
         }
         entry_id = f"{digest(head.conversation_id)}/{_SUMMARY}"
         return self._record(entry_id, _namespace(head.conversation_id), _SUMMARY, content, head.created_at)
@@ -236,8 +259,8 @@ def _namespace(conversation_id: str) -> str:
     return CONVERSATIONS + conversation_id
 
 
-def _empty(conversation_id: str, created_at: datetime) -> Head:
-    return Head(conversation_id, 0, 0, 0, 0, None, created_at, created_at)
+def _empty(conversation_id: str, listed: Listed) -> Head:
+    return Head(conversation_id, 0, 0, 0, 0, None, listed.created_at, listed.created_at, listed.owner)
 
 
 def conversations_in_files(entries: Entries, files: Directory) -> EntryConversationLog:

@@ -27,6 +27,7 @@ async def exported(flows: ConversationFlows, conversation_id: str, *, raw_messag
         "summarized_turns": head.evicted_turns,
         **({"dropped_turns": head.dropped_turns} if head.dropped_turns else {}),
         "total_tokens": sum(turn["token_estimate"] for turn in turns),
+        **({} if head.owner is None else {"owner": original_name(head.owner)}),
     }
 
 
@@ -64,7 +65,7 @@ async def import_into(flows: ConversationFlows, data: Any, conversation_id: str 
     summarized = checked_summarized(data, path, len(turns), dropped)
     for turn in turns:
         flows.check(turn)
-    await flows.new_conversation(name)
+    await flows.new_conversation(name, _field(data, path, "owner", (str, type(None)), None))
     for number, turn in enumerate(turns):
         await flows.add_turn(name, turn, Condition(turn_id=number), summarize=False)
     if summary is not None:

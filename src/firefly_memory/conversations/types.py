@@ -54,6 +54,8 @@ class ConversationInfo:
     updated_at: datetime
     dropped_turns: int = 0
     """The number of turns, from the first on, that an ``InMemoryStore(max_turns_kept=…)`` no longer has."""
+    owner: str | None = None
+    """The person whose conversation it is, as the creation said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

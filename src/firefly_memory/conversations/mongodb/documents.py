@@ -21,14 +21,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from bson import ObjectId
 from pymongo import ASCENDING, IndexModel, ReplaceOne, UpdateOne
 
 from firefly_memory.codec import DAMAGE
-from firefly_memory.conversations.log import Head, StoredTurn
+from firefly_memory.conversations.log import Head, Order, StoredTurn
 from firefly_memory.conversations.mongodb.damage import damaged
 from firefly_memory.databases.mongodb.collections import Collection
 from firefly_memory.databases.mongodb.fields import Document, split, text, text_or_none, whole
@@ -39,11 +38,16 @@ Pipeline = list[Document]
 
 CONVERSATIONS = "memory_conversations"
 
-IN_ORDER = [("place", ASCENDING)]
+MOMENTS: dict[Order, str] = {"created": "place", "updated": "active"}
+"""The field that each order of the list goes by: an instant and the conversation's id."""
 
 _LIFE = [("conversation_id", ASCENDING), ("life", ASCENDING)]
 CONVERSATION_INDEXES = (
-    IndexModel(IN_ORDER, sparse=True),  # turns have no place
+    *(IndexModel([(field, ASCENDING)], sparse=True) for field in MOMENTS.values()),  # turns have none of them
+    *(
+        IndexModel([("owner", ASCENDING), (field, ASCENDING)], partialFilterExpression={"owner": {"$exists": True}})
+        for field in MOMENTS.values()
+    ),
     IndexModel([*_LIFE, ("turn_id", ASCENDING)], unique=True),
     IndexModel([*_LIFE, ("tokens_before", ASCENDING)]),
     IndexModel(
@@ -57,9 +61,6 @@ COLLECTIONS = (Collection(CONVERSATIONS, CONVERSATION_INDEXES),)
 
 _LARGEST_SUM = 2**63 - 1
 
-_MOST_TOKENS = 2**62
-"""A budget that no conversation exceeds, within BSON's integers."""
-
 
 class Tail(NamedTuple):
     """Where the next turn of a conversation goes: behind so many turns of so many tokens."""
@@ -69,6 +70,12 @@ class Tail(NamedTuple):
     turns: int
     tokens: int
     evicted_tokens: int
+    owner: str | None = None
+    """That of this life."""
+
+    def refuses(self, owner: str | None) -> bool:
+        """Whether there is a conversation, and ``owner`` is given and is not its owner."""
+        return self.life is not None and owner not in (None, self.owner)
 
 
 NOWHERE = Tail(None, 0, 0, 0)
@@ -79,10 +86,17 @@ def itself(conversation_id: str) -> Document:
     return {"_id": conversation_id, "conversation_id": conversation_id}
 
 
-def new_conversation(conversation_id: str, now: datetime) -> Document:
+def new_conversation(conversation_id: str, now: datetime, owner: str | None = None) -> Document:
     nothing = {"evicted_turns": 0, "evicted_tokens": 0, "summary": None, "claim": None, "claimed_until": None}
     made_at = {"created_at": split(now)[0], "place": document_id(Position(now, conversation_id))}
-    return {**itself(conversation_id), "life": ObjectId(), **made_at, **nothing}
+    owned = {} if owner is None else {"owner": owner}
+    active = active_at(conversation_id, now)
+    return {**itself(conversation_id), "life": ObjectId(), **made_at, **active, **nothing, **owned}
+
+
+def active_at(conversation_id: str, moment: datetime) -> Document:
+    """The place of a conversation in the list by the newest turn, which was made at ``moment``."""
+    return {"active": document_id(Position(moment, conversation_id))}
 
 
 def settled(conversation: Document) -> Document:
@@ -124,7 +138,7 @@ def is_forking(fork: Mapping[str, Any]) -> Document:
 def replaced_by(conversation: Mapping[str, Any]) -> Document:
     """The update that puts a conversation in the place of one that is not settled."""
     fields = {name: value for name, value in conversation.items() if name != "_id"}
-    return {"$set": fields, "$unset": {"forks": ""}}
+    return {"$set": fields, "$unset": {name: "" for name in ("forks", "owner") if name not in fields}}
 
 
 NAMES_OF_LIVES = {"life": 1, "forks": 1, "settled": 1}
@@ -147,7 +161,7 @@ def turn_key(append_id: Any) -> Document:
 
 def new_turns(conversation_id: str, drafts: Iterable[StoredTurn], tail: Tail) -> list[Document]:
     documents = []
-    life, turn_id, tokens_before, _ = tail
+    life, turn_id, tokens_before = tail.life, tail.turns, tail.tokens
     for draft in drafts:
         date, microseconds = split(draft.created_at)
         document = {
@@ -176,22 +190,33 @@ def new_turns(conversation_id: str, drafts: Iterable[StoredTurn], tail: Tail) ->
     return documents
 
 
-def settling(conversation_id: str, life: Any) -> tuple[Document, Document]:
-    """An update that matches a conversation only in that life, and settles it; mostly it changes nothing."""
-    return {**itself(conversation_id), "life": life}, {"$set": settled({})}
+def settling(conversation_id: str, life: Any, change: Document) -> tuple[Document, Document]:
+    """An update that matches a conversation only in that life, and settles it."""
+    return {**itself(conversation_id), "life": life}, {"$set": settled({}), **change}
 
 
-def appending(conversation_id: str, new: Iterable[Document], life: ObjectId) -> list[ReplaceOne[Any] | UpdateOne]:
-    """Inserts the documents, then looks whether the conversation is in that life: matches one document if it is."""
+def known_to_be_settled(conversation_id: str, life: Any, moment: datetime) -> tuple[Document, Document]:
+    """:func:`settling` after a turn that was appended at ``moment``, and perhaps other turns since."""
+    return settling(conversation_id, life, {"$max": active_at(conversation_id, moment)})
+
+
+def appending(
+    conversation_id: str, new: Iterable[Document], life: ObjectId, moment: datetime
+) -> list[ReplaceOne[Any] | UpdateOne]:
+    """Inserts the documents, then looks whether the conversation is in that life: matches one document if it is.
+    ``moment`` is that of the newest turn."""
     # No command inserts and looks, but one updates: documents that are not there yet, and one that may stay as it is.
     nobody = {"conversation_id": conversation_id, "turn_id": {"$lt": 0}}
     inserts = [ReplaceOne({"_id": document["_id"], **nobody}, document, upsert=True) for document in new]
-    return [*inserts, UpdateOne(*settling(conversation_id, life))]
+    settle = {"$set": settled(active_at(conversation_id, moment))}
+    return [*inserts, UpdateOne(*settling(conversation_id, life, settle))]
 
 
-def fork_of(source: Head, fork_id: str, turns: int, now: datetime) -> Document:
-    """The document of a conversation with the first ``turns`` turns of another one."""
-    fork = settled(new_conversation(fork_id, now))
+def fork_of(source: Head, fork_id: str, turns: int, now: datetime, newest: StoredTurn | None = None) -> Document:
+    """The document of a conversation with the first ``turns`` turns of another one, of which the last is ``newest``."""
+    fork = settled(new_conversation(fork_id, now, source.owner))
+    if newest is not None:
+        fork |= active_at(fork_id, newest.created_at)
     if source.evicted_turns <= turns:
         fork |= {name: getattr(source, name) for name in ("evicted_turns", "evicted_tokens", "summary")}
     return fork
@@ -216,94 +241,7 @@ def unclaimed(now: datetime, until: datetime) -> Document:
     return {"$or": [{"claim": None}, {"claimed_until": over}, {"claimed_until": beyond}]}
 
 
-# Queries of the conversations. What they know of its newest turn is in the field ``newest`` of each.
-
-
-def conversation(conversation_id: str) -> Pipeline:
-    return [{"$match": itself(conversation_id)}, *_WITH_NEWEST]
-
-
-def page(limit: int, after: tuple[datetime, str] | None) -> Pipeline:
-    older = {"place": {"$exists": True} if after is None else {"$lt": document_id(Position(*after))}}
-    is_there = {"$or": [{"settled": True}, {"newest": {"$exists": True}}]}
-    newest_first: Pipeline = [{"$match": older}, {"$sort": {"place": -1}}]
-    return [*newest_first, *_WITH_NEWEST, {"$match": is_there}, {"$limit": limit}, {"$unset": "summary"}]
-
-
-def window(conversation_id: str, budget: int) -> Pipeline:
-    """A document for each turn, with the turn in ``turn``: the last one, or the only one, has all the rest as well."""
-    end = {"$add": ["$newest.tokens_before", "$newest.tokens"]}
-    fits = {
-        "start": {"$max": [{"$subtract": [end, min(budget, _MOST_TOKENS)]}, "$evicted_tokens"]},
-        "end": end,  # for somebody may append at this moment
-    }
-    within: Pipeline = [{"$gte": ["$tokens_before", "$$start"]}, {"$lt": ["$tokens_before", "$$end"]}]
-    older = {"$and": ["$turn", {"$lt": ["$turn.turn_id", "$newest.turn_id"]}]}
-    return [
-        *conversation(conversation_id),
-        *_with_turns("turn", {}, {"$sort": {"tokens_before": 1}}, let=fits, within=within),
-        # The summary may be long: once will do.
-        {"$replaceWith": {"$cond": [older, {"turn": "$turn"}, "$$ROOT"]}},
-    ]
-
-
-def since(tail: Tail, conversation_id: str, budget: int) -> Document:
-    """A filter for the conversation and what may be in its window, if it ended at ``tail`` a while ago.
-
-    Without look-ups, a window of a dozen turns takes the server half the time, and one of fifty turns the same.
-    :func:`window_since` tells whether it will do.
-    """
-    start, beyond = max(tail.tokens - budget, tail.evicted_tokens), tail.tokens + min(budget, _MOST_TOKENS)
-    recent = {"conversation_id": conversation_id, "life": tail.life, "tokens_before": {"$gte": start, "$lt": beyond}}
-    return {"$or": [itself(conversation_id), recent]}
-
-
-def turns(conversation_id: str, after: int, limit: int | None) -> Pipeline:
-    stages: Pipeline = [{"$sort": {"turn_id": 1}}]
-    if limit is not None:
-        stages.append({"$limit": limit})
-    return _only_turns(conversation_id, {"turn_id": {"$gt": after}}, *stages)
-
-
-def keyed(conversation_id: str, idempotency_key: str) -> Pipeline:
-    return _only_turns(conversation_id, {"idempotency_key": idempotency_key})
-
-
-def _only_turns(conversation_id: str, matching: Document, *stages: Document) -> Pipeline:
-    found = _with_turns("turn", matching, *stages, keep_without=False)
-    return [{"$match": itself(conversation_id)}, *found, {"$replaceWith": "$turn"}]
-
-
-def _with_turns(
-    field: str,
-    matching: Document,
-    *stages: Document,
-    let: Document | None = None,
-    within: Iterable[Document] = (),
-    keep_without: bool = True,
-) -> Pipeline:
-    """Each conversation once for each of its turns that is ``matching`` and ``within`` what ``let`` says."""
-    of_this_life: Pipeline = [{"$eq": ["$conversation_id", "$$id"]}, {"$eq": ["$life", "$$life"]}]
-    lookup = {
-        "from": CONVERSATIONS,
-        "let": {"id": "$_id", "life": "$life", **(let or {})},
-        "pipeline": [{"$match": {**matching, "$expr": {"$and": [*of_this_life, *within]}}}, *stages],
-        "as": field,
-    }
-    # At once, so that there never is one document of all the turns: it might be larger than documents can be.
-    return [{"$lookup": lookup}, {"$unwind": {"path": f"${field}", "preserveNullAndEmptyArrays": keep_without}}]
-
-
-_WITH_NEWEST = _with_turns(
-    "newest",
-    {"turn_id": {"$ne": None}},
-    {"$sort": {"turn_id": -1}},
-    {"$limit": 1},
-    {"$project": {"_id": 0, "turn_id": 1, "tokens_before": 1, "tokens": 1, "created_at": 1, "created_at_us": 1}},
-)
-
-
-# What they give.
+# What the documents say.
 
 
 def tail(document: Mapping[str, Any]) -> Tail:
@@ -311,12 +249,13 @@ def tail(document: Mapping[str, Any]) -> Tail:
         life, evicted, newest = document["life"], whole(document, "evicted_tokens"), document.get("newest")
         if not isinstance(life, ObjectId):
             raise TypeError(f"its life is {type(life).__name__}, not an ObjectId")
+        owner = _owner(document)
         if newest is None:
-            return Tail(life, 0, 0, evicted)
+            return Tail(life, 0, 0, evicted, owner)
         tokens = whole(newest, "tokens_before") + whole(newest, "tokens")
         if tokens > _LARGEST_SUM:
             raise OverflowError("the sum of its tokens is beyond 64 bits")
-        return Tail(life, whole(newest, "turn_id") + 1, tokens, evicted)
+        return Tail(life, whole(newest, "turn_id") + 1, tokens, evicted, owner)
     except DAMAGE as exc:
         raise damaged(document, exc) from exc
 
@@ -341,34 +280,10 @@ def head(document: Mapping[str, Any]) -> Head | None:
             None if document.get("summary") is None else text(document, "summary"),
             _made_at(document),
             updated_at,
+            end.owner,
         )
     except DAMAGE as exc:
         raise damaged(document, exc) from exc
-
-
-def window_since(tail: Tail, found: Iterable[Document], budget: int) -> list[Document] | None:
-    """What :func:`window` gives, from what :func:`since` has found; ``None`` if that does not tell."""
-    there, turns = None, []
-    for document in found:
-        if "turn_id" in document:
-            turns.append(document)
-        else:
-            there = document
-    if there is None or not turns or there.get("life") != tail.life:
-        return None
-    try:
-        turns.sort(key=itemgetter("turn_id"))
-        newest = turns[-1]
-        end = newest["tokens_before"] + newest["tokens"]
-        # Every turn begins where the one before it ends, so nothing was appended that the filter left out.
-        is_all = tail.tokens <= end < tail.tokens + budget and newest["turn_id"] - turns[0]["turn_id"] == len(turns) - 1
-        start = max(end - budget, there["evicted_tokens"])
-        window: list[Document] = [{"turn": turn} for turn in turns if turn["tokens_before"] >= start]
-    except DAMAGE:
-        return None
-    there["newest"] = newest
-    window[-1:] = [{**document, **there} for document in window[-1:]] or [there]
-    return window if is_all else None
 
 
 def turn(document: Mapping[str, Any]) -> StoredTurn:
@@ -387,6 +302,10 @@ def turn(document: Mapping[str, Any]) -> StoredTurn:
         )
     except DAMAGE as exc:
         raise damaged(document, exc) from exc
+
+
+def _owner(document: Mapping[str, Any]) -> str | None:
+    return text_or_none({"owner": document.get("owner")}, "owner")
 
 
 def _made_at(document: Mapping[str, Any]) -> datetime:

@@ -8,8 +8,6 @@ conversation was deleted meanwhile: then the turn is taken back, and appended to
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -19,21 +17,20 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 
 from firefly_memory.codec import BSON, Form
 from firefly_memory.concurrency.group_commit import Grouping
-from firefly_memory.conversations.log import Appended, Head, StoredTurn
-from firefly_memory.conversations.mongodb import documents
-from firefly_memory.conversations.mongodb.damage import check_findable, lacks_turns
+from firefly_memory.conversations.log import Appended, Head, Order, StoredTurn
+from firefly_memory.conversations.mongodb import documents, queries
+from firefly_memory.conversations.mongodb.damage import lacks_turns
 from firefly_memory.conversations.mongodb.deletion import ConversationDeletion, is_over
 from firefly_memory.conversations.mongodb.documents import CONVERSATIONS, NOWHERE, Pipeline, Tail
+from firefly_memory.conversations.mongodb.tries import Tries
 from firefly_memory.databases.mongodb.access import MongoAccess
 from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection
 from firefly_memory.databases.mongodb.errors import DUPLICATE, despite_a_loss, translated, written
 from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.entries.record import as_it_is
-from firefly_memory.errors import ConflictError, StoreTimeoutError
-from firefly_memory.identifiers import original_name
+from firefly_memory.errors import ConflictError
 
 _MOST_TAILS = 10_000
-_LONGEST_PAUSE = 0.02  # seconds
 _IDS = ("_id", "idempotency_key")  # of a turn, whatever its number
 
 
@@ -48,37 +45,39 @@ class MongoConversationLog:
         self._connected = access.connected
         self._in_transaction = access.in_transaction
         appends = Grouping(
-            key=lambda _, draft, __: draft.append_id,
-            size=lambda _, draft, __: draft.size,
+            key=lambda _, draft, *__: draft.append_id,
+            size=lambda _, draft, *__: draft.size,
             several=self._append_group,
             after_cancellation=self._append,  # it knows what was appended already
             after_lost_reply=self._append,
-            may_join=lambda _, __, expected: expected is None,
-            target=lambda conversation_id, _, __: conversation_id,
+            may_join=lambda _, __, expected, owner=None: expected is owner is None,
+            target=lambda conversation_id, *_: conversation_id,
             overdue=1.0,  # two writers to a conversation are in each other's way
         )
         self.append = access.grouped(self._append, appends, retryable=False)
         # Where conversations ended when they were last seen; an append that goes by an old one is refused and looks.
         self._tails: dict[str, Tail] = {}
 
-    async def create(self, conversation_id: str, now: datetime) -> bool:
+    async def create(self, conversation_id: str, now: datetime, owner: str | None = None) -> bool:
         with written("create_conversation", self._database.db_name):
             connection = await self._connected("create_conversation")
-            new = documents.settled(documents.new_conversation(conversation_id, now))
+            new = documents.settled(documents.new_conversation(conversation_id, now, owner))
             is_new = await self._make("create_conversation", connection, new, documents.replaced_by(new))
             if is_new:
                 self._remember(conversation_id, documents.tail(new))
             return is_new
 
-    async def _append(self, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
-        (appended,) = await self.append_all(conversation_id, [draft], expected)
+    async def _append(
+        self, conversation_id: str, draft: StoredTurn, expected: int | None, owner: str | None = None
+    ) -> Appended | None:
+        (appended,) = await self.append_all(conversation_id, [draft], expected, owner)
         return appended
 
-    async def _append_group(self, appends: Sequence[tuple[str, StoredTurn, None]]) -> list[Appended | None]:
-        return await self.append_all(appends[0][0], [draft for _, draft, _ in appends], None)
+    async def _append_group(self, appends: Sequence[tuple[str, StoredTurn, None, None]]) -> list[Appended | None]:
+        return await self.append_all(appends[0][0], [draft for _, draft, *_ in appends], None)
 
     async def append_all(
-        self, conversation_id: str, drafts: Sequence[StoredTurn], expected: int | None
+        self, conversation_id: str, drafts: Sequence[StoredTurn], expected: int | None, owner: str | None = None
     ) -> list[Appended | None]:
         """Append each of them. When it raises, some of several may have been appended."""
         with written("append_turn", self._database.db_name, "turn", retryable=False) as writing:
@@ -88,12 +87,12 @@ class MongoConversationLog:
             tail, is_fresh = self._tails.get(conversation_id), False
             while len(appended) < len(drafts):
                 rest = drafts[len(appended) :]
-                if tail is None or expected not in (None, tail.turns):
-                    there = await self._conversation(connection, conversation_id)
-                    tail, is_fresh = NOWHERE if there is None else documents.tail(there), True
-                    if expected not in (None, tail.turns):  # perhaps because this very draft is the newest turn
+                if tail is None or expected not in (None, tail.turns) or tail.refuses(owner):
+                    tail, is_fresh = await self._look(connection, conversation_id, rest[0], owner), True
+                    if expected not in (None, tail.turns) or tail.refuses(owner):
+                        # Perhaps because this very draft is the newest turn.
                         return await self._known(connection, conversation_id, rest[0], "_id") or [None]
-                done, taken = await self._append_at(connection, conversation_id, rest, tail)
+                done, taken = await self._append_at(connection, conversation_id, rest, tail, owner)
                 if not done and taken in _IDS and is_fresh:  # at a stale tail, it may be taken in an earlier life only
                     done = await self._known(connection, conversation_id, rest[0], taken)
                 if not done and is_fresh:  # somebody was faster, or is in the middle of something
@@ -102,6 +101,19 @@ class MongoConversationLog:
                 writing.has_begun = bool(appended)
                 tail = None
             return appended
+
+    async def _look(self, connection: Connection, conversation_id: str, draft: StoredTurn, owner: str | None) -> Tail:
+        """Where the next turn goes. What others have begun for another owner, and not settled, gives way."""
+        there = await self._conversation(connection, conversation_id)
+        if there is None:
+            return NOWHERE
+        tail = documents.tail(there)
+        if tail.owner == owner or documents.head(there) is not None:
+            return tail
+        new = documents.new_conversation(conversation_id, draft.created_at, owner)
+        unsettled, replaced = documents.unsettled(there), documents.replaced_by(new)
+        gave_way = await self._update(connection, conversation_id, unsettled, replaced)
+        return documents.tail(new) if gave_way else tail
 
     async def head(self, conversation_id: str) -> Head | None:
         with translated("conversation_head", self._database.db_name):
@@ -115,7 +127,7 @@ class MongoConversationLog:
             connection = await self._connected("conversation_window")
             found = await self._window_since(connection, conversation_id, budget)
             if found is None:
-                found = await self._found(connection, documents.window(conversation_id, budget))
+                found = await self._found(connection, queries.window(conversation_id, budget))
             self._remember(conversation_id, documents.tail(found[-1]) if found else NOWHERE)
             head = documents.head(found[-1]) if found else None
             if head is None:
@@ -126,22 +138,22 @@ class MongoConversationLog:
         tail = self._tails.get(conversation_id)
         if tail is None or not tail.turns:
             return None
-        since = documents.since(tail, conversation_id, budget)
+        since = queries.since(tail, conversation_id, budget)
         recent = connection[CONVERSATIONS].find(since, batch_size=IN_ONE_BATCH)
-        return documents.window_since(tail, await connection.all_of(recent), budget)
+        return queries.window_since(tail, await connection.all_of(recent), budget)
 
     async def turns(self, conversation_id: str, after: int, limit: int | None) -> Sequence[StoredTurn]:
         with translated("turns_after", self._database.db_name):
             connection = await self._connected("turns_after")
             if limit == 0:
                 return []
-            found = await self._found(connection, documents.turns(conversation_id, after, limit))
+            found = await self._found(connection, queries.turns(conversation_id, after, limit))
             return [documents.turn(document) for document in found]
 
     async def find(self, conversation_id: str, idempotency_key: str) -> StoredTurn | None:
         with translated("find_turn", self._database.db_name):
             connection = await self._connected("find_turn")
-            found = await self._found(connection, documents.keyed(conversation_id, idempotency_key))
+            found = await self._found(connection, queries.keyed(conversation_id, idempotency_key))
             return documents.turn(found[0]) if found else None
 
     async def claim(self, conversation_id: str, claim: str, evicted: int, now: datetime, until: datetime) -> bool:
@@ -169,7 +181,8 @@ class MongoConversationLog:
             if there is None or source is None:
                 return False
             count = source.turns if turns is None else min(turns, source.turns)
-            fork = documents.fork_of(source, fork_id, count, now)
+            newest = await self._found(connection, queries.turns(conversation_id, count - 2, 1)) if count else []
+            fork = documents.fork_of(source, fork_id, count, now, documents.turn(newest[0]) if newest else None)
             return await connection.finish(self._copied(connection, there, fork, count))
 
     async def _copied(self, connection: Connection, there: Document, fork: Document, count: int) -> bool:
@@ -256,25 +269,29 @@ class MongoConversationLog:
         with written("clear_all", self._database.db_name, has_begun=True):
             await deletion.go_on(are_gone=bool(is_done))
 
-    async def page(self, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
+    async def page(
+        self, limit: int, after: tuple[datetime, str] | None, owner: str | None = None, order: Order = "created"
+    ) -> Sequence[Head]:
         with translated("conversation_page", self._database.db_name):
             connection = await self._connected("conversation_page")
-            found = await self._found(connection, documents.page(limit, after), hint=dict(documents.IN_ORDER))
-            return [head for document in found if (head := documents.head(document)) is not None]
+            wanted, index = queries.page(limit, after, owner, order), queries.index_of_page(owner, order)
+            found = await self._found(connection, wanted, hint=index)
+            return [head for document in found if (head := queries.listed(document, order)) is not None]
 
     async def _append_at(
-        self, connection: Connection, conversation_id: str, drafts: Sequence[StoredTurn], tail: Tail
+        self, connection: Connection, conversation_id: str, drafts: Sequence[StoredTurn], tail: Tail, owner: str | None
     ) -> tuple[list[Appended | None], str | None]:
         """What those of ``drafts`` have come to that are in place now, and what the next one has that another turn has
         already. Nothing of both if the conversation is not as ``tail`` says."""
         new: list[Document] = []
         if tail.life is None:
-            new = [documents.new_conversation(conversation_id, drafts[0].created_at)]
+            new = [documents.new_conversation(conversation_id, drafts[0].created_at, owner)]
             tail = documents.tail(new[0])
         life, refused = tail.life, len(new) + len(drafts)
         assert life is not None
         taken: str | None = None
-        writes = documents.appending(conversation_id, [*new, *documents.new_turns(conversation_id, drafts, tail)], life)
+        turns = documents.new_turns(conversation_id, drafts, tail)
+        writes = documents.appending(conversation_id, [*new, *turns], life, drafts[-1].created_at)
         try:
             result = await connection.result_of(connection[CONVERSATIONS].bulk_write(writes))
             is_there = result.matched_count == 1
@@ -286,7 +303,8 @@ class MongoConversationLog:
             refused, taken = refusal["index"], list(refusal["keyPattern"])[-1]
             if refused < len(new):
                 return [], None  # somebody else has made the conversation
-            is_there = refused > len(new) and await self._settled(connection, conversation_id, life) is not None
+            newest = drafts[max(refused - len(new), 1) - 1].created_at
+            is_there = refused > len(new) and await self._settled(connection, conversation_id, life, newest) is not None
         placed = drafts[: refused - len(new)]
         if placed and not is_there:
             await self._take_back(connection, conversation_id, life, placed)
@@ -323,7 +341,7 @@ class MongoConversationLog:
     ) -> list[Appended | None]:
         """The result for a draft one of whose ids is known already; none if it has to be tried again."""
         if by == "idempotency_key":
-            found = await self._found(connection, documents.keyed(conversation_id, draft.idempotency_key or ""))
+            found = await self._found(connection, queries.keyed(conversation_id, draft.idempotency_key or ""))
         else:
             key = documents.turn_key(draft.append_id)
             found = await connection.all_of(connection[CONVERSATIONS].find({"_id": key}))
@@ -335,21 +353,23 @@ class MongoConversationLog:
         # An earlier try of this append went well, but the answer was lost.
         if found[0]["conversation_id"] != conversation_id:
             raise ConflictError(f"append_id {draft.append_id!r} was used in another conversation")
-        there = await self._settled(connection, conversation_id, life)
+        there = await self._settled(connection, conversation_id, life, turn.created_at)
         if there is None:
             await self._take_back(connection, conversation_id, life, [turn])
             return []
         tail = documents.tail(there)._replace(turns=turn.turn_id, tokens=found[0]["tokens_before"])
         return self._in_place(conversation_id, [turn], tail)
 
-    async def _settled(self, connection: Connection, conversation_id: str, life: Any) -> Document | None:
+    async def _settled(
+        self, connection: Connection, conversation_id: str, life: Any, moment: datetime
+    ) -> Document | None:
         """The conversation's own document, if it is in that life: it is settled now."""
-        settling = documents.settling(conversation_id, life)
+        settling = documents.known_to_be_settled(conversation_id, life, moment)
         there: Document | None = await connection.result_of(connection[CONVERSATIONS].find_one_and_update(*settling))
         return there
 
     async def _conversation(self, connection: Connection, conversation_id: str) -> dict[str, Any] | None:
-        found = await self._found(connection, documents.conversation(conversation_id))
+        found = await self._found(connection, queries.conversation(conversation_id))
         return found[0] if found else None
 
     async def _found(self, connection: Connection, pipeline: Pipeline, **options: Any) -> list[dict[str, Any]]:
@@ -367,30 +387,10 @@ class MongoConversationLog:
         ended = {"$set": {**change, "claim": None, "claimed_until": None}}
         return await self._update(connection, conversation_id, {"claim": claim}, ended)
 
-    def _tries(self, operation: str, conversation_id: str) -> _Tries:
-        return _Tries(operation, conversation_id, self._database.timeout)
+    def _tries(self, operation: str, conversation_id: str) -> Tries:
+        return Tries(operation, conversation_id, self._database.timeout)
 
     def _remember(self, conversation_id: str, tail: Tail) -> None:
         if len(self._tails) >= _MOST_TAILS:
             self._tails = {}
         self._tails[conversation_id] = tail
-
-
-class _Tries:
-    """Pauses for writers who are in each other's way, until the time is up."""
-
-    def __init__(self, operation: str, conversation_id: str, timeout: float) -> None:
-        self._operation = operation
-        self._conversation_id = conversation_id
-        self._deadline = time.monotonic() + timeout
-        self._longest = 0.001
-
-    async def pause(self, connection: Connection) -> None:
-        if time.monotonic() >= self._deadline:
-            others = f"other writers of conversation {original_name(self._conversation_id)!r} were always faster"
-            raise StoreTimeoutError(self._operation, others, retryable=True)
-        if self._longest == _LONGEST_PAUSE:  # it is not others, perhaps
-            there = connection[CONVERSATIONS].find_one({"_id": self._conversation_id}, {"conversation_id": 1})
-            check_findable(await connection.result_of(there))
-        await connection.pause(random.uniform(0, self._longest))  # noqa: S311 - not a secret
-        self._longest = min(2 * self._longest, _LONGEST_PAUSE)

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from firefly_memory.concurrency.group_commit import Grouping
-from firefly_memory.conversations.log import HEAD_COLUMNS, Appended, Head, StoredTurn, checked_head, checked_turn
+from firefly_memory.conversations.log import (
+    HEAD_COLUMNS,
+    Appended,
+    Head,
+    Order,
+    StoredTurn,
+    checked_head,
+    checked_turn,
+)
 from firefly_memory.conversations.sql.statements import ConversationStatements
 from firefly_memory.databases.sql.errors import is_duplicate
 from firefly_memory.databases.sql.operation import REPEAT, UndecidedError, operation, reads
@@ -20,10 +28,10 @@ _FACTS_OF_CONVERSATIONS = {"first": FACTS_OF_CONVERSATIONS, "beyond": FACTS_OF_C
 _ATTEMPTS = 1000  # each that fails is another writer's success
 
 
-def create_unless_created(session: Session, conversation_id: str, now: datetime) -> bool:
+def create_unless_created(session: Session, conversation_id: str, now: datetime, owner: str | None = None) -> bool:
     """:func:`create_conversation` after a lost answer. Looks last: the first attempt may still be under way when the
     second one begins."""
-    return create_conversation(session, conversation_id, now) or _was_made(session, conversation_id, now)
+    return create_conversation(session, conversation_id, now, owner) or _was_made(session, conversation_id, now)
 
 
 def _was_made(session: Session, conversation_id: str, now: datetime) -> bool:
@@ -33,15 +41,15 @@ def _was_made(session: Session, conversation_id: str, now: datetime) -> bool:
 
 
 @operation(on_lost_reply=create_unless_created)
-def create_conversation(session: Session, conversation_id: str, now: datetime) -> bool:
+def create_conversation(session: Session, conversation_id: str, now: datetime, owner: str | None = None) -> bool:
     statements = session.statements(ConversationStatements)
     with session.writing():
-        values = {"conversation_id": conversation_id, "now": session.dialect.instant(now)}
+        values = {"conversation_id": conversation_id, "now": session.dialect.instant(now), "owner": owner}
         return session.execute(statements.create, values) == 1
 
 
 def append_unless_appended(
-    session: Session, conversation_id: str, draft: StoredTurn, expected: int | None
+    session: Session, conversation_id: str, draft: StoredTurn, expected: int | None, owner: str | None = None
 ) -> Appended | None:
     """:func:`append_turn` after a lost answer. The first attempt may still be under way, so the second one is made on
     the condition that no turn has come since it was looked for."""
@@ -53,7 +61,9 @@ def append_unless_appended(
             return appended
         if expected not in (None, turns) or _is_known(session, conversation_id, draft.idempotency_key):
             return None
-        appended = append_turn(session, conversation_id, draft, turns)
+        if head is not None and owner not in (None, head.owner):
+            return None
+        appended = append_turn(session, conversation_id, draft, turns, owner)
         if appended is not None:
             return appended
     raise UndecidedError
@@ -73,16 +83,18 @@ def _appended(session: Session, conversation_id: str, draft: StoredTurn) -> Appe
     return Appended(turns, tokens, head.evicted_tokens)
 
 
-def _append_turn(session: Session, conversation_id: str, draft: StoredTurn, expected: int | None) -> Appended | None:
+def _append_turn(
+    session: Session, conversation_id: str, draft: StoredTurn, expected: int | None, owner: str | None = None
+) -> Appended | None:
     try:
-        return session.statements(ConversationStatements).write_turn(session, (conversation_id, draft), expected)
+        return session.statements(ConversationStatements).write_turn(session, (conversation_id, draft), expected, owner)
     except Exception as exc:
         if not is_duplicate(exc):
             raise
         return None  # somebody else appended it under its idempotency key at the same moment
 
 
-_Append = tuple[str, StoredTurn, None]
+_Append = tuple[str, StoredTurn, None, None]
 
 
 def append_group_unless_appended(session: Session, appends: Sequence[_Append]) -> list[Appended | None]:
@@ -92,20 +104,20 @@ def append_group_unless_appended(session: Session, appends: Sequence[_Append]) -
 
 @operation(on_lost_reply=append_group_unless_appended, retryable=False)
 def append_group(session: Session, appends: Sequence[_Append]) -> list[Appended | None]:
-    """Append turns of different callers, which have no conditions. Durable when it returns."""
-    drafts = [(conversation_id, draft) for conversation_id, draft, _ in appends]
+    """Append turns of different callers, which have no conditions and no owners. Durable when it returns."""
+    drafts = [(conversation_id, draft) for conversation_id, draft, *_ in appends]
     return [*session.statements(ConversationStatements).write_turns(session, drafts)]
 
 
 _looked_for = operation(name="append_turn", on_lost_reply=REPEAT, retryable=False)(append_unless_appended)
 
 _APPENDS = Grouping(
-    key=lambda _, draft, __: draft.append_id,
-    size=lambda _, draft, __: draft.size,
+    key=lambda _, draft, *__: draft.append_id,
+    size=lambda _, draft, *__: draft.size,
     several=append_group,
     after_cancellation=_looked_for,
     after_lost_reply=_looked_for,
-    may_join=lambda _, draft, expected: expected is None and draft.idempotency_key is None,
+    may_join=lambda _, draft, expected, owner=None: expected is owner is draft.idempotency_key is None,
 )
 
 append_turn = operation(name="append_turn", on_lost_reply=append_unless_appended, retryable=False, grouping=_APPENDS)(
@@ -254,7 +266,7 @@ def delete_conversation(session: Session, conversation_id: str, facts: str | Non
 def delete_all_unless_deleted(session: Session, namespace: str | None) -> None:
     """:func:`delete_all_conversations` after a lost answer. What is there, others may have made since."""
     statements = session.statements(ConversationStatements)
-    if session.fetch(statements.newest, {"limit": 1}):
+    if session.fetch(statements.page(), {"limit": 1}):
         raise UndecidedError
     entries = session.statements(EntryStatements)
     if session.fetch(entries.is_used_between, _FACTS_OF_CONVERSATIONS):
@@ -275,11 +287,16 @@ def delete_all_conversations(session: Session, namespace: str | None) -> None:
 
 
 @reads
-def conversation_page(session: Session, limit: int, after: tuple[datetime, str] | None) -> Sequence[Head]:
+def conversation_page(
+    session: Session,
+    limit: int,
+    after: tuple[datetime, str] | None,
+    owner: str | None = None,
+    order: Order = "created",
+) -> Sequence[Head]:
     statements = session.statements(ConversationStatements)
-    if after is None:
-        rows = session.fetch(statements.newest, {"limit": limit})
-    else:
-        values = {"limit": limit, "created_at": session.dialect.instant(after[0]), "conversation_id": after[1]}
-        rows = session.fetch(statements.older, values)
-    return [checked_head(Head(*row)) for row in rows]
+    page = statements.page(order, of_owner=owner is not None, goes_on=after is not None)
+    values: dict[str, object] = {"limit": limit, "owner": owner}
+    if after is not None:
+        values |= {"moment": session.dialect.instant(after[0]), "conversation_id": after[1]}
+    return [checked_head(Head(*row)) for row in session.fetch(page, values)]

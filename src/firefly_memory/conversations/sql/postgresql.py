@@ -22,8 +22,8 @@ _GIVEN = ("conversation_id", *(name for name in StoredTurn._fields if name not i
 class PostgreSQLConversationStatements(ConversationStatements):
     dialect: PostgreSQLDialect
 
-    def write_turn(self, session: Session, draft: Draft, expected: int | None) -> Appended | None:
-        values = {**self.values(*draft), "expected": expected}
+    def write_turn(self, session: Session, draft: Draft, expected: int | None, owner: str | None) -> Appended | None:
+        values = {**self.values(*draft), "expected": expected, "owner": owner}
         with session.attempt():
             rows = session.fetch(self.append, values)
         return Appended(*rows[0]) if rows else None

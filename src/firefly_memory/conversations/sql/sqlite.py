@@ -12,17 +12,17 @@ from firefly_memory.identifiers import original_name
 
 
 class SQLiteConversationStatements(ConversationStatements):
-    def write_turn(self, session: Session, draft: Draft, expected: int | None) -> Appended | None:
+    def write_turn(self, session: Session, draft: Draft, expected: int | None, owner: str | None) -> Appended | None:
         with session.transaction():
-            return self._write_turn(session, draft, expected)
+            return self._write_turn(session, draft, expected, owner)
 
     def write_turns(self, session: Session, drafts: Sequence[Draft]) -> list[Appended]:
         with session.transaction():
-            written = [self._write_turn(session, draft, None) for draft in drafts]
+            written = [self._write_turn(session, draft, None, None) for draft in drafts]
         return [appended for appended in written if appended is not None]
 
-    def _write_turn(self, session: Session, draft: Draft, expected: int | None) -> Appended | None:
-        values = {**self.values(*draft), "expected": expected}
+    def _write_turn(self, session: Session, draft: Draft, expected: int | None, owner: str | None) -> Appended | None:
+        values = {**self.values(*draft), "expected": expected, "owner": owner}
         rows = session.fetch(self.take_number, values)
         if not rows:
             return None

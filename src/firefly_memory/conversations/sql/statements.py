@@ -28,7 +28,7 @@ from sqlalchemy import (
     update,
 )
 
-from firefly_memory.conversations.log import HEAD_COLUMNS, Appended, Draft, StoredTurn
+from firefly_memory.conversations.log import HEAD_COLUMNS, Appended, Draft, Order, StoredTurn
 from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.statements import FacetStatements
@@ -57,13 +57,15 @@ class ConversationStatements(FacetStatements):
         super().__init__(dialect, schema_name)
         self.table = self.in_schema("memory_conversations")
         self.turns_table = self.in_schema("memory_turns")
+        self._pages: dict[tuple[Order, bool, bool], Statement] = {}
 
-    def write_turn(self, session: Session, draft: Draft, expected: int | None) -> Appended | None:
+    def write_turn(self, session: Session, draft: Draft, expected: int | None, owner: str | None) -> Appended | None:
         """Append a turn; what there is with it, or ``None`` where it may not be appended."""
         raise NotImplementedError
 
     def write_turns(self, session: Session, drafts: Sequence[Draft]) -> list[Appended]:
-        """Append turns of different callers, durable in one go; what there is with each. None has a condition."""
+        """Append turns of different callers, durable in one go; what there is with each. None has a condition or an
+        owner."""
         raise NotImplementedError
 
     def values(self, conversation_id: str, draft: StoredTurn) -> dict[str, Any]:
@@ -75,7 +77,7 @@ class ConversationStatements(FacetStatements):
     def create(self) -> Statement:
         now = self._now("now")
         zero: ColumnElement[int] = literal_column("0")
-        row = {"conversation_id": _text("conversation_id"), "turns": zero, "tokens": zero}
+        row = {"conversation_id": _text("conversation_id"), "turns": zero, "tokens": zero, "owner": _text("owner")}
         made = self.dialect.insert(self.table).values({**row, "created_at": now, "updated_at": now})
         return self.compiled(made.on_conflict_do_nothing())
 
@@ -114,8 +116,9 @@ class ConversationStatements(FacetStatements):
             _number("tokens"),
             self._now("created_at"),
             self._now("created_at"),
+            _text("owner"),
         ).where(as_expected, not_(is_there))
-        names = ["conversation_id", "turns", "tokens", "created_at", "updated_at"]
+        names = ["conversation_id", "turns", "tokens", "created_at", "updated_at", "owner"]
         new = self.dialect.insert(self.table).from_select(names, first)
         counted = new.on_conflict_do_update(
             index_elements=[c.conversation_id],
@@ -125,7 +128,10 @@ class ConversationStatements(FacetStatements):
                 "updated_at": new.excluded.updated_at,
             },
             # Once more, for somebody may have appended since it was looked at.
-            where=c.turns == func.coalesce(_number("expected"), c.turns),
+            where=and_(
+                c.turns == func.coalesce(_number("expected"), c.turns),
+                or_(_text("owner").is_(None), c.owner == _text("owner")),
+            ),
         )
         return counted.returning(*self.appended_columns())
 
@@ -239,6 +245,7 @@ class ConversationStatements(FacetStatements):
             "summary": case((covered, c.summary)),
             "created_at": self._now("now"),
             "updated_at": func.coalesce(appended_at, self._now("now")),
+            "owner": c.owner,
         }
         made = self.dialect.insert(self.table).from_select(list(row), select(*row.values()).where(self._is_this(c)))
         return self.compiled(made.on_conflict_do_nothing())
@@ -275,22 +282,22 @@ class ConversationStatements(FacetStatements):
         head = select(literal_column("1")).where(c.conversation_id == t.conversation_id).exists()
         return self.compiled(delete(self.turns_table).where(not_(head)))
 
-    @cached_property
-    def newest(self) -> Statement:
-        return self.compiled(self._page())
+    def page(self, order: Order = "created", *, of_owner: bool = False, goes_on: bool = False) -> Statement:
+        """A page of the list, from the start or after a place: one range of an index."""
+        which = (order, of_owner, goes_on)
+        if which not in self._pages:
+            self._pages[which] = self.compiled(self._page(*which))
+        return self._pages[which]
 
-    @cached_property
-    def older(self) -> Statement:
+    def _page(self, order: Order, of_owner: bool, goes_on: bool) -> Any:
         c = self.table.c
-        position = tuple_(c.created_at, self.dialect.by_code_point(c.conversation_id))
-        return self.compiled(self._page().where(position < tuple_(self._now("created_at"), _text("conversation_id"))))
-
-    def _page(self) -> Any:
-        c = self.table.c
-        newest_first = c.created_at.desc(), self.dialect.by_code_point(c.conversation_id).desc()
-        return (
-            select(*self.head_columns(summary=null())).order_by(*newest_first).limit(bindparam("limit", type_=Integer))
-        )
+        moment, name = c[f"{order}_at"], self.dialect.by_code_point(c.conversation_id)
+        page = select(*self.head_columns(summary=null())).order_by(moment.desc(), name.desc())
+        if of_owner:
+            page = page.where(c.owner == _text("owner"))
+        if goes_on:
+            page = page.where(tuple_(moment, name) < tuple_(self._now("moment"), _text("conversation_id")))
+        return page.limit(bindparam("limit", type_=Integer))
 
     def appended_columns(self) -> list[Any]:
         return [self.table.c[name] for name in Appended._fields]

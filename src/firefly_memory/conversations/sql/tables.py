@@ -24,13 +24,16 @@ def define(tables: MetaData, columns: Columns) -> None:
         columns.instant("claimed_until"),
         columns.instant("created_at", nullable=False),
         columns.instant("updated_at", nullable=False),
+        # The person whose conversation it is: set when it is made.
+        Column("owner", Text),
     )
-    Index(
-        "idx_conversations_order",
-        conversations.c.created_at,
-        conversations.c.conversation_id,
-        **columns.by_code_point("conversation_id"),
-    )
+    c = conversations.c
+    by_id = columns.by_code_point("conversation_id")
+    of_owners = {**by_id, **columns.only(c.owner.is_not(None))}
+    Index("idx_conversations_order", c.created_at, c.conversation_id, **by_id)
+    Index("idx_conversations_activity", c.updated_at, c.conversation_id, **by_id)
+    Index("idx_conversations_owner_order", c.owner, c.created_at, c.conversation_id, **of_owners)
+    Index("idx_conversations_owner_activity", c.owner, c.updated_at, c.conversation_id, **of_owners)
     turns = Table(
         "memory_turns",
         tables,

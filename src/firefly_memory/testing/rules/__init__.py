@@ -10,6 +10,7 @@ from firefly_memory.testing.rules import (
     exports,
     isolation,
     order,
+    owners,
     refusals,
     reserved,
     upsert,
@@ -19,6 +20,6 @@ from firefly_memory.testing.rules import (
 )
 
 ENTRIES = (atomicity, bounds, concurrency, expiry, isolation, order, refusals, reserved, upsert, values)
-CONVERSATIONS = (conversation_forks, conversations, exports, windows, working)
+CONVERSATIONS = (conversation_forks, conversations, exports, owners, windows, working)
 
 __all__ = ["CONVERSATIONS", "ENTRIES"]

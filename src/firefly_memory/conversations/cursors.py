@@ -1,0 +1,35 @@
+"""Cursors of the list of conversations: places in one of its orders."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from firefly_memory.conversations.log import Order
+from firefly_memory.conversations.types import ConversationInfo
+from firefly_memory.entries.record import Position, as_token, from_token
+from firefly_memory.errors import InvalidEntryError
+from firefly_memory.reprs import shown
+
+_CALL = "list_conversations()"
+_UPDATED = "updated "
+"""Begins the cursors of that order, so that none is taken for a place in the other."""
+
+
+def cursor_of(last: ConversationInfo, order: Order) -> str:
+    """The cursor of the page after ``last``."""
+    if order == "created":
+        return as_token(last.created_at, last.conversation_id)
+    return _UPDATED + as_token(last.updated_at, last.conversation_id)
+
+
+def position_in_list(after: str | None, order: Order) -> Position | None:
+    """The place of a cursor; ``InvalidEntryError`` if it is no cursor of this order."""
+    if order not in get_args(Order):
+        raise InvalidEntryError("order", f"must be 'created' or 'updated', not {shown(order)}")
+    if after is None:
+        return None
+    if order == "created":
+        return from_token(after, _CALL)
+    if not isinstance(after, str) or not after.startswith(_UPDATED):
+        raise InvalidEntryError("after", f"{shown(after)} is not the next of a page of {_CALL} with order='updated'")
+    return from_token(after.removeprefix(_UPDATED), _CALL)

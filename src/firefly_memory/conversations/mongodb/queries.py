@@ -1,0 +1,151 @@
+"""Queries of conversations: what each knows of the newest turn is in the field ``newest``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from operator import itemgetter
+from typing import Any
+
+from pymongo import ASCENDING
+
+from firefly_memory.clock import instant_of
+from firefly_memory.codec import DAMAGE
+from firefly_memory.conversations.log import Head, Order
+from firefly_memory.conversations.mongodb.damage import damaged
+from firefly_memory.conversations.mongodb.documents import CONVERSATIONS, MOMENTS, Pipeline, Tail, head, itself
+from firefly_memory.databases.mongodb.fields import Document, text
+from firefly_memory.entries.mongodb.documents import document_id
+from firefly_memory.entries.record import Position
+
+_MOST_TOKENS = 2**62
+"""A budget that no conversation exceeds, within BSON's integers."""
+
+
+def conversation(conversation_id: str) -> Pipeline:
+    return [{"$match": itself(conversation_id)}, *WITH_NEWEST]
+
+
+def page(
+    limit: int, after: tuple[datetime, str] | None, owner: str | None = None, order: Order = "created"
+) -> Pipeline:
+    field = MOMENTS[order]
+    older = {field: {"$exists": True} if after is None else {"$lt": document_id(Position(*after))}}
+    mine = {} if owner is None else {"owner": owner}
+    is_there = {"$or": [{"settled": True}, {"newest": {"$exists": True}}]}
+    newest_first: Pipeline = [{"$match": {**mine, **older}}, {"$sort": {field: -1}}]
+    return [*newest_first, *WITH_NEWEST, {"$match": is_there}, {"$limit": limit}, {"$unset": "summary"}]
+
+
+def index_of_page(owner: str | None, order: Order) -> Document:
+    """The fields of the index that serves :func:`page`."""
+    return {**({} if owner is None else {"owner": ASCENDING}), MOMENTS[order]: ASCENDING}
+
+
+def listed(document: Mapping[str, Any], order: Order) -> Head | None:
+    """A conversation of a page. In the order of their newest turns it has the instant that it is found by."""
+    found = head(document)
+    if found is None or order == "created":
+        return found
+    try:
+        return found._replace(updated_at=instant_of(text(document, "active").partition("/")[0]))
+    except DAMAGE as exc:
+        raise damaged(document, exc) from exc
+
+
+def window(conversation_id: str, budget: int) -> Pipeline:
+    """A document for each turn, with the turn in ``turn``: the last one, or the only one, has all the rest as well."""
+    end = {"$add": ["$newest.tokens_before", "$newest.tokens"]}
+    fits = {
+        "start": {"$max": [{"$subtract": [end, min(budget, _MOST_TOKENS)]}, "$evicted_tokens"]},
+        "end": end,  # for somebody may append at this moment
+    }
+    within: Pipeline = [{"$gte": ["$tokens_before", "$$start"]}, {"$lt": ["$tokens_before", "$$end"]}]
+    older = {"$and": ["$turn", {"$lt": ["$turn.turn_id", "$newest.turn_id"]}]}
+    return [
+        *conversation(conversation_id),
+        *_with_turns("turn", {}, {"$sort": {"tokens_before": 1}}, let=fits, within=within),
+        # The summary may be long: once will do.
+        {"$replaceWith": {"$cond": [older, {"turn": "$turn"}, "$$ROOT"]}},
+    ]
+
+
+def since(tail: Tail, conversation_id: str, budget: int) -> Document:
+    """A filter for the conversation and what may be in its window, if it ended at ``tail`` a while ago.
+
+    Without look-ups, a window of a dozen turns takes the server half the time, and one of fifty turns the same.
+    :func:`window_since` tells whether it will do.
+    """
+    start, beyond = max(tail.tokens - budget, tail.evicted_tokens), tail.tokens + min(budget, _MOST_TOKENS)
+    recent = {"conversation_id": conversation_id, "life": tail.life, "tokens_before": {"$gte": start, "$lt": beyond}}
+    return {"$or": [itself(conversation_id), recent]}
+
+
+def turns(conversation_id: str, after: int, limit: int | None) -> Pipeline:
+    stages: Pipeline = [{"$sort": {"turn_id": 1}}]
+    if limit is not None:
+        stages.append({"$limit": limit})
+    return _only_turns(conversation_id, {"turn_id": {"$gt": after}}, *stages)
+
+
+def keyed(conversation_id: str, idempotency_key: str) -> Pipeline:
+    return _only_turns(conversation_id, {"idempotency_key": idempotency_key})
+
+
+def _only_turns(conversation_id: str, matching: Document, *stages: Document) -> Pipeline:
+    found = _with_turns("turn", matching, *stages, keep_without=False)
+    return [{"$match": itself(conversation_id)}, *found, {"$replaceWith": "$turn"}]
+
+
+def _with_turns(
+    field: str,
+    matching: Document,
+    *stages: Document,
+    let: Document | None = None,
+    within: Iterable[Document] = (),
+    keep_without: bool = True,
+) -> Pipeline:
+    """Each conversation once for each of its turns that is ``matching`` and ``within`` what ``let`` says."""
+    of_this_life: Pipeline = [{"$eq": ["$conversation_id", "$$id"]}, {"$eq": ["$life", "$$life"]}]
+    lookup = {
+        "from": CONVERSATIONS,
+        "let": {"id": "$_id", "life": "$life", **(let or {})},
+        "pipeline": [{"$match": {**matching, "$expr": {"$and": [*of_this_life, *within]}}}, *stages],
+        "as": field,
+    }
+    # At once, so that there never is one document of all the turns: it might be larger than documents can be.
+    return [{"$lookup": lookup}, {"$unwind": {"path": f"${field}", "preserveNullAndEmptyArrays": keep_without}}]
+
+
+WITH_NEWEST = _with_turns(
+    "newest",
+    {"turn_id": {"$ne": None}},
+    {"$sort": {"turn_id": -1}},
+    {"$limit": 1},
+    {"$project": {"_id": 0, "turn_id": 1, "tokens_before": 1, "tokens": 1, "created_at": 1, "created_at_us": 1}},
+)
+
+
+def window_since(tail: Tail, found: Iterable[Document], budget: int) -> list[Document] | None:
+    """What :func:`window` gives, from what :func:`since` has found; ``None`` if that does not tell."""
+    there, turns = None, []
+    for document in found:
+        if "turn_id" in document:
+            turns.append(document)
+        else:
+            there = document
+    if there is None or not turns or there.get("life") != tail.life:
+        return None
+    try:
+        turns.sort(key=itemgetter("turn_id"))
+        newest = turns[-1]
+        end = newest["tokens_before"] + newest["tokens"]
+        # Every turn begins where the one before it ends, so nothing was appended that the filter left out.
+        is_all = tail.tokens <= end < tail.tokens + budget and newest["turn_id"] - turns[0]["turn_id"] == len(turns) - 1
+        start = max(end - budget, there["evicted_tokens"])
+        window: list[Document] = [{"turn": turn} for turn in turns if turn["tokens_before"] >= start]
+    except DAMAGE:
+        return None
+    there["newest"] = newest
+    window[-1:] = [{**document, **there} for document in window[-1:]] or [there]
+    return window if is_all else None
