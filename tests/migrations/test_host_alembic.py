@@ -101,9 +101,9 @@ def test_a_schema_of_a_later_version_is_left_unchanged(project: Path, url: str) 
     with connect(url):
         pass
     table = "firefly_memory_version" if url.startswith("sqlite") else "firefly_memory.firefly_memory_version"
-    execute(url, f"UPDATE {table} SET version_num = '9999_{HEAD}'")
+    execute(url, f"UPDATE {table} SET version_num = '9999_{HEAD[:4]}'")
     done(project, url, "-n", "both", "upgrade", "heads")
-    assert execute(url, f"SELECT version_num FROM {table}") == [(f"9999_{HEAD}",)]
+    assert execute(url, f"SELECT version_num FROM {table}") == [(f"9999_{HEAD[:4]}",)]
     assert use(url) == 1
 
 

@@ -23,7 +23,7 @@ EXPANSION = """
 ALTER TABLE {prefix}memory_entries ADD COLUMN tenant TEXT;
 ALTER TABLE {prefix}memory_entries ADD COLUMN version BIGINT NOT NULL DEFAULT 1;
 ALTER TABLE {prefix}memory_turns ADD COLUMN model TEXT;
-ALTER TABLE {prefix}memory_conversations ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+ALTER TABLE {prefix}memory_conversations ADD COLUMN title TEXT NOT NULL DEFAULT '';
 CREATE INDEX idx_entries_tenant ON {prefix}memory_entries (tenant);
 CREATE TABLE {prefix}memory_vectors (entry_id TEXT PRIMARY KEY);
 UPDATE {prefix}firefly_memory_version SET version_num = '{later}';

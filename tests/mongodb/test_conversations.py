@@ -107,6 +107,7 @@ def test_the_documents_are_the_documented_ones(log: Log, client: Client) -> None
         "conversation_id": name,
         "life": life,
         "place": f"2024-05-06T07:08:09.000000+00:00/{name}",
+        "active": f"2024-05-06T07:08:09.123456+00:00/{name}",
         "created_at": NOW.replace(microsecond=0),
         "evicted_turns": 0,
         "evicted_tokens": 0,

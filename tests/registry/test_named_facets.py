@@ -16,11 +16,15 @@ from pymongo import MongoClient
 from firefly_memory import SchemaMismatchError, connect
 from firefly_memory.cli.exits import Exit
 from firefly_memory.facets import VARIABLE as FACETS
+from firefly_memory.schema import REVISIONS
 from firefly_memory.settings import PREFIX, FacetSettings
 from tests.support.backends import Place
 from tests.support.facet_package import NAME, VARIABLE, environment, run, write_package
 
 Run = Callable[..., CompletedProcess[str]]
+
+LAST = REVISIONS[-1]
+"""The last revision of the library."""
 
 BOTH_ADVICES = f"pip install --upgrade firefly-memory, or if the revision belongs to a facet of another package, name the facet in {VARIABLE}"  # fmt: skip
 
@@ -70,23 +74,23 @@ def test_the_commands_for_the_schema_know_it(ran: Run, url: str) -> None:
     assert "toy_1 (head)" in ran("firefly-memory", "db", "current", "--url", url).stdout
     assert "as it should be" in ran("firefly-memory", "db", "check", "--url", url).stdout
     assert "toy_1" in ran("firefly-memory", "db", "history", "--url", url).stdout
-    assert "CREATE TABLE" in (sql := ran("firefly-memory", "db", "sql", "0005:toy_1", "--url", url).stdout)
+    assert "CREATE TABLE" in (sql := ran("firefly-memory", "db", "sql", f"{LAST}:toy_1", "--url", url).stdout)
     assert "toy_1_notes" in sql
     assert "toy_1" in ran("firefly-memory", "doctor", "--url", url).stdout
     if url.startswith("postgresql"):
         assert "toy_1_notes" in ran("firefly-memory", "db", "grants", "service", "--url", url).stdout
-    downgraded = ran("firefly-memory", "db", "downgrade", "0005", "--yes", "--url", url)
-    assert "0005" in downgraded.stdout
+    downgraded = ran("firefly-memory", "db", "downgrade", LAST, "--yes", "--url", url)
+    assert LAST in downgraded.stdout
 
 
 def test_alembic_finds_its_revisions(ran: Run, url: str) -> None:
     ran("alembic", "-x", f"url={url}", "upgrade", "head")
     assert "toy_1 (head)" in ran("alembic", "-x", f"url={url}", "current").stdout
     assert "No new upgrade operations" in ran("alembic", "-x", f"url={url}", "check").stdout
-    assert "toy_1_notes" in ran("alembic", "-x", f"url={url}", "upgrade", "0005:head", "--sql").stdout
+    assert "toy_1_notes" in ran("alembic", "-x", f"url={url}", "upgrade", f"{LAST}:head", "--sql").stdout
     ran("firefly-memory", "db", "check", "--url", url)
     ran("alembic", "-x", f"url={url}", "downgrade", "-1")
-    assert ran("alembic", "-x", f"url={url}", "current").stdout.strip() == "0005"
+    assert ran("alembic", "-x", f"url={url}", "current").stdout.strip() == LAST
     ran("alembic", "-x", f"url={url}", "stamp", "toy_1")
     assert "toy_1 (head)" in ran("alembic", "-x", f"url={url}", "-x", f"facet={NAME}", "current", facets="").stdout
 
@@ -133,7 +137,7 @@ def test_without_the_setting_both_advices_are_given(ran: Run, url: str) -> None:
     ran("firefly-memory", "db", "upgrade", "--url", url)
     for command in (["db", "upgrade"], ["export"]):
         ended = ran("firefly-memory", *command, "--url", url, code=Exit.AHEAD, facets="")
-        assert f"is at toy_1, this version needs 0005; run: {BOTH_ADVICES}" in ended.stderr
+        assert f"is at toy_1, this version needs {LAST}; run: {BOTH_ADVICES}" in ended.stderr
     found = json.loads(ran("firefly-memory", "doctor", "--json", "--url", url, code=Exit.DRIFT, facets="").stdout)
     advices = [each["do"] for each in found["findings"] if each["what"] == "schema"]
     assert advices == [BOTH_ADVICES.replace(", or ", "\n")]

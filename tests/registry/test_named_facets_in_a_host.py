@@ -20,7 +20,7 @@ from notes_package.facet import FACET
 register(FACET)
 
 revision = "firefly_toy_1"
-down_revision = "firefly_0005"
+down_revision = "firefly_0006_0005"
 branch_labels = None
 depends_on = None
 
@@ -67,6 +67,6 @@ def test_one_upgrade_brings_the_facet_as_well(package: Path, project: Path, url:
     done(project, url, "-n", "both", "check")
     checked = run(["firefly-memory", "db", "check", "--url", url], environment(package, **{VARIABLE: NAME}), tmp_path)
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    done(project, url, "-n", "both", "downgrade", "firefly_memory@firefly_0005")
+    done(project, url, "-n", "both", "downgrade", "firefly_memory@firefly_0006_0005")
     alone = run(["firefly-memory", "db", "check", "--url", url], environment(package), tmp_path)
     assert alone.returncode == 0, alone.stdout + alone.stderr

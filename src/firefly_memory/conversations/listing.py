@@ -83,18 +83,16 @@ class ListOfEntries:
         await self._entries.edit(NAMESPACE_OF_LIST, lambda ordered: ordered.delete(doomed, clock.now()))
 
     async def all(self) -> Mapping[str, Listed]:
-        return listed(await self._entries.scan(NAMESPACE_OF_LIST, None, None, clock.now()), self._entries.form)
+        records = await self._entries.scan(NAMESPACE_OF_LIST, None, None, clock.now())
+        form = self._entries.form
+        return {record.key or "": Listed(record.created_at, _owner(record, form)) for record in records}
 
     async def find(self, conversation_id: str) -> Listed | None:
         return (await self.all()).get(conversation_id)
 
 
-def listed(records: Sequence[Record], form: Form) -> dict[str, Listed]:
-    """The conversations in the entries of such a list. The content of each is the owner."""
-    return {record.key or "": Listed(record.created_at, _owner(record, form)) for record in records}
-
-
 def _owner(record: Record, form: Form) -> str | None:
+    """The content of an entry of the list."""
     try:
         owner = form.decode(record.content)
     except DAMAGE as exc:

@@ -21,10 +21,10 @@ from typing import Any, BinaryIO, Protocol
 from pydantic_core import from_json, to_json
 
 from firefly_memory.clock import instant_of
-from firefly_memory.codec import DAMAGE, TEXT, damaged
+from firefly_memory.codec import DAMAGE, damaged
 from firefly_memory.concurrency.cancellation import stop_if_given_up
 from firefly_memory.concurrency.process_fork import ForkSafeLock
-from firefly_memory.conversations.listing import NAMESPACE_OF_LIST, Listed, listed
+from firefly_memory.conversations.listing import NAMESPACE_OF_LIST, Listed
 from firefly_memory.databases.files.file_system import followed, write_durably
 from firefly_memory.entries.ordered_records import OrderedRecords
 from firefly_memory.errors import CorruptDataError, InvalidEntryError, SchemaMismatchError
@@ -112,9 +112,9 @@ class ConversationListFile:
         return earlier
 
     def _earlier(self) -> Mapping[str, Listed]:
-        earlier = listed(list(self._directory.read(NAMESPACE_OF_LIST)), TEXT)
+        earlier = self._directory.read(NAMESPACE_OF_LIST)
         try:
-            return {_checked(conversation_id): made for conversation_id, made in earlier.items()}
+            return {_checked(record.key or ""): Listed(record.created_at, None) for record in earlier}
         except InvalidEntryError as exc:
             raise CorruptDataError("load", f"file {self._directory.path(NAMESPACE_OF_LIST)}", str(exc)) from exc
 

@@ -17,7 +17,7 @@ def is_in_the_way(error: DBAPIError) -> DatabaseStoreError:
 def unrecorded(
     db_name: DatabaseName, taken: str, recorded: str | None, there: set[str], revisions: dict[str, set[str]]
 ) -> DatabaseStoreError:
-    """For the table ``taken``, which is to be made. ``revisions`` has the tables after each one, oldest first."""
+    """For the table or column ``taken``, which is to be made. ``revisions`` has those after each one, oldest first."""
     ours = there & set().union(*revisions.values())
     # The first revision with these tables: a later one that changes no table does no harm if it runs again.
     newest = next((revision for revision, tables in revisions.items() if tables == ours), None)
@@ -31,4 +31,6 @@ def unrecorded(
             f"if the tables are this library's, run: {db_name.command(f'stamp {newest}')}, then: "
             f"{db_name.command('upgrade')}, and then: {db_name.command('check')}; otherwise {other}"
         )
-    return DatabaseStoreError("initialize", f"the table {taken} is there already, but {state}; {do}")
+    table, _, column = taken.partition(".")
+    what = f"the column {column} of {table}" if column else f"the table {table}"
+    return DatabaseStoreError("initialize", f"{what} is there already, but {state}; {do}")
