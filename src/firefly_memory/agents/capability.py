@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Literal, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 from pydantic_ai import Agent, AgentRunResult, FunctionToolset, ModelRetry, RunContext
 from pydantic_ai.capabilities import AbstractCapability
@@ -31,14 +31,21 @@ from firefly_memory.agents.run_messages import (
     response_text,
 )
 from firefly_memory.agents.run_state import RunState
+from firefly_memory.agents.scope_of_run import (
+    NamedScope,
+    Owner,
+    WorkingScope,
+    check_options,
+    owner_of_run,
+    scope_of_run,
+)
 from firefly_memory.agents.turn_recorder import OnConflict, Recorder, Said, TurnOfSteps
 from firefly_memory.concurrency.cancellation import finished
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError, InvalidEntryError
 from firefly_memory.manager import MemoryManager
 from firefly_memory.reprs import shown
 from firefly_memory.urls import connect
-from firefly_memory.validation import at_least, checked_text, true_or_false
-from firefly_memory.working import WorkingMemory
+from firefly_memory.validation import at_least, true_or_false
 
 T = TypeVar("T")
 
@@ -47,9 +54,6 @@ logger = logging.getLogger("firefly_memory")
 HistoryStrategy: TypeAlias = Callable[[list[ModelMessage]], Sequence[ModelMessage] | Awaitable[Sequence[ModelMessage]]]
 """A function, or a coroutine function, that is called at each request. It gets the messages to send: the window and the
 run's own messages. It returns the messages to send instead, and must not change the messages themselves."""
-
-NamedScope: TypeAlias = Literal["conversation", "manager"]
-WorkingScope: TypeAlias = NamedScope | Callable[[RunContext[Any]], str]
 
 
 @dataclass
@@ -78,6 +82,10 @@ class Memory(AbstractCapability[Any]):
     scope of the conversation. A function of the run's context returns the name of another scope, such as
     ``lambda ctx: f"user:{ctx.deps.user_id}"``. With ``"manager"`` a model writes facts for all conversations of the
     manager. If the manager is a fork, the scope is always the fork's own."""
+    owner: Owner | None = None
+    """The person whose conversations these are, or a function of the run's context that returns it, such as
+    ``lambda ctx: ctx.deps.user_id``. New conversations get this owner. A run in a conversation with another owner, or
+    without one, ends with ``ConflictError`` before anything is read."""
     overwrite: bool = False
     """Whether ``remember`` may replace a fact that the application wrote."""
     fenced: bool = False
@@ -98,6 +106,7 @@ class Memory(AbstractCapability[Any]):
     _run: RunState = field(init=False, repr=False, compare=False, default_factory=RunState)
     _facts: RunFacts | None = field(init=False, repr=False, compare=False, default=None)
     _turn: TurnOfSteps | None = field(init=False, repr=False, compare=False, default=None)
+    _owner_of_run: str | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
         if not isinstance(self.manager, MemoryManager):
@@ -116,11 +125,7 @@ class Memory(AbstractCapability[Any]):
             raise ConfigurationError(
                 f"strategies must be a list of functions of messages, not {shown(self.strategies)}"
             )
-        if not (self.working_scope in ("conversation", "manager") or callable(self.working_scope)):
-            raise ConfigurationError(
-                "working_scope must be 'conversation', 'manager' or a function of the run's context, "
-                f"not {shown(self.working_scope)}"
-            )
+        check_options(self.working_scope, self.owner)
 
     @classmethod
     def from_spec(
@@ -129,6 +134,7 @@ class Memory(AbstractCapability[Any]):
         *,
         working_scope_id: str = "default",
         working_scope: NamedScope = "conversation",
+        owner: str | None = None,
         max_tokens: int | None = None,
         context: bool = True,
         tools: bool = False,
@@ -148,6 +154,7 @@ class Memory(AbstractCapability[Any]):
         return cls(
             manager,
             working_scope=working_scope,
+            owner=owner,
             max_tokens=max_tokens,
             context=context,
             tools=tools,
@@ -169,9 +176,10 @@ class Memory(AbstractCapability[Any]):
         """A copy with the state of one run."""
         own = copy(self)
         own._run = RunState()  # noqa: SLF001 - a copy of this
+        own._owner_of_run = owner_of_run(self.owner, ctx)  # noqa: SLF001 - likewise
         own._facts = RunFacts(  # noqa: SLF001 - likewise
             self.manager.working,
-            _scope_of_run(self.manager, self.working_scope, ctx),
+            scope_of_run(self.manager, self.working_scope, ctx),
             self._limits(),
             overwrite=self.overwrite,
             is_fenced=self.fenced,
@@ -228,7 +236,7 @@ class Memory(AbstractCapability[Any]):
         memories = [each for each in ctx.capabilities.values() if isinstance(each, Memory)]
         if len(memories) > 1:
             raise _several(len(memories))
-        loaded = await self._load(ctx) if self._turn is None else Loaded(self._turn.so_far())
+        loaded = await (self._load(ctx) if self._turn is None else self._load_step(self._turn))
         self._run.begin(loaded.window, ctx.messages)
         try:
             result = await handler()
@@ -246,7 +254,8 @@ class Memory(AbstractCapability[Any]):
             return result
         said = Said(self._prompt(ctx, loaded, messages), response_text(result.output, messages), messages)
         is_repeated = loaded.is_repeated
-        conversation_id = await self._recorder.add(ctx.run_id, loaded.window, said, result, is_repeated=is_repeated)
+        recorder = self._recorder(self._owner_of_run)
+        conversation_id = await recorder.add(ctx.run_id, loaded.window, said, result, is_repeated=is_repeated)
         _goes_on_in(result, conversation_id)
         return result
 
@@ -297,7 +306,8 @@ class Memory(AbstractCapability[Any]):
 
     async def begin_turn(self, conversation_id: str, history: Sequence[ModelMessage] | None = None) -> TurnOfSteps:
         """Begin a turn of several runs. ``history`` replaces the stored turns."""
-        loaded = (await load_window(self.manager.conversation, conversation_id, self.max_tokens, None, "")).window
+        conversation, owner = self.manager.conversation, None if callable(self.owner) else self.owner
+        loaded = (await load_window(conversation, conversation_id, self.max_tokens, None, "", owner)).window
         return TurnOfSteps(loaded if history is None else replace(loaded, messages=list(history), summary=None))
 
     def for_step(self, turn: TurnOfSteps) -> Self:
@@ -310,21 +320,28 @@ class Memory(AbstractCapability[Any]):
         """Store the messages of its runs, if there are any, and return the id of the conversation."""
         if not turn.messages:
             return turn.loaded.conversation_id
-        return await self._recorder.add(turn.turn_key, turn.loaded, Said(prompt, response, turn.messages), result)
+        said = Said(prompt, response, turn.messages)
+        return await self._recorder(turn.owner).add(turn.turn_key, turn.loaded, said, result)
 
     async def end_broken_turn(self, turn: TurnOfSteps, prompt: str) -> None:
         """Store the messages of its runs up to the error."""
         if turn.messages:
             said = Said(prompt, last_text(turn.messages), turn.messages)
-            await self._recorder.add_broken(turn.turn_key, turn.loaded, said)
+            await self._recorder(turn.owner).add_broken(turn.turn_key, turn.loaded, said)
 
-    @property
-    def _recorder(self) -> Recorder:
-        return Recorder(self.manager.conversation, self.on_conflict)
+    def _recorder(self, owner: str | None) -> Recorder:
+        return Recorder(self.manager.conversation, self.on_conflict, owner)
 
     async def _load(self, ctx: RunContext[Any]) -> Loaded:
-        prompt = prompt_text(ctx.prompt)
-        return await load_window(self.manager.conversation, ctx.conversation_id, self.max_tokens, ctx.run_id, prompt)
+        conversation, prompt, owner = self.manager.conversation, prompt_text(ctx.prompt), self._owner_of_run
+        return await load_window(conversation, ctx.conversation_id, self.max_tokens, ctx.run_id, prompt, owner)
+
+    async def _load_step(self, turn: TurnOfSteps) -> Loaded:
+        """What a run of a turn begins with. Whose turn it is, its first run says."""
+        if turn.owner != self._owner_of_run:
+            window, turn.owner = turn.loaded, self._owner_of_run
+            await self.manager.conversation.async_get_window(window.conversation_id, window.budget, owner=turn.owner)
+        return Loaded(turn.so_far())
 
     def _beyond(self, loaded: Loaded, messages: list[ModelMessage]) -> list[ModelMessage]:
         """The messages that are not stored yet."""
@@ -346,24 +363,7 @@ class Memory(AbstractCapability[Any]):
             self._turn.messages.extend(messages)
         elif messages and not loaded.has_ended:
             said = Said(self._prompt(ctx, loaded, messages), last_text(messages), messages)
-            await self._recorder.add_broken(None, loaded.window, said)
-
-
-def _scope_of_run(manager: MemoryManager, working_scope: WorkingScope, ctx: RunContext[Any]) -> WorkingMemory:
-    """The scope that the model writes to."""
-    if working_scope == "manager" or manager.is_fork:
-        return manager.working
-    if working_scope == "conversation":
-        return WorkingMemory(store=manager.store, conversation_id=checked_text("conversation_id", ctx.conversation_id))
-    scope = working_scope(ctx)
-    if not isinstance(scope, str) or not scope:
-        raise ConfigurationError(f"working_scope returned {shown(scope)}: it must return the name of a scope")
-    if scope == manager.working.scope_id:  # it may have come from anywhere
-        raise ConfigurationError(
-            f"working_scope returned {scope!r}, the manager's own scope: put something before each name, such as "
-            "'user:', or say working_scope='manager' if a model may write there"
-        )
-    return WorkingMemory(store=manager.store, scope_id=scope)
+            await self._recorder(self._owner_of_run).add_broken(None, loaded.window, said)
 
 
 async def _or_refused(ctx: RunContext[Any], act: Awaitable[T]) -> T | str:

@@ -33,7 +33,12 @@ class Loaded(NamedTuple):
 
 
 async def load_window(
-    conversation: ConversationMemory, conversation_id: Any, max_tokens: int | None, run_id: str | None, prompt: str
+    conversation: ConversationMemory,
+    conversation_id: Any,
+    max_tokens: int | None,
+    run_id: str | None,
+    prompt: str,
+    owner: str | None,
 ) -> Loaded:
     """Load the window, without the turns that an earlier attempt at this run has stored.
 
@@ -44,11 +49,11 @@ async def load_window(
     except UnicodeEncodeError as exc:
         reason = "has a lone surrogate, which pydantic-ai cannot write into messages"
         raise InvalidEntryError("conversation_id", reason) from exc
-    window = await conversation.async_get_window(conversation_id, max_tokens)
+    window = await conversation.async_get_window(conversation_id, max_tokens, owner=owner)
     tried = turns_of_run(window.replayed, run_id, prompt)
     if tried:
         room = window.budget + sum(turn.token_estimate for turn in tried)
-        window = await conversation.async_get_window(conversation_id, room)
+        window = await conversation.async_get_window(conversation_id, room, owner=owner)
         tried = turns_of_run(window.replayed, run_id, prompt)
     turns = list(window.replayed[: len(window.replayed) - len(tried)])
     if not window.turns and window.total_turns:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
@@ -41,6 +42,8 @@ class TurnOfSteps:
     messages: list[ModelMessage] = field(default_factory=list)
     """The messages of its runs."""
     turn_key: str = field(default_factory=new_entry_id)
+    owner: str | None = None
+    """The owner that its runs say."""
 
     def so_far(self) -> Window:
         """The window for the next run."""
@@ -48,11 +51,12 @@ class TurnOfSteps:
 
 
 class Recorder:
-    """Appends turns to conversations as ``on_conflict`` says."""
+    """Appends turns to conversations of ``owner`` as ``on_conflict`` says."""
 
-    def __init__(self, conversation: ConversationMemory, on_conflict: OnConflict) -> None:
+    def __init__(self, conversation: ConversationMemory, on_conflict: OnConflict, owner: str | None = None) -> None:
         self._conversation = conversation
         self._on_conflict = on_conflict
+        self._owner = owner
 
     async def add(self, key: str | None, loaded: Window, said: Said, result: Any, *, is_repeated: bool = False) -> str:
         """Store the turn, even while this task is cancelled, and then summarize if a summary is due.
@@ -107,10 +111,7 @@ class Recorder:
         conversation_id = branch = loaded.conversation_id
         turn = None
         try:
-            try:
-                branch = await self._conversation.async_fork_conversation(conversation_id, turns=loaded.total_turns)
-            except UnknownConversationError:  # it has been deleted meanwhile
-                branch = await self._conversation.async_new_conversation()
+            branch = await self._new_branch(loaded)
             said = said._replace(messages=in_conversation(said.messages, branch))
             turn = await self._add_turn(branch, said, {"metadata": {"branched_from": conversation_id}})
         except Exception:
@@ -118,6 +119,15 @@ class Recorder:
         else:
             logger.warning("%r has gone another way; the turn is in the new conversation %r", conversation_id, branch)
         return branch, turn
+
+    async def _new_branch(self, loaded: Window) -> str:
+        """A new conversation with the turns that the run has seen."""
+        if loaded.total_turns:
+            with suppress(UnknownConversationError):  # it has been deleted meanwhile
+                return await self._conversation.async_fork_conversation(
+                    loaded.conversation_id, turns=loaded.total_turns
+                )
+        return await self._conversation.async_new_conversation(owner=self._owner)
 
     async def _forget_facts_of_deleted(self, loaded: Window) -> None:
         """Delete facts that a run has written after its conversation was deleted: the next user of the id would read
@@ -133,7 +143,9 @@ class Recorder:
         may_warn = True
         while True:
             try:
-                return await self._conversation.async_add_turn(conversation_id, *said, **options, summarize=False)
+                return await self._conversation.async_add_turn(
+                    conversation_id, *said, **options, owner=self._owner, summarize=False
+                )
             except Warning as warning:  # the application turns warnings into errors: store the turn first, then raise
                 if not may_warn:
                     raise

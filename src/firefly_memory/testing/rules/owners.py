@@ -167,5 +167,5 @@ async def a_cursor_of_one_order_is_refused_by_the_other(subject: Subject) -> Non
     for order, other in (("created", "updated"), ("updated", "created")):
         page = await memory.list_conversations(1, owner=ann, order=order)
         await subject.refuses(InvalidEntryError, memory.list_conversations(1, page.next, owner=ann, order=other))
-    for order in ("oldest", None, 1):
-        await subject.refuses(InvalidEntryError, memory.list_conversations(order=order))
+    for unknown in ("oldest", None, 1):
+        await subject.refuses(InvalidEntryError, memory.list_conversations(order=unknown))
