@@ -10,7 +10,7 @@ import pymongo
 from firefly_memory import MongoDBStore
 from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.log import CONVERSATION_LOG
-from firefly_memory.conversations.mongodb import queries
+from firefly_memory.conversations.mongodb import pages, queries
 from tests.support.backends import Place
 from tests.support.turns import a_turn
 
@@ -33,7 +33,7 @@ def test_every_query_reads_by_index_and_only_the_documents_it_returns(place: Pla
         "head": (queries.conversation("long"), [(by_number, 1)]),
         "turns": (queries.turns("long", 2_500, 5), [(by_number, 5)]),
         "find": (queries.keyed("long", "5-77"), [(by_key, 1)]),
-        "page": (queries.page(2, None), [(by_number, 2)]),
+        "page": (pages.range_of(2, None, None, "created"), [(by_number, 2)]),
     }
     for name, (pipeline, expected) in asked.items():
         explain = {"aggregate": "memory_conversations", "pipeline": _explainable(pipeline), "cursor": {}}

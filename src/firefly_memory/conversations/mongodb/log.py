@@ -18,7 +18,7 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 from firefly_memory.codec import BSON, Form
 from firefly_memory.concurrency.group_commit import Grouping
 from firefly_memory.conversations.log import Appended, Head, Order, StoredTurn
-from firefly_memory.conversations.mongodb import documents, queries
+from firefly_memory.conversations.mongodb import documents, pages, queries
 from firefly_memory.conversations.mongodb.damage import lacks_turns
 from firefly_memory.conversations.mongodb.deletion import ConversationDeletion, is_over
 from firefly_memory.conversations.mongodb.documents import CONVERSATIONS, NOWHERE, Pipeline, Tail
@@ -119,8 +119,7 @@ class MongoConversationLog:
         with translated("conversation_head", self._database.db_name):
             connection = await self._connected("conversation_head")
             there = await self._conversation(connection, conversation_id)
-            self._remember(conversation_id, NOWHERE if there is None else documents.tail(there))
-            return None if there is None else documents.head(there)
+            return self._seen(conversation_id, there)
 
     async def window(self, conversation_id: str, budget: int) -> tuple[Head, Sequence[StoredTurn]] | None:
         with translated("conversation_window", self._database.db_name):
@@ -128,8 +127,7 @@ class MongoConversationLog:
             found = await self._window_since(connection, conversation_id, budget)
             if found is None:
                 found = await self._found(connection, queries.window(conversation_id, budget))
-            self._remember(conversation_id, documents.tail(found[-1]) if found else NOWHERE)
-            head = documents.head(found[-1]) if found else None
+            head = self._seen(conversation_id, found[-1] if found else None)
             if head is None:
                 return None
             return head, [documents.turn(document["turn"]) for document in found if "turn" in document]
@@ -274,9 +272,7 @@ class MongoConversationLog:
     ) -> Sequence[Head]:
         with translated("conversation_page", self._database.db_name):
             connection = await self._connected("conversation_page")
-            wanted, index = queries.page(limit, after, owner, order), queries.index_of_page(owner, order)
-            found = await self._found(connection, wanted, hint=index)
-            return [head for document in found if (head := queries.listed(document, order)) is not None]
+            return await pages.page(connection, limit, after, owner, order)
 
     async def _append_at(
         self, connection: Connection, conversation_id: str, drafts: Sequence[StoredTurn], tail: Tail, owner: str | None
@@ -372,8 +368,8 @@ class MongoConversationLog:
         found = await self._found(connection, queries.conversation(conversation_id))
         return found[0] if found else None
 
-    async def _found(self, connection: Connection, pipeline: Pipeline, **options: Any) -> list[dict[str, Any]]:
-        return await connection.all_of(connection[CONVERSATIONS].aggregate(pipeline, batchSize=IN_ONE_BATCH, **options))
+    async def _found(self, connection: Connection, pipeline: Pipeline) -> list[dict[str, Any]]:
+        return await connection.all_of(connection[CONVERSATIONS].aggregate(pipeline, batchSize=IN_ONE_BATCH))
 
     async def _update(
         self, connection: Connection, conversation_id: str, condition: Document, change: Document
@@ -389,6 +385,12 @@ class MongoConversationLog:
 
     def _tries(self, operation: str, conversation_id: str) -> Tries:
         return Tries(operation, conversation_id, self._database.timeout)
+
+    def _seen(self, conversation_id: str, there: Document | None) -> Head | None:
+        """The head of a conversation, whose end is remembered. What is only begun may still get another owner."""
+        head = None if there is None else documents.head(there)
+        self._remember(conversation_id, NOWHERE if there is None or head is None else documents.tail(there))
+        return head
 
     def _remember(self, conversation_id: str, tail: Tail) -> None:
         if len(self._tails) >= _MOST_TAILS:

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Iterable
 from operator import itemgetter
-from typing import Any
 
-from pymongo import ASCENDING
-
-from firefly_memory.clock import instant_of
 from firefly_memory.codec import DAMAGE
-from firefly_memory.conversations.log import Head, Order
-from firefly_memory.conversations.mongodb.damage import damaged
-from firefly_memory.conversations.mongodb.documents import CONVERSATIONS, MOMENTS, Pipeline, Tail, head, itself
-from firefly_memory.databases.mongodb.fields import Document, text
-from firefly_memory.entries.mongodb.documents import document_id
-from firefly_memory.entries.record import Position
+from firefly_memory.conversations.mongodb.documents import CONVERSATIONS, Pipeline, Tail, itself
+from firefly_memory.databases.mongodb.fields import Document
 
 _MOST_TOKENS = 2**62
 """A budget that no conversation exceeds, within BSON's integers."""
@@ -24,33 +15,6 @@ _MOST_TOKENS = 2**62
 
 def conversation(conversation_id: str) -> Pipeline:
     return [{"$match": itself(conversation_id)}, *WITH_NEWEST]
-
-
-def page(
-    limit: int, after: tuple[datetime, str] | None, owner: str | None = None, order: Order = "created"
-) -> Pipeline:
-    field = MOMENTS[order]
-    older = {field: {"$exists": True} if after is None else {"$lt": document_id(Position(*after))}}
-    mine = {} if owner is None else {"owner": owner}
-    is_there = {"$or": [{"settled": True}, {"newest": {"$exists": True}}]}
-    newest_first: Pipeline = [{"$match": {**mine, **older}}, {"$sort": {field: -1}}]
-    return [*newest_first, *WITH_NEWEST, {"$match": is_there}, {"$limit": limit}, {"$unset": "summary"}]
-
-
-def index_of_page(owner: str | None, order: Order) -> Document:
-    """The fields of the index that serves :func:`page`."""
-    return {**({} if owner is None else {"owner": ASCENDING}), MOMENTS[order]: ASCENDING}
-
-
-def listed(document: Mapping[str, Any], order: Order) -> Head | None:
-    """A conversation of a page. In the order of their newest turns it has the instant that it is found by."""
-    found = head(document)
-    if found is None or order == "created":
-        return found
-    try:
-        return found._replace(updated_at=instant_of(text(document, "active").partition("/")[0]))
-    except DAMAGE as exc:
-        raise damaged(document, exc) from exc
 
 
 def window(conversation_id: str, budget: int) -> Pipeline:
