@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import get_args
 
 from firefly_memory.conversations.log import Order
@@ -17,9 +18,18 @@ _UPDATED = "updated "
 
 def cursor_of(last: ConversationInfo, order: Order) -> str:
     """The cursor of the page after ``last``."""
-    if order == "created":
-        return as_token(last.created_at, last.conversation_id)
-    return _UPDATED + as_token(last.updated_at, last.conversation_id)
+    return cursor_at(position_of(last, order), order)
+
+
+def position_of(conversation: ConversationInfo, order: Order) -> Position:
+    """Its place in the order."""
+    moment = conversation.created_at if order == "created" else conversation.updated_at
+    return Position(moment, conversation.conversation_id)
+
+
+def cursor_at(position: tuple[datetime, str], order: Order) -> str:
+    """The cursor of the page after a place."""
+    return ("" if order == "created" else _UPDATED) + as_token(*position)
 
 
 def position_in_list(after: str | None, order: Order) -> Position | None:

@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from firefly_memory.codec import DAMAGE, TEXT, damaged
+from firefly_memory.conversations.cursors import cursor_at, position_of
 from firefly_memory.conversations.flows import ConversationFlows, Rules
-from firefly_memory.conversations.log import CONVERSATION_LOG, StoredTurn
+from firefly_memory.conversations.log import CONVERSATION_LOG, Order, StoredTurn
 from firefly_memory.conversations.types import ConversationInfo
-from firefly_memory.entries.record import as_token
 from firefly_memory.errors import NotSupportedError
 from firefly_memory.identifiers import original_name, stored_name
 from firefly_memory.looking import Field, Placed, Query, Resource, Row, RowId, Size, Type, Where
@@ -20,6 +20,8 @@ from firefly_memory.protocols import StoreView
 from firefly_memory.tokens.estimator import TokenEstimator
 
 _PAGE = 500
+
+ORDERS: dict[str, Order] = {"created": "created", "updated": "updated"}
 
 
 class Totals(NamedTuple):
@@ -69,9 +71,10 @@ class ConversationReader(_Conversations):
     """Conversations, the newest first."""
 
     async def page(self, query: Query) -> Sequence[Placed]:
-        after = None if query.after is None else as_token(*query.after)
-        page = await self._flows.list_conversations(query.limit, after)
-        return [Placed((each.created_at, each.conversation_id), _conversation(each)) for each in page]
+        order = ORDERS[query.order]
+        after = None if query.after is None else cursor_at((query.after[0], query.after[1]), order)
+        page = await self._flows.list_conversations(query.limit, after, query.where.get("owner"), order)
+        return [Placed(position_of(each, order), _conversation(each)) for each in page]
 
     async def get(self, row_id: RowId) -> Row | None:
         head = await self._flows.head(row_id[0])
@@ -144,6 +147,7 @@ _KEPT = "a turn goes with its conversation, whose turns are numbered without gap
 def _conversation(each: ConversationInfo) -> Row:
     return {
         "conversation_id": each.conversation_id,
+        "owner": each.owner,
         "turns": each.turns,
         "tokens": each.total_tokens,
         "summarized_turns": each.summarized_turns,
@@ -169,6 +173,7 @@ CONVERSATIONS = Resource(
     title="conversations, each with its turns and its facts",
     fields=(
         Field("conversation_id"),
+        Field("owner"),
         Field("turns", Type.NUMBER),
         Field("tokens", Type.NUMBER),
         Field("summarized_turns", Type.NUMBER, in_table=False),
@@ -177,9 +182,10 @@ CONVERSATIONS = Resource(
         Field("summary", is_filter=False, in_table=False),
     ),
     identity=("conversation_id",),
-    orders={"created": (datetime, str)},
+    orders=dict.fromkeys(ORDERS, (datetime, str)),
     reader="firefly_memory.conversations.looking:ConversationReader",
     direct=_DIRECT,
+    indexed=(("owner",),),
 )
 
 TURNS = Resource(

@@ -274,24 +274,24 @@ def _run_upgrade(connection: Connection, db_name: DatabaseName, found: str | Non
     run_script(connection, db_name, steps)
 
 
-def _check_room(connection: Connection, place: Place, found: str | None, steps: list[str]) -> None:
+def _check_room(connection: Connection, db_name: DatabaseName, found: str | None, steps: list[str]) -> None:
     """That no table or column is there yet which ``steps`` make: once a statement has failed, PostgreSQL tells no
     more."""
     made = list(made_by(steps))
-    there = _those_there(connection, place, made)
+    there = _those_there(connection, db_name, made)
     taken = next((name for name in made if name in there), None)
     if taken is not None:
         dialect, tables = connection.dialect.name, dict[str, set[str]]()
         for before, after in pairwise(("base", *revisions.revisions())):
             steps = script(dialect, None, "upgrade", f"{before}:{after}")
             tables[after] = tables_after(steps, tables.get(before, ()))
-        there = _those_there(connection, place, set().union(*tables.values()))
-        raise unrecorded(place, taken, found, there, tables)
+        there = _those_there(connection, db_name, set().union(*tables.values()))
+        raise unrecorded(db_name, taken, found, there, tables)
 
 
-def _those_there(connection: Connection, place: Place, names: Iterable[str]) -> set[str]:
+def _those_there(connection: Connection, db_name: DatabaseName, names: Iterable[str]) -> set[str]:
     """All tables, and those of the added columns ``names`` that are there."""
-    look, schema_name = inspect(connection), place.schema_name
+    look, schema_name = inspect(connection), db_name.schema_name
     there = {*look.get_table_names(schema=schema_name)}
     for table in {name.partition(".")[0] for name in names if "." in name} & there:
         there |= {f"{table}.{column['name']}" for column in look.get_columns(table, schema=schema_name)}
