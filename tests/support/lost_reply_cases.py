@@ -187,6 +187,16 @@ async def add_first_turn(uses: Uses) -> Any:
     return (await uses.turns.add_turn(f"{uses.name} first", "first", "answer")).turn_id
 
 
+async def add_first_turn_of_an_owner(uses: Uses) -> None:
+    assert (await uses.turns.add_turn(uses.name, "p", "a", owner="ann")).turn_id == 0
+    assert (await uses.turns.get_window(uses.name, owner="ann")).total_turns == 1
+
+
+async def new_conversation_of_an_owner(uses: Uses) -> None:
+    await uses.turns.new_conversation(uses.name, owner="ann")
+    assert (await uses.turns.get_window(uses.name, owner="ann")).total_turns == 0
+
+
 async def add_turn_with_key(uses: Uses) -> Any:
     return (await uses.turns.add_turn(uses.name, "third", "answer", idempotency_key="run")).turn_id
 
@@ -229,6 +239,8 @@ ACTS = [
     Act(new_conversation, TURNS, doubts="never"),
     Act(add_turn, TURNS, two_turns, doubts="never"),
     Act(add_first_turn, TURNS, doubts="never"),
+    Act(add_first_turn_of_an_owner, TURNS, doubts="never"),
+    Act(new_conversation_of_an_owner, TURNS, doubts="never"),
     Act(add_turn_with_key, TURNS, two_turns, doubts="never"),
     Act(add_turn_expected, TURNS, two_turns, doubts="never"),
     Act(fork, TURNS, two_turns, doubts="never"),
