@@ -37,7 +37,7 @@ def width_of(line: str) -> int:
 
 
 def is_harmless(text: str) -> bool:
-    """But for the colours and weights of tables."""
+    """But for what makes text of tables coloured or bold."""
     return all(each.isprintable() or each == "\n" for each in re.sub(r"\x1b\[[\d;]*m", "", text))
 
 

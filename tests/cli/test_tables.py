@@ -40,7 +40,7 @@ def columns_of(line: str) -> int:
 
 
 def plain(text: str) -> str:
-    """Without the colours that rich may have added."""
+    """Without what rich may have added to colour it."""
     return re.sub(r"\x1b\[[\d;]*m", "", text)
 
 

@@ -1,4 +1,4 @@
-"""What a terminal is sent: colours where they are wanted, and never a control character that is data."""
+"""What a terminal is sent: coloured text where that is wanted, and never a control character that is data."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from firefly_memory.target import changing, reading
 def list_kinds(where: Where) -> None:
     with reading(where.target(), timeout=where.timeout) as store:
         kinds = {each.kind: each.title for each in service.resources(store)}
-    show_table({"kinds": kinds}, [Column("kind", is_whole=True), Column("rows")], kinds.items())
+    show_table({"kinds": kinds}, [Column("kind", is_whole=True), Column("what it is")], kinds.items())
 
 
 def list_rows(

@@ -29,7 +29,7 @@ def say(line: str) -> None:
 
 
 def is_coloured(stream: IO[str]) -> bool:
-    """Whether colours are shown: on a terminal that has them, unless NO_COLOR is set."""
+    """Whether text is coloured: on a terminal that can, unless NO_COLOR is set."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
