@@ -16,8 +16,8 @@ from firefly_memory.conversations.log import Order
 from firefly_memory.conversations.sql.statements import ConversationStatements
 from tests.support.sql_statements import on_postgresql, on_sqlite
 
-OWNERS, LIMIT = 10_000, 10
-SIZES = (10, 100_000)  # with 1,000,000 it says the same, but takes half a minute to fill
+OWNERS, LIMIT = 1_000, 10
+SIZES = (10, 100_000)  # 1,000,000 of 10,000 owners say the same, but take half a minute to make
 NOW = "2024-06-01T00:00:00.000000+00:00"
 
 INDEXES: dict[tuple[Order, bool], str] = {
@@ -47,7 +47,7 @@ _SQLITE = {
 def tables(
     request: pytest.FixtureRequest, servers_of_the_session: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Any]]:
-    """So many conversations of 10,000 owners."""
+    """So many conversations, of 1,000 owners."""
     path = tmp_path_factory.mktemp("plans") / "memory.db"
     url, count = servers_of_the_session["postgresql"](), request.param
     with SQLiteStore(path), PostgreSQLStore(url, schema_name="list_plans"):
