@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from sqlalchemy import Integer, bindparam, delete, select
 
