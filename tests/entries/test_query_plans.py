@@ -14,7 +14,6 @@ import pytest
 from firefly_memory import MemoryEntry, MongoDBStore, PostgreSQLStore, SQLiteStore
 from firefly_memory.entries.mongodb import documents
 from firefly_memory.entries.record import Position
-from firefly_memory.entries.sql.postgresql import PostgreSQLEntryStatements
 from firefly_memory.entries.sql.statements import EntryStatements
 from tests.support.backends import Place
 from tests.support.sql_statements import on_postgresql, on_sqlite
@@ -30,9 +29,15 @@ ASKED: dict[str, tuple[dict[str, Any], str]] = {
     "newest": ({"key": "same"}, "idx_namespace_key_order"),
     "delete": ({"entry_id": "id-5"}, "memory_entries_pkey"),
     "delete_many": ({"entry_ids": ["id-5", "id-6"]}, "memory_entries_pkey"),
-    "namespaces": ({"prefix": "", "after": "", "limit": 10}, "idx_namespace_order"),
-    "purge_some": ({"limit": 10}, "idx_expires_at"),
+    "next_namespaces": ({"prefix": "", "after": "", "rows": 10}, "idx_namespace_order"),
 }
+EXPIRED_ON_POSTGRESQL: dict[str, tuple[dict[str, Any], str]] = {
+    "first_to_stay": ({"limit": 10}, "idx_expires_at"),
+    "delete_before": ({"before": NOW}, "idx_expires_at"),
+    "some_expired": ({"limit": 10}, "idx_expires_at"),
+    "delete_expired": ({"entry_ids": ["id-5", "id-6"]}, "memory_entries_pkey"),
+}
+EXPIRED_ON_SQLITE: dict[str, tuple[dict[str, Any], str]] = {"purge_some": ({"limit": 10}, "idx_expires_at")}
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +63,10 @@ def tables(servers_of_the_session: Any, tmp_path_factory: pytest.TempPathFactory
     connection.close()
 
 
-@pytest.mark.parametrize("statement", ASKED)
+@pytest.mark.parametrize("statement", ASKED | EXPIRED_ON_POSTGRESQL)
 def test_postgresql_reads_by_index(statement: str, tables: dict[str, Any]) -> None:
     statements = on_postgresql(EntryStatements, "plans")
-    asked, index = ASKED[statement]
+    asked, index = (ASKED | EXPIRED_ON_POSTGRESQL)[statement]
     values = {"namespace": "large", "now": NOW, **asked}
     prepared = getattr(statements, statement)
     explained = tables["postgresql"].execute(f"EXPLAIN (FORMAT JSON) {prepared.sql}", prepared.parameters(values))
@@ -74,17 +79,17 @@ def test_postgresql_reads_by_index(statement: str, tables: dict[str, Any]) -> No
     assert '"Sort"' not in plan
 
 
-@pytest.mark.parametrize("statement", ASKED)
+@pytest.mark.parametrize("statement", ASKED | EXPIRED_ON_SQLITE)
 def test_sqlite_reads_by_index(statement: str, tables: dict[str, Any]) -> None:
     statements = on_sqlite(EntryStatements)
-    asked, index = ASKED[statement]
+    asked, index = (ASKED | EXPIRED_ON_SQLITE)[statement]
     values = {"namespace": "large", "now": NOW, **asked}
     if "entry_ids" in values:
         values["entry_ids"] = statements.dialect.texts(values["entry_ids"])
     prepared = getattr(statements, statement)
     rows = tables["sqlite"].execute(f"EXPLAIN QUERY PLAN {prepared.sql}", prepared.parameters(values)).fetchall()
     plan = "\n".join(row[3] for row in rows)
-    if statement == "namespaces":
+    if statement == "next_namespaces":
         index = "idx_namespace"
     assert index.replace("memory_entries_pkey", "sqlite_autoindex_memory_entries_1") in plan
     assert "SCAN memory_entries\n" not in f"{plan}\n"
@@ -115,16 +120,6 @@ def test_several_namespaces_are_found_by_index(statement: str, tables: dict[str,
     plan = "\n".join(row[3] for row in rows)
     assert "SEARCH memory_entries USING" in plan
     assert "idx_namespace" in plan
-
-
-def test_the_oldest_expired_rows_are_found_by_index(tables: dict[str, Any]) -> None:
-    statement = on_postgresql(PostgreSQLEntryStatements, "plans").purge_oldest
-    explained = tables["postgresql"].execute(
-        f"EXPLAIN {statement.sql}", statement.parameters({"now": NOW, "limit": 10})
-    )
-    plan = "\n".join(row[0] for row in explained.fetchall())
-    assert plan.count("idx_expires_at") == 2
-    assert "Seq Scan" not in plan
 
 
 def test_mongodb_reads_by_index(place: Place) -> None:

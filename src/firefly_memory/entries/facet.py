@@ -14,8 +14,8 @@ FACET = Facet(
         accelerators=absent("no query needs an extension"),
         collections="firefly_memory.entries.mongodb.documents:COLLECTIONS",
         document_upgrades="firefly_memory.entries.mongodb.fact_ids:bring_to_today",
-        distribution_key="namespace",
-        shard_key="namespace",
+        distribution_key="entry_id",
+        shard_key="entry_id",
     ),
     operations=absent("every store has them in its own methods"),
     moving=Moving(

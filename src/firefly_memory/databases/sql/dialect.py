@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import Column, ColumnElement, Dialect, Select, Table, Text, true
+from sqlalchemy import Column, ColumnElement, Dialect, Select, Table, Text, bindparam, true
 from sqlalchemy.sql.elements import CompilerElement
 from sqlalchemy.types import TypeEngine
 
@@ -64,7 +64,8 @@ class SQLDialect(ABC):
     @property
     @abstractmethod
     def row_address(self) -> ColumnElement[Any]:
-        """Where the row itself is, for the length of one statement: found without another look at an index."""
+        """Where the row itself is, for the length of one statement: found without another look at an index. It says
+        nothing on distributed tables."""
 
     @abstractmethod
     def is_in(self, column: ColumnElement[Any], rows: Select[Any]) -> ColumnElement[bool]:
@@ -81,6 +82,15 @@ class SQLDialect(ABC):
     def instant(self, moment: datetime) -> str:
         """A parameter for an instant."""
         return moment.isoformat(timespec="microseconds")
+
+    def native_instant_in(self, name: str) -> ColumnElement[Any]:
+        """The parameter ``name``, which :meth:`native_instant` made: for places in which no function may compute an
+        instant of text, such as DO UPDATE on distributed tables of PostgreSQL."""
+        return self.instant_in(bindparam(name, type_=Text))
+
+    def native_instant(self, moment: datetime) -> Any:
+        """A parameter for :meth:`native_instant_in`."""
+        return self.instant(moment)
 
     @abstractmethod
     def insert(self, table: Table) -> Any:

@@ -17,6 +17,9 @@ from firefly_memory.facets import Purged
 from firefly_memory.identifiers import original_name
 from firefly_memory.protocols import ABSENT, SAME_METADATA
 
+_ROWS_PER_QUERY = 1_000
+"""The most that a query for namespaces reads."""
+
 
 def save_unless_saved(session: Session, record: Record, now: datetime) -> None:
     """:func:`save` after a lost answer. If the entry is not as it was saved, it may have been saved and changed by
@@ -35,7 +38,7 @@ def _are_saved(session: Session, records: Sequence[Record], now: datetime) -> bo
 def _save(session: Session, record: Record, now: datetime) -> None:
     statements = session.statements(EntryStatements)
     with session.writing():
-        if session.execute(statements.upsert, {**statements.values(record), "now": session.dialect.instant(now)}) == 0:
+        if session.execute(statements.upsert, statements.values_at(record, now)) == 0:
             raise not_the_owner(record)
 
 
@@ -62,7 +65,7 @@ save = operation(name="save", on_lost_reply=save_unless_saved, grouping=_SAVES)(
 @operation(on_lost_reply=REPORT, retryable=False)
 def save_if(session: Session, record: Record, expected: Any, now: datetime) -> bool:
     statements = session.statements(EntryStatements)
-    values = {**statements.values(record), "now": session.dialect.instant(now)}
+    values = statements.values_at(record, now)
     statement = statements.insert_if_absent
     if expected is not ABSENT:
         by_metadata = expected is SAME_METADATA
@@ -90,7 +93,7 @@ def save_many(session: Session, records: Sequence[Record], now: datetime) -> Non
 @reads
 def load(session: Session, namespace: str, limit: int | None, after: Position | None, now: datetime) -> Sequence[Row]:
     statements = session.statements(EntryStatements)
-    values: dict[str, Any] = {"namespace": namespace, "now": session.dialect.instant(now), "limit": limit}
+    values: dict[str, Any] = {"namespace": namespace, "now": session.dialect.native_instant(now), "limit": limit}
     statement = statements.load if limit is None else statements.first_page
     if after is not None:
         values |= {"created_at": session.dialect.instant(after.created_at), "entry_id": after.entry_id}
@@ -101,21 +104,23 @@ def load(session: Session, namespace: str, limit: int | None, after: Position | 
 @reads
 def load_several(session: Session, namespaces: Sequence[str], now: datetime) -> Sequence[Row]:
     statements = session.statements(EntryStatements)
-    values = {"namespaces": session.dialect.texts(namespaces), "now": session.dialect.instant(now)}
+    values = {"namespaces": session.dialect.texts(namespaces), "now": session.dialect.native_instant(now)}
     return session.fetch(statements.load_several, values)
 
 
 @reads
 def load_by_key(session: Session, namespace: str, key: str, now: datetime) -> Row | None:
     statements = session.statements(EntryStatements)
-    rows = session.fetch(statements.newest, {"namespace": namespace, "key": key, "now": session.dialect.instant(now)})
+    rows = session.fetch(
+        statements.newest, {"namespace": namespace, "key": key, "now": session.dialect.native_instant(now)}
+    )
     return rows[0] if rows else None
 
 
 def delete_unless_deleted(session: Session, namespace: str, entry_id: str, now: datetime) -> None:
     """:func:`delete` after a lost answer. If the entry is there, others may have saved it since."""
     statements = session.statements(EntryStatements)
-    values = {"namespace": namespace, "entry_id": entry_id, "now": session.dialect.instant(now)}
+    values = {"namespace": namespace, "entry_id": entry_id, "now": session.dialect.native_instant(now)}
     if session.fetch(statements.is_there, values):
         raise UndecidedError
 
@@ -123,7 +128,7 @@ def delete_unless_deleted(session: Session, namespace: str, entry_id: str, now: 
 @operation(on_lost_reply=delete_unless_deleted)
 def delete(session: Session, namespace: str, entry_id: str, now: datetime) -> None:
     statements = session.statements(EntryStatements)
-    values = {"namespace": namespace, "entry_id": entry_id, "now": session.dialect.instant(now)}
+    values = {"namespace": namespace, "entry_id": entry_id, "now": session.dialect.native_instant(now)}
     with session.writing():
         session.execute(statements.delete, values)
 
@@ -134,7 +139,7 @@ def delete_many(session: Session, namespace: str, entry_ids: Sequence[str], now:
     values = {
         "namespace": namespace,
         "entry_ids": session.dialect.texts(entry_ids),
-        "now": session.dialect.instant(now),
+        "now": session.dialect.native_instant(now),
     }
     with session.writing():
         return session.execute(statements.delete_many, values)
@@ -155,15 +160,27 @@ def clear(session: Session, namespace: str) -> None:
 @reads
 def count(session: Session, namespace: str, now: datetime) -> int:
     statements = session.statements(EntryStatements)
-    rows = session.fetch(statements.count, {"namespace": namespace, "now": session.dialect.instant(now)})
+    rows = session.fetch(statements.count, {"namespace": namespace, "now": session.dialect.native_instant(now)})
     return int(rows[0][0])
 
 
 @reads
 def namespaces(session: Session, prefix: str, limit: int, after: str, now: datetime) -> list[str]:
+    """Hops from namespace to namespace by index, in plain queries, which distributed tables answer as well."""
     statements = session.statements(EntryStatements)
-    values = {"prefix": prefix, "limit": limit, "after": after, "now": session.dialect.instant(now)}
-    return [row[0] for row in session.fetch(statements.namespaces, values)]
+    found, rows = list[str](), statements.rows_per_namespace
+    values = {"prefix": prefix, "now": session.dialect.native_instant(now)}
+    while len(found) < limit:
+        names = [row[0] for row in session.fetch(statements.next_namespaces, {**values, "after": after, "rows": rows})]
+        fitting = dict.fromkeys(name for name in names if isinstance(name, str) and name.startswith(prefix))
+        found += fitting
+        if len(names) < rows or names[-1] not in fitting:
+            break
+        after = found[-1]
+        # Small namespaces are read many at a time. Of a large one a few rows are read, however many it has.
+        is_worth_it = rows <= statements.rows_per_namespace * len(fitting)
+        rows = min(2 * rows, _ROWS_PER_QUERY) if is_worth_it else rows // 2
+    return found[:limit]
 
 
 @operation(on_lost_reply=REPORT)

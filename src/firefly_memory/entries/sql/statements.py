@@ -16,7 +16,6 @@ from sqlalchemy import (
     bindparam,
     case,
     delete,
-    false,
     func,
     literal_column,
     or_,
@@ -47,6 +46,9 @@ class EntryStatements(FacetStatements):
         "postgresql": "firefly_memory.entries.sql.postgresql:PostgreSQLEntryStatements",
     }
 
+    rows_per_namespace: ClassVar[int] = 64
+    """How many rows are worth reading to find another namespace: they take less time than another query."""
+
     def __init__(self, dialect: SQLDialect, schema_name: str | None) -> None:
         super().__init__(dialect, schema_name)
         self._entries = self.in_schema("memory_entries")
@@ -60,6 +62,10 @@ class EntryStatements(FacetStatements):
         """The same for rows of different callers, durable in one go, each for itself."""
         raise NotImplementedError
 
+    def purge(self, session: Session, limit: int, now: datetime) -> Purged:
+        """Delete up to ``limit`` expired rows."""
+        raise NotImplementedError
+
     def values(self, record: Record) -> dict[str, Any]:
         """The parameters for one row."""
         values = record._asdict()
@@ -67,6 +73,10 @@ class EntryStatements(FacetStatements):
         if record.expires_at is not None:
             values["expires_at"] = self.dialect.instant(record.expires_at)
         return values
+
+    def values_at(self, record: Record, now: datetime) -> dict[str, Any]:
+        """The parameters for one row, and for the present moment."""
+        return {**self.values(record), "now": self.dialect.native_instant(now)}
 
     @cached_property
     def upsert(self) -> Statement:
@@ -218,41 +228,12 @@ class EntryStatements(FacetStatements):
         return self.compiled(counted.where(self._in_namespace, self._live))
 
     @cached_property
-    def purge_some(self) -> Statement:
-        c = self._columns
-        some = select(self.dialect.row_address).select_from(self._entries).where(c.expires_at <= self._now)
-        doomed = self.dialect.is_in(
-            self.dialect.row_address, some.order_by(c.expires_at).limit(bindparam("limit", type_=Integer))
-        )
-        # Somebody may put off an expiry meanwhile. Said in a way no index is used for, so that the addresses are.
-        still_expired = (c.expires_at > self._now).is_(false())
-        return self.compiled(delete(self._entries).where(doomed, still_expired))
-
-    def purge(self, session: Session, limit: int, now: datetime) -> Purged:
-        """Delete up to ``limit`` expired rows."""
-        deleted = session.execute(self.purge_some, {"limit": limit, "now": self.dialect.instant(now)})
-        return Purged(deleted, more=deleted == limit)
-
-    @cached_property
-    def namespaces(self) -> Statement:
-        """Hops from one namespace to the next by index, so that their sizes do not matter."""
+    def next_namespaces(self) -> Statement:
+        """The namespaces of the next rows in their order, each as often as it has rows among these."""
         namespace = self.dialect.by_code_point(self._columns.namespace)
-        prefix = bindparam("prefix", type_=Text)
-        one: ColumnElement[int] = literal_column("1")
-
-        def fits(column: ColumnElement[str]) -> ColumnElement[bool]:
-            return func.substr(column, one, func.length(prefix)) == prefix
-
-        live = select(namespace).where(self._live).order_by(namespace).limit(one)
-        start = live.where(namespace > bindparam("after", type_=Text), namespace >= prefix)
-        hop = select(start.scalar_subquery().label("namespace")).cte("hop", recursive=True)
-        following = live.where(namespace > hop.c.namespace)
-        hops = hop.union_all(select(following.scalar_subquery()).where(fits(hop.c.namespace)))
-        found = hops.c.namespace
-        # No ORDER BY: the hops come in order, and sorting them would take all of them, not the first few.
-        return self.compiled(
-            select(found).where(found.is_not(None), fits(found)).limit(bindparam("limit", type_=Integer))
-        )
+        beyond = namespace > bindparam("after", type_=Text), namespace >= bindparam("prefix", type_=Text)
+        rows = select(namespace).where(self._live, *beyond).order_by(namespace)
+        return self.compiled(rows.limit(bindparam("rows", type_=Integer)))
 
     def _select(self) -> Select[Any]:
         return select(*[self.dialect.value_out(column) for column in self._entries.columns])
@@ -272,7 +253,7 @@ class EntryStatements(FacetStatements):
 
     @property
     def _now(self) -> ColumnElement[Any]:
-        return self.dialect.instant_in(bindparam("now", type_=Text))
+        return self.dialect.native_instant_in("now")
 
     @property
     def _live(self) -> ColumnElement[bool]:

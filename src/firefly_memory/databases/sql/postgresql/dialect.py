@@ -77,6 +77,14 @@ class PostgreSQLDialect(SQLDialect):
         # Others give it in the session's zone, which leads out of Python's range near the first and last year.
         return case((known, func.pg_catalog.timezone("UTC", column)))
 
+    def native_instant_in(self, name: str) -> ColumnElement[Any]:
+        instant = DateTime(timezone=True)
+        return cast(bindparam(name, type_=instant), instant)
+
+    def native_instant(self, moment: datetime) -> Any:
+        # Others send text without a type, which the server reads as what the statement says.
+        return moment if self.driver == "asyncpg" else self.instant(moment)
+
     @staticmethod
     def read_instant(stored: Any) -> datetime:
         if not isinstance(stored, datetime):
