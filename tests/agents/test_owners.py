@@ -56,7 +56,7 @@ async def test_a_turn_is_not_stored_in_a_conversation_that_another_user_began_me
     manager = MemoryManager()
     agent: Any = agent_of(manager, on_conflict=on_conflict)
 
-    @agent.tool_plain
+    @agent.tool_plain  # type: ignore[untyped-decorator]
     def wait() -> str:
         manager.add_turn("chat", "I was faster", "yes", owner="ann")
         return "done"

@@ -29,7 +29,7 @@ class Storage(Declaration):
     document_upgrades: Name = NOT_DECLARED
     """``(connection, migrate, in_transaction)``: what its revisions are on MongoDB."""
     distribution_key: str | Absent = NOT_DECLARED
-    """The column by which PostgreSQL may distribute its tables over several nodes: part of each of their unique keys."""
+    """The column by which PostgreSQL may distribute its tables over several nodes. Each unique key has it."""
     shard_key: str | Absent = NOT_DECLARED
     """The same on MongoDB."""
 
