@@ -40,10 +40,10 @@ from tests.support.distribution import refusals
 SCHEMA = "distributed"
 
 REFUSED = {
-    "ConversationStatements.delete_heads": (
+    "conversations: ConversationStatements.delete_heads": (
         "deletes all conversations, and locks them in one order, which is an order of one node only"
     ),
-    "PostgreSQLConversationStatements.append_group": (
+    "conversations: PostgreSQLConversationStatements.append_group": (
         "appends to several conversations; Citus takes the results of its parts over the coordinator"
     ),
 }
@@ -82,7 +82,7 @@ class Constructs(PostgreSQLDialect):
 
 
 def constructs(driver: str) -> dict[str, Any]:
-    """Every statement of the distributed facets, by the name of the class that defines it."""
+    """Every statement of the distributed facets, by the facet and the class that defines it."""
     found: dict[str, Any] = {}
     dialect = Constructs(create_engine(f"postgresql+{driver}://").dialect)
     for facet in all_facets():
@@ -90,12 +90,12 @@ def constructs(driver: str) -> dict[str, Any]:
             continue
         classes = list(classes_of(facet))
         assert classes, facet.name
-        for kind in {type(Statements(dialect, SCHEMA).of(each)) for each in classes if "by_dialect" in vars(each)}:
+        for kind in {type(Statements(dialect, SCHEMA).of(each)) for each in classes}:
             made = kind(dialect, SCHEMA)
             for definer in kind.__mro__:
                 for name, value in vars(definer).items():
                     if isinstance(value, cached_property):
-                        found.setdefault(f"{definer.__name__}.{name}", getattr(made, name))
+                        found.setdefault(f"{facet.name}: {definer.__name__}.{name}", getattr(made, name))
     return found
 
 
@@ -103,10 +103,12 @@ def constructs(driver: str) -> dict[str, Any]:
 def test_citus_runs_every_statement_of_a_distributed_facet(driver: str) -> None:
     keys, statements = distributed(), constructs(driver)
     assert {name.partition(".")[0] for name in statements} >= {
-        "EntryStatements",
-        "PostgreSQLEntryStatements",
-        "ConversationStatements",
-        "PostgreSQLConversationStatements",
+        "entries: EntryStatements",
+        "entries: PostgreSQLEntryStatements",
+        "entries: LookingStatements",
+        "conversations: ConversationStatements",
+        "conversations: PostgreSQLConversationStatements",
+        "conversations: LookingStatements",
     }
     refused = {name: found for name, each in statements.items() if (found := refusals(each, keys))}
     assert refused.keys() == REFUSED.keys(), refused
