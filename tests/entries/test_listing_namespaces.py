@@ -14,7 +14,7 @@ from tests.support.backends import Place
 
 SIZES = {f"size/{size:04}": size for size in (1, 2, 3, 4, 5, 7, 8, 9, 63, 64, 65, 127, 128, 129, 1_000, 1_001)}
 SMALL = {f"small/{number:04}": 1 for number in range(1_000)}
-LARGE = {f"large/{number}": 1_000 for number in range(5)}
+LARGE = {f"very large/{number}": 1_000 for number in range(5)}
 NAMES = sorted(SIZES | SMALL | LARGE)
 
 
@@ -28,7 +28,7 @@ class Listing:
 
     def _note(self, _connection: Any, _cursor: Any, sql: str, parameters: Any, *_: Any) -> None:
         if "LIMIT" in sql:
-            self.rows.append(parameters["rows"] if isinstance(parameters, dict) else parameters[-1])
+            self.rows.append(parameters["rows"] if isinstance(parameters, dict) else parameters[-2])  # LIMIT and OFFSET
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -42,6 +42,9 @@ def listing(request: pytest.FixtureRequest, place: Place) -> Iterator[Listing]:
         store.save_many(namespace, [MemoryEntry() for _ in range(size)])
     yield Listing(store, engine)
     store.close_sync()
+    if not on_sqlite:
+        with engine.begin() as connection:
+            connection.exec_driver_sql("DROP SCHEMA listing CASCADE")
     engine.dispose()
 
 
@@ -61,9 +64,13 @@ def test_small_namespaces_take_few_queries_and_large_ones_few_rows(listing: List
     assert len(listing.store.namespaces("small/", limit=10_000)) == 1_000
     assert len(listing.rows) <= 12
     listing.rows.clear()
-    assert len(listing.store.namespaces("large/", limit=10_000)) == 5
+    assert len(listing.store.namespaces("very large/", limit=10_000)) == 5
     assert len(listing.rows) <= 6
     assert sum(listing.rows) <= 6 * 128
+    listing.rows.clear()
+    assert len(listing.store.namespaces(after="small/", limit=10_000)) == 1_005
+    assert max(listing.rows) >= 500, "many small ones at a time"
+    assert listing.rows[-1] <= 128, "and few rows again, once they are large"
 
 
 def test_namespaces_that_stay_are_listed_while_others_come_and_go(listing: Listing) -> None:
