@@ -12,7 +12,7 @@ import pytest
 from firefly_memory.testing.histories import facts
 from firefly_memory.testing.histories.checker import verdict_on
 from firefly_memory.testing.histories.operation import Kind, Operation, Outcome
-from firefly_memory.testing.histories.recording import read_history
+from firefly_memory.testing.histories.recorder import read_history
 from tests.support.histories import add, append, done, failed, get, lost, put, read, simulated, unknown, won
 
 END = 1000, 1001

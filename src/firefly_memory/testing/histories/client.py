@@ -14,7 +14,7 @@ from firefly_memory.protocols import ABSENT
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.testing.checks import Memory, Mode, Words
 from firefly_memory.testing.histories.operation import Kind, Operation
-from firefly_memory.testing.histories.recording import Recorder
+from firefly_memory.testing.histories.recorder import Recorder
 from firefly_memory.working import WorkingMemory
 
 CONVERSATIONS = 2

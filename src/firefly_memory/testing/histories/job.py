@@ -19,7 +19,7 @@ from firefly_memory.stores.adapter import adapt
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.testing.checks import Mode
 from firefly_memory.testing.histories.client import Client
-from firefly_memory.testing.histories.recording import Recorder
+from firefly_memory.testing.histories.recorder import Recorder
 
 T = TypeVar("T")
 

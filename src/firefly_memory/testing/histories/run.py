@@ -24,7 +24,7 @@ from firefly_memory.testing.histories.client import CONVERSATIONS, conversation
 from firefly_memory.testing.histories.job import Job, complete, view_of, work
 from firefly_memory.testing.histories.operation import Kind, Operation, Outcome, by_target
 from firefly_memory.testing.histories.processes import Plan, Processes
-from firefly_memory.testing.histories.recording import read_history
+from firefly_memory.testing.histories.recorder import read_history
 from firefly_memory.testing.proxy import Proxy, Weather
 from firefly_memory.url_text import scheme_of
 from firefly_memory.validation import at_least
