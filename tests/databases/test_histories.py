@@ -18,6 +18,7 @@ from firefly_memory import (
 from firefly_memory.testing import HistoryReport, Mode, Weather, check_histories
 from tests.support import history_stores as stores
 from tests.support.backends import Place
+from tests.support.servers import EmbeddedPostgreSQL
 from tests.support.workers import start_server
 
 WEATHER = Weather(lost_reply=0.03, cut=0.02, stall=0.02)
@@ -78,12 +79,12 @@ def test_clients_of_one_process_check_a_store_that_is_not_shared(name: str, mode
     assert report.unknown == 0
 
 
-def test_processes_on_a_store_that_is_not_shared_are_found_out(tmp_path: Path) -> None:
+def test_processes_that_share_no_data_are_found_out() -> None:
     with pytest.raises(AssertionError) as raised:
-        check(partial(stores.folder, tmp_path), seed=4711)
+        check(InMemoryStore, seed=4711)
     said = str(raised.value)
     assert said.startswith("seed=4711: ")
-    assert "violations in" in said
+    assert "there is no such turn" in said
     directory = Path(said.rpartition("The history is in ")[2])
     assert len(list(directory.glob("process-*.jsonl"))) == 4
     shutil.rmtree(directory)
@@ -101,10 +102,34 @@ def test_a_store_that_refuses_everything_does_not_pass(tmp_path: Path) -> None:
     shutil.rmtree(str(raised.value).rpartition("The history is in ")[2])
 
 
+def test_a_call_that_never_returns_fails_the_run(tmp_path: Path) -> None:
+    with pytest.raises(
+        AssertionError, match=r"(?s)do not end.*has no known outcome|has not opened its store"
+    ) as raised:
+        check(partial(stores.waiting_for_ever, tmp_path), timeout=3)
+    shutil.rmtree(str(raised.value).rpartition("The history is in ")[2])
+
+
 def test_kill_is_called_in_place_of_killing_a_process(tmp_path: Path) -> None:
     killed: list[int] = []
     report = check(partial(SQLiteStore, tmp_path / "memory.db"), kills=2, kill=lambda: killed.append(1))
     assert (len(killed), report.kills, report.unknown) == (2, 2, 0)
+
+
+def test_a_history_is_right_also_if_the_server_is_killed_and_starts_again() -> None:
+    server = EmbeddedPostgreSQL()
+
+    def kill() -> None:
+        server.kill()
+        server.start()
+
+    try:
+        server.start()
+        report = check(SERVERS["postgresql-psycopg"], server.url, kills=2, kill=kill, steps=40)
+    finally:
+        server.remove()
+    assert something_was_done(report)
+    assert report.kills == 2
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 from firefly_memory import (
@@ -42,6 +43,17 @@ class Refusing(FolderStore):
 
 def refusing(path: Path) -> EntryStore:
     return adapt(Refusing(path))
+
+
+class WaitingForEver(FolderStore):
+    """Never returns from ``save``."""
+
+    def save(self, namespace: str, entry: MemoryEntry) -> None:
+        threading.Event().wait()
+
+
+def waiting_for_ever(path: Path) -> EntryStore:
+    return adapt(WaitingForEver(path))
 
 
 def unreachable() -> EntryStore:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Coroutine
@@ -75,9 +76,9 @@ def work_in_process(job: Job, connection: Connection) -> None:
         connection.send(READY)
         connection.recv()
         complete(job.mode, partial(_work_and_close, job, store, _Announcer(job.announces, connection).count))
-    except BaseException:
+    except Exception:  # noqa: BLE001 - the parent shows it
         (job.directory / f"{job.name}{ERROR_SUFFIX}").write_text(traceback.format_exc(), encoding="utf-8")
-        raise
+        sys.exit(1)
 
 
 async def _work_and_close(job: Job, store: EntryStore, on_begin: Callable[[], object]) -> None:

@@ -13,6 +13,8 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from firefly_memory.testing.histories.job import ERROR_SUFFIX, READY, Job, work_in_process
+from firefly_memory.testing.histories.operation import NEVER
+from firefly_memory.testing.histories.recorder import read_history
 
 _LONGEST_WAIT_BEFORE_KILL = 0.004  # seconds: about as long as an operation takes
 
@@ -33,6 +35,7 @@ class Processes:
 
     def __init__(self, job: Job, plan: Plan) -> None:
         self._random = random.Random(job.seed)
+        self._directory = job.directory
         self._kill = plan.kill
         self._deadline = time.monotonic() + plan.timeout
         count, kills, kill = plan.processes, plan.kills, plan.kill
@@ -65,7 +68,8 @@ class Processes:
         by_end: dict[Any, _Process] = {end: each for each in self._working for end in each.ends}
         found = wait(list(by_end), self._left())
         if not found:
-            raise AssertionError("the processes do not end: an operation waits for ever, or the time-out is too short")
+            under_way = [each for each in read_history(self._directory) if each.end == NEVER]
+            raise AssertionError("\n  ".join(["the processes do not end; under way are", *map(str, under_way)]))
         for each in {id(by_end[end]): by_end[end] for end in found}.values():
             if each.has_announced():
                 self._kill_something(each)
