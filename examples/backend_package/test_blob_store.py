@@ -2,7 +2,7 @@ import pytest
 from blob_store import BlobStore
 
 from firefly_memory import Capability, EntryStore, adapt
-from firefly_memory.testing import Check, Mode, checks
+from firefly_memory.testing import Check, Mode, check_histories, checks
 
 PROMISED = {Capability.DURABLE}
 
@@ -16,3 +16,9 @@ def test_conformance(check: Check, mode: Mode) -> None:
         return adapt(BlobStore(blobs), PROMISED)
 
     check.run(open_store, mode)
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_histories(mode: Mode) -> None:
+    blobs: dict[str, bytes] = {}
+    check_histories(lambda: adapt(BlobStore(blobs), PROMISED), mode=mode, processes=0)

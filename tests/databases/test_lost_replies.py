@@ -37,9 +37,9 @@ from firefly_memory.databases.sql.operation import Operation, operation
 from firefly_memory.entries.sql import operations
 from firefly_memory.testing import Mode, checks
 from firefly_memory.testing.checks import Check
+from firefly_memory.testing.proxy import Proxy, Weather
 from tests.support.backends import BY_NAME, Place
 from tests.support.lost_reply_cases import ACTS, MANY, MEETINGS, Act, Meeting, Uses
-from tests.support.proxy import Proxy, Weather
 from tests.support.store_worker import start, together
 
 T = TypeVar("T")

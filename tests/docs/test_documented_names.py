@@ -75,7 +75,9 @@ NAMES = {
         delete get list resources stats
     """,
     "firefly_memory.summarization": "create_llm_summarizer",
-    "firefly_memory.testing": "Check Colour Mode StoppedClock Subject checks stopped",
+    "firefly_memory.testing": """
+        Check Colour HistoryReport Mode StoppedClock Subject Weather check_histories checks stopped
+    """,
     "firefly_memory.tokens": "EstimatedTokensWarning PER_MESSAGE PER_TOOL TokenEstimator file_tokens",
 }
 

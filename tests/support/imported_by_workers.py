@@ -14,8 +14,10 @@ warnings.simplefilter("error")
 for name in (
     "asyncpg",
     "motor.motor_asyncio",
+    "firefly_memory.testing",
     "psycopg",
     "tests.support.command_line",
+    "tests.support.history_stores",
     "tests.support.store_worker",
     "tests.support.mongodb_append_worker",
 ):

@@ -101,10 +101,15 @@ def _command(
 
 def _started(target: Callable[..., None], *arguments: object) -> ForkServerProcess:
     process = _forking.Process(target=target, args=arguments, daemon=True)
-    with _one_at_a_time:
-        _run_server()
+    start_server()
     process.start()
     return process
+
+
+def start_server() -> None:
+    """Start the server that forks processes, which has imported everything, for ``forkserver`` as a start method."""
+    with _one_at_a_time:
+        _run_server()
 
 
 @cache

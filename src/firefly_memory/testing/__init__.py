@@ -1,4 +1,4 @@
-"""For authors of backends: the conformance suite, and a clock that stands still.
+"""For authors of backends: the conformance suite, a checker of histories, and a clock that stands still.
 
 The whole test module of a backend::
 
@@ -25,8 +25,21 @@ with suppress(ImportError):
 
 from firefly_memory.testing.checks import Check, Mode, Subject, checks
 from firefly_memory.testing.clock import StoppedClock, stopped
+from firefly_memory.testing.histories import HistoryReport, check_histories
+from firefly_memory.testing.proxy import Weather
 
 Colour = Mode
 """The earlier name."""
 
-__all__ = ["Check", "Colour", "Mode", "StoppedClock", "Subject", "checks", "stopped"]
+__all__ = [
+    "Check",
+    "Colour",
+    "HistoryReport",
+    "Mode",
+    "StoppedClock",
+    "Subject",
+    "Weather",
+    "check_histories",
+    "checks",
+    "stopped",
+]

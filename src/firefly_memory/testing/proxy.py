@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-import re
 import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: what was not sent is dropped, and the other side gets a reset
 
@@ -34,10 +34,11 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Proxy:
-    """Forwards to ``port``. :meth:`lose_reply` arms it for one loss; ``weather`` is for losses at random."""
+    """Forwards to ``port`` of ``host``. :meth:`lose_reply` arms it for one loss; ``weather`` is for losses at random."""
 
-    def __init__(self, port: int, weather: Weather = CALM) -> None:
+    def __init__(self, port: int, weather: Weather = CALM, host: str = "127.0.0.1") -> None:
         self._target = port
+        self._host = host
         self._weather = weather
         self._random = random.Random(weather.seed)
         self._given = 0
@@ -51,7 +52,9 @@ class Proxy:
 
     def url(self, url: str) -> str:
         """The server's ``url``, by way of the proxy."""
-        return re.sub(rf":{self._target}\b", f":{self.port}", url)
+        parts = urlsplit(url)
+        user, at, _ = parts.netloc.rpartition("@")
+        return parts._replace(netloc=f"{user}{at}127.0.0.1:{self.port}").geturl()
 
     def lose_reply(self, after: int | None = 0, then: Callable[[], object] | None = None) -> None:
         """Lose an answer of the server, after so many that arrive, and call ``then`` before anybody notices."""
@@ -95,7 +98,7 @@ class Proxy:
         try:
             if self.is_closed:
                 return
-            server, to_server = await asyncio.open_connection("127.0.0.1", self._target)
+            server, to_server = await asyncio.open_connection(self._host, self._target)
             writers.append(to_server)
             await self._forward((client, to_client), (server, to_server))
             for writer in writers:
