@@ -1,5 +1,4 @@
-"""The lists of conversations are one range of an index each, however many there are: shown by the
-planners of SQLite and PostgreSQL."""
+"""The lists of conversations are one range of an index each, however many there are: shown by the planners."""
 
 from __future__ import annotations
 
@@ -74,7 +73,7 @@ def test_postgresql_reads_one_range_of_an_index(
     server = tables["postgresql"]
     if tables["count"] < 100:  # a table of one page is read as a whole, which is right
         server.execute("SET enable_seqscan = off")
-    explained = server.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {page.sql}", page.parameters(_asked()))
+    explained = server.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {page.sql}", page.parameters(_asked(order)))
     (node,) = explained.fetchone()[0]
     scan = node["Plan"]["Plans"][0]
     assert (node["Plan"]["Node Type"], scan["Node Type"]) == ("Limit", "Index Scan")
@@ -89,7 +88,7 @@ def test_sqlite_reads_one_range_of_an_index(
     order: Order, of_owner: bool, goes_on: bool, tables: dict[str, Any]
 ) -> None:
     page = on_sqlite(ConversationStatements).page(order, of_owner=of_owner, goes_on=goes_on)
-    rows = tables["sqlite"].execute(f"EXPLAIN QUERY PLAN {page.sql}", page.parameters(_asked())).fetchall()
+    rows = tables["sqlite"].execute(f"EXPLAIN QUERY PLAN {page.sql}", page.parameters(_asked(order))).fetchall()
     (step,) = [row[3] for row in rows]
     way = "SEARCH" if of_owner or goes_on else "SCAN"
     assert step.startswith(f"{way} memory_conversations USING INDEX {INDEXES[order, of_owner]}")
@@ -110,5 +109,7 @@ def test_the_pages_of_an_owner_are_complete(tables: dict[str, Any]) -> None:
                 assert len(found) == len(set(found)) == max(tables["count"] // OWNERS, 1)
 
 
-def _asked() -> dict[str, Any]:
-    return {"limit": LIMIT, "owner": "owner 3", "moment": NOW, "conversation_id": "conversation 4"}
+def _asked(order: Order) -> dict[str, Any]:
+    """A place in the middle of the list."""
+    moment = {"created": "2024-05-31T12:00:00.000000+00:00", "updated": "2024-06-01T12:00:00.000000+00:00"}[order]
+    return {"limit": LIMIT, "owner": "owner 3", "moment": moment, "conversation_id": "conversation 4"}

@@ -26,11 +26,16 @@ class Groups:
         self._real = real
 
     async def append_all(
-        self, log: MongoConversationLog, conversation_id: str, drafts: Sequence[StoredTurn], expected: int | None
+        self,
+        log: MongoConversationLog,
+        conversation_id: str,
+        drafts: Sequence[StoredTurn],
+        expected: int | None,
+        owner: str | None = None,
     ) -> Any:
         self.made.append((conversation_id, [draft.user_prompt for draft in drafts]))
         await self.go_on.wait()
-        return await self._real(log, conversation_id, drafts, expected)
+        return await self._real(log, conversation_id, drafts, expected, owner)
 
 
 @pytest.fixture
