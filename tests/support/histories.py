@@ -25,6 +25,11 @@ def unknown(kind: Kind, begin: int, **arguments: Any) -> Operation:
     return _operation(kind, (begin, NEVER), arguments=arguments)
 
 
+def overdue(kind: Kind, span: tuple[int, int], **arguments: Any) -> Operation:
+    """An operation that ended with ``OutcomeUnknownError``: the server may do it later."""
+    return _operation(kind, span, arguments=arguments)
+
+
 def _operation(kind: Kind, span: tuple[int, int], **fields: Any) -> Operation:
     target = TALK if kind in (Kind.APPEND, Kind.READ) else FACT
     return Operation(worker="somebody", kind=kind, target=target, begin=span[0], end=span[1], **fields)

@@ -13,7 +13,7 @@ from firefly_memory.testing.histories import facts
 from firefly_memory.testing.histories.checker import verdict_on
 from firefly_memory.testing.histories.operation import Kind, Operation, Outcome
 from firefly_memory.testing.histories.recorder import read_history
-from tests.support.histories import add, append, done, failed, get, lost, put, read, simulated, unknown, won
+from tests.support.histories import add, append, done, failed, get, lost, overdue, put, read, simulated, unknown, won
 
 END = 1000, 1001
 
@@ -107,6 +107,18 @@ PLANTED = {
         [read("a", 1, 2), append("a", 0, 3, 4), read("a", *END)],
         "an append is before what was seen by an operation that had ended when it began",
     ),
+    "stale read after a read of the beginning": (
+        [append("a", 0, 1, 2), append("b", 1, 1, 3), read("a", 1, 4, total=None), read("a", 5, 6), read("a b", *END)],
+        "a read does not see an append",
+    ),
+    "stale read before a retry": (
+        [append("a", 0, 1, 2), read("", 3, 4), append("a", 0, 5, 6), read("a", *END)],
+        "a read does not see an append",
+    ),
+    "retry after a failure against real time": (
+        [failed(Kind.APPEND, (1, 2), text="a"), append("b", 1, 3, 4), append("a", 0, 5, 6), read("a b", *END)],
+        "an append has a lower number than",
+    ),
     "damage": (
         [replace(failed(Kind.READ, (1, 2), first=0), error="CorruptDataError: turn 3 is damaged"), read("", *END)],
         "what is stored is damaged",
@@ -159,6 +171,10 @@ RIGHT = {
     "retry that is acknowledged again": [append("a", 0, 1, 2), append("b", 1, 3, 4), append("a", 0, 5, 6), read("a b", *END)],
     "read while an append is under way": [append("a", 0, 1, 5), read("", 2, 3), read("a", 2, 4), read("a", *END)],
     "empty window of a long turn": [append("a", 0, 1, 2), done(Kind.READ, (3, 4), {"turns": [], "total": 1}), read("a", *END)],
+    "append that ends after the last look": [append("a", 0, 1, 1500), read("", *END)],
+    "read that sees more than the last look": [unknown(Kind.APPEND, 1, text="a"), read("a", 999, 1002), read("", *END)],
+    "append of unknown outcome that is done late": [overdue(Kind.APPEND, (1, 2), text="a"), read("", 3, 4), read("a", *END)],
+    "set of unknown outcome that is done late": [overdue(Kind.SET, (1, 2), value=1), get(None, 3, 4), get(1, 5, 6)],
     "increments in either order": [add(2, 1, 5), add(1, 2, 6), get(2, *END)],
     "unknown set that is seen late": [unknown(Kind.SET, 1, value=1), get(None, 2, 3), get(1, 4, 5)],
     "unknown swap that lost": [put(1, 1, 2), unknown(Kind.COMPARE_AND_SET, 3, expected=7, value=8), get(1, 4, 5)],
@@ -192,6 +208,12 @@ def test_the_explanation_of_a_lost_increment_is_the_two_that_have_the_same_sum()
     (violation,) = verdict_on([*others, add(1, 10, 20), add(1, 11, 21)]).violations
     assert [each.kind for each in violation.operations].count(Kind.INCREMENT) == 2
     assert len(violation.operations) <= 4
+
+
+def test_the_explanation_has_the_answer_that_nothing_explains() -> None:
+    history = [put(1, 1, 2), get(None, 5, 6)]
+    (violation,) = verdict_on(history).violations
+    assert violation.operations == tuple(history)
 
 
 def test_a_violation_shows_each_operation_with_its_instants() -> None:

@@ -91,7 +91,7 @@ def _with_all_that_fit(ordered: list[Operation], done: int, value: Any) -> int:
         for place in _possible_next(ordered, done):
             each = ordered[place]
             is_look = each.kind is Kind.GET or (each.kind is Kind.COMPARE_AND_SET and each.result is False)
-            if each.is_done and is_look and _applied(each, value) == (True, value):
+            if each.is_done and is_look and _applied(each, value)[0]:
                 done |= 1 << place
                 is_changed = True
     return done
