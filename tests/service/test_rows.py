@@ -241,3 +241,22 @@ async def test_what_cannot_be_done_is_said(look: Look) -> None:
         await look.delete("entries")
     with pytest.raises(InvalidEntryError, match="several ids"):
         await look.delete("entries", "notes/1")
+
+
+async def test_conversations_are_selected_by_owner_and_sorted_by_the_newest_turn(look: Look) -> None:
+    memory = ConversationMemory(store=look.store)
+    for number, owner in enumerate(("ann", "bob", "ann", None, "ann")):
+        await memory.async_add_turn(f"c{number}", "p", "a", owner=owner)
+    await memory.async_add_turn("c2", "p", "a")
+    rows = await look.rows("conversations", where={"owner": "ann"})
+    assert [(row["id"], row["owner"]) for row in rows] == [("c4", "ann"), ("c2", "ann"), ("c0", "ann")]
+    found: list[str] = []
+    after: str | None = None
+    while True:
+        page = await look.page("conversations", where={"owner": "ann"}, order="updated", limit=2, after=after)
+        found += [row["id"] for row in page]
+        after = page.next
+        if after is None:
+            break
+    assert found == ["c2", "c4", "c0"]
+    assert [row["id"] for row in await look.page("conversations", order="updated", limit=1)] == ["c2"]
