@@ -24,7 +24,7 @@ def _store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         store.save("n", MemoryEntry())
 
 
-def test_doctor_and_errors_have_colours_on_a_terminal() -> None:
+def test_doctor_and_errors_are_coloured_on_a_terminal() -> None:
     code, shown = on_a_terminal(*COMMAND, "doctor", "--url", "sqlite:///a.db")
     assert code == Exit.DONE
     assert f"{GREEN}ok      \x1b[0m SQLite: " in shown

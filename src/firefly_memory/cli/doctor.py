@@ -14,7 +14,7 @@ from firefly_memory.databases.diagnostics import Finding, Level, ok, warning
 from firefly_memory.settings import PREFIX
 from firefly_memory.target import Target
 
-_COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.PROBLEM: "red"}
+_COLOUR_OF = {Level.OK: "green", Level.WARNING: "yellow", Level.PROBLEM: "red"}
 
 
 def run(where: Where) -> Exit:
@@ -40,7 +40,7 @@ def _settings(store: Target) -> Iterator[Finding]:
 
 def _in_words(findings: list[Finding]) -> Iterator[str]:
     for finding in findings:
-        level = in_colour(f"{finding.level:<8}", _COLOURS[finding.level])
+        level = in_colour(f"{finding.level:<8}", _COLOUR_OF[finding.level])
         yield Shown(f"{level} {on_one_line(finding.what)}: {on_one_line(finding.found)}")
         yield from (f"         do: {on_one_line(line)}" for line in finding.do.splitlines())
 
