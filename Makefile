@@ -4,7 +4,7 @@ BIN := .venv/bin
 DEMO := .cache/demo/memory.db
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint demo bench fuzz test-containers environments clean
+.PHONY: help setup test lint demo bench fuzz mutants test-containers environments clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ bench: setup ## Our stores against the bare drivers
 
 fuzz: setup ## Fuzzing targets for MINUTES=15 each (TARGETS="archives codec urls rows")
 	@$(BIN)/python -m tests.fuzzing --minutes $(or $(MINUTES),15) $(TARGETS)
+
+mutants: setup ## Do the tests bite? Changes the library in SAMPLE=200 places (MEASURE=--measure the first time; SEED=)
+	@$(BIN)/python -m mutants $(MEASURE) --sample $(or $(SAMPLE),200) $(if $(SEED),--seed $(SEED))
 
 test-containers: $(READY) ## The conformance suite with PostgreSQL and MongoDB in containers
 	@scripts/with-docker scripts/test-containers
