@@ -74,6 +74,20 @@ class EntryOwnershipError(ConflictError):
         )
 
 
+class ErasedError(ConflictError):
+    """What was to be written belongs to a person who was erased; nothing was written. The message names nobody."""
+
+    def __init__(self, operation: str) -> None:
+        super().__init__(operation)
+        self.operation = operation
+
+    def __str__(self) -> str:
+        return (
+            f"{self.operation}: this belongs to a person whose data was erased, and is refused; "
+            "readmit(store, owner) allows new data of this person"
+        )
+
+
 class StaleConversationError(ConflictError):
     """The conversation has turns that the author of a new one had not seen; ``turns`` is how many it has."""
 

@@ -80,9 +80,12 @@ class People(Declaration):
     aliases: Name = NOT_DECLARED
     """Further ids of the same person."""
     erase: Name = NOT_DECLARED
-    """Deletes everything of a person."""
+    """``(view)``, an :class:`~firefly_memory.people.Eraser`: deletes everything of a person."""
     find_text: Name = NOT_DECLARED
-    """Finds a text anywhere in the facet's data, to prove that it was erased."""
+    """``(view, text)``: how often a text is in data that is in none of the facet's tables and collections, which are
+    searched with all others."""
+    retention: Name = NOT_DECLARED
+    """``(view)``, a :class:`~firefly_memory.people.Pruner`: finds and deletes what is too old, or too much."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

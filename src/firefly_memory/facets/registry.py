@@ -11,6 +11,7 @@ from firefly_memory.facets.declaration import load_name
 from firefly_memory.facets.groups import Facet
 
 FACETS = (
+    "firefly_memory.tombstones.facet:FACET",
     "firefly_memory.entries.facet:FACET",
     "firefly_memory.conversations.facet:FACET",
     "firefly_memory.agent_history.facet:FACET",

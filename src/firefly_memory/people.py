@@ -1,0 +1,70 @@
+"""What erasing a person, and pruning what is old, need of a facet.
+
+:mod:`firefly_memory.erasure` and :mod:`firefly_memory.retention` name no facet. They walk the registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+from firefly_memory.tombstones.log import Identity
+
+Counts = Mapping[str, int]
+"""Numbers of rows by kind, as ``firefly-memory ls`` names the kinds."""
+
+
+class Owned(NamedTuple):
+    """Something of a person that is deleted as a whole, such as a conversation with its turns and facts."""
+
+    name: str
+    """Its id in the stored form."""
+    identities: tuple[Identity, ...]
+    """What is refused once it is erased."""
+    counts: Counts
+    """The rows that it consists of."""
+
+
+class Eraser(Protocol):
+    """One facet of one store, as erasing a person needs it."""
+
+    def owned(self, owner: str) -> AsyncIterator[Sequence[Owned]]:
+        """Everything that belongs to a person, in pages. What a page has may be deleted before the next is read."""
+
+    async def delete(self, owned: Sequence[Owned]) -> Counts:
+        """Delete these, whose identities are refused by now; how many rows were deleted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """What retention leaves: each bound that is not ``None`` holds for itself, and counts for each owner apart."""
+
+    before: datetime | None = None
+    """What has been written to since then stays, as far as this bound goes."""
+    keep_last: int | None = None
+    """How many stay, those with the newest activity."""
+    max_tokens: int | None = None
+    """How many tokens stay, those of the newest activity. A facet without tokens ignores it."""
+    owner: str | None = None
+    """Only of this person; of all, and of nobody's, if ``None``."""
+
+
+class Doomed(NamedTuple):
+    """Something that is out of bounds."""
+
+    name: str
+    state: object
+    """What tells whether it was written to since: then it stays."""
+    counts: Counts
+
+
+class Pruner(Protocol):
+    """One facet of one store, as retention needs it."""
+
+    def doomed(self, bounds: Bounds) -> AsyncIterator[Sequence[Doomed]]:
+        """Everything that is out of bounds, in pages. What a page has may be deleted before the next is read."""
+
+    async def delete(self, doomed: Sequence[Doomed]) -> Counts:
+        """Delete those of these that nobody has written to since; how many rows were deleted."""

@@ -1,0 +1,1 @@
+"""Tombstones: what refuses the data of people who were erased."""
