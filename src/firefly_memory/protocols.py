@@ -75,6 +75,10 @@ C6, owners
     ``ConflictError`` and reads and writes nothing; so is a call with an ``owner`` for a conversation that has none. The
     list of an owner has the owner's conversations and no others. With ``order="updated"`` the conversation with the
     newest turn is first.
+C7, erasure
+    Everything of a person who is erased is deleted, in every facet, and nothing of others. What is written afterwards
+    of this person, of what was erased, or of the person's own scope of facts, is an ``ErasedError`` and is not stored,
+    until the person is readmitted. What was interrupted goes on when it is started again.
 W1, facts
     A key of a scope has one fact, the last one set, until it is deleted or its ``ttl`` is over. Keys keep the order
     in which they were first set. Scopes see nothing of each other.

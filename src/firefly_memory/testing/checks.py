@@ -93,9 +93,13 @@ class Subject:
 
     def another(self) -> StoreView:
         """A second store opened on the same data."""
+        return self._view_of(self.another_store())
+
+    def another_store(self) -> EntryStore:
+        """The same, for what is built on stores."""
         other = self._open()
         self._others.append(other)
-        return self._view_of(other)
+        return other
 
     def memory(self, kind: Callable[..., Any], **options: Any) -> Memory:
         """A memory on the store, with the methods of this run's mode, all to be awaited."""

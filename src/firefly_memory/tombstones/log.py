@@ -64,6 +64,10 @@ class TombstoneLog(Protocol):
     async def remove(self, owner: str) -> int:
         """Refuse this person, and what belonged to them, no longer; how many tombstones there were."""
 
+    async def find_text(self, text: str) -> Sequence[tuple[str, int]]:
+        """Every place in the store that has the text, and in how many of its rows, documents or files. It reads all
+        there is: a table or collection of somebody else's in the same schema or database as well."""
+
     async def scrub(self) -> None:
         """Overwrite what deleted rows have left behind, as far as the database can without stopping others."""
 

@@ -19,6 +19,8 @@ COMMANDS = {
     "ls": Line("ls:ls", "list the kinds of rows that a store has, or the rows of one kind"),
     "show": Line("show:show", "show one row with all its fields"),
     "rm": Line("rm:rm", "delete rows by their ids, or by what is in their fields"),
+    "forget": Line("forget:forget", "erase a person: delete everything of an owner, and refuse what comes later"),
+    "readmit": Line("readmit:readmit", "accept new data of a person who was erased"),
     "stats": Line("stats:stats", "count the rows of each kind"),
     "export": Line("export:export", "write all entries and conversations to a file of JSON Lines"),
     "import": Line("import_archive:import_archive", "save what was exported"),

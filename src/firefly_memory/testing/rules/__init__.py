@@ -6,6 +6,7 @@ from firefly_memory.testing.rules import (
     concurrency,
     conversation_forks,
     conversations,
+    erasure,
     expiry,
     exports,
     isolation,
@@ -20,6 +21,6 @@ from firefly_memory.testing.rules import (
 )
 
 ENTRIES = (atomicity, bounds, concurrency, expiry, isolation, order, refusals, reserved, upsert, values)
-CONVERSATIONS = (conversation_forks, conversations, exports, owners, windows, working)
+CONVERSATIONS = (conversation_forks, conversations, erasure, exports, owners, windows, working)
 
 __all__ = ["CONVERSATIONS", "ENTRIES"]

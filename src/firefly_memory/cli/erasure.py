@@ -1,0 +1,69 @@
+"""What ``firefly-memory forget`` and ``readmit`` do: :mod:`firefly_memory.erasure`, on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from firefly_memory import erasure
+from firefly_memory.cli.consent import require_consent
+from firefly_memory.cli.output import show
+from firefly_memory.cli.target import Where
+from firefly_memory.errors import FireflyMemoryError
+from firefly_memory.target import changing
+
+
+def forget_owner(
+    where: Where, owner: str, namespaces: Sequence[str], texts: Sequence[str], *, yes: bool, dry_run: bool
+) -> None:
+    with changing(where.target(), timeout=where.timeout) as store:
+        there = erasure.erase(store, owner, namespaces, dry_run=True)
+        if dry_run:
+            lines = [*_table(there.rows, "would delete"), there.note]
+            show({"rows": there.rows, "deleted": {}, "note": there.note}, lines)
+            return
+        would = f"delete {_number(sum(there.rows.values()))} of this person"
+        require_consent(
+            yes=yes,
+            name=owner,
+            of="the owner",
+            would=_table(there.rows, "would delete"),
+            lost=would,
+            is_to="this person is to be erased",
+            or_else="; --dry-run only counts",
+        )
+        receipt = erasure.erase(store, owner, namespaces)
+        found = {text: erasure.find_text(store, text) for text in texts}
+    show(
+        {"rows": there.rows, "deleted": receipt.rows, "note": receipt.note, "found": found},
+        [*_table(receipt.rows, "deleted"), receipt.note, *_places(found)],
+    )
+    if any(found.values()):
+        raise FireflyMemoryError("a text of --find is still in the store: it belongs to somebody else, or to nobody")
+
+
+def readmit_owner(where: Where, owner: str) -> None:
+    with changing(where.target(), timeout=where.timeout) as store:
+        if not erasure.readmit(store, owner):
+            raise FireflyMemoryError("this owner was not erased")
+    show({"readmitted": True}, ["new data of this owner is accepted"])
+
+
+def _table(rows: Mapping[str, int], what: str) -> Iterator[str]:
+    """The receipt, a line for each kind."""
+    some = {kind: number for kind, number in rows.items() if number}
+    if not some:
+        yield f"{what} nothing: this owner has no data"
+    for kind, number in some.items():
+        yield f"{what} {_number(number)} of {kind}"
+
+
+def _places(found: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    for text, places in found.items():
+        if not places:
+            yield f"{text!r} is nowhere in the store"
+        for place, rows in places.items():
+            yield f"{text!r} is in {place}: {_number(rows)}"
+
+
+def _number(rows: int) -> str:
+    return f"{rows:,} {'row' if rows == 1 else 'rows'}"
