@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pymongo
@@ -17,37 +15,9 @@ from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
 from firefly_memory.facets import registered
 from tests.support.backends import Place
+from tests.support.stores_by_options import Options, opened, ran
 from tests.toy_facet.facet import key, toys
 from tests.toy_facet.log import Note
-
-Options = list[str]
-
-KINDS = ["file", "sqlite", "postgresql", "mongodb"]
-
-
-@pytest.fixture(params=KINDS)
-def options(request: pytest.FixtureRequest, place: Place) -> Iterator[Options]:
-    """The options that name a store of the test's own, which is not there yet."""
-    own = f"looking_{uuid4().hex[:12]}"
-    match request.param:
-        case "file":
-            yield ["--url", f"file:{place.directory}/files"]
-        case "sqlite":
-            yield ["--url", f"sqlite:///{place.directory}/memory.db"]
-        case "postgresql":
-            yield ["--url", place.postgresql(), "--schema", own]
-            with psycopg.connect(place.postgresql(), autocommit=True) as admin:
-                admin.execute(f"DROP SCHEMA IF EXISTS {own} CASCADE".encode())
-        case _:
-            yield ["--url", place.mongodb(), "--database", own]
-            with pymongo.MongoClient[dict[str, Any]](place.mongodb()) as client:
-                client.drop_database(own)
-
-
-def opened(options: Options) -> Any:
-    names = {"--schema": "schema_name", "--database": "database"}
-    given = dict(zip(options[2::2], options[3::2], strict=True))
-    return connect(options[1], **{names[name]: value for name, value in given.items()})
 
 
 @pytest.fixture
@@ -59,15 +29,6 @@ def used(options: Options) -> Options:
         for name in ("first", "last"):
             ConversationMemory(store=store).add_turn(name, "question", f"the {name} answer")
     return options
-
-
-def ran(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], options: Options, code: int = Exit.DONE
-) -> tuple[list[str], str]:
-    """The lines of its output, and what it says beside it."""
-    assert main([*arguments, *options]) == code
-    said = capsys.readouterr()
-    return said.out.splitlines(), said.err
 
 
 def test_the_kinds_of_a_store_are_listed(used: Options, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,8 +29,8 @@ NAMES = {
     PACKAGE: """
         ABSENT AsyncMemoryStore Capability ConfigurationError ConflictError ConversationInfo ConversationMemory
         ConversationPage ConversationTurn CorruptDataError DatabaseConnectionError DatabaseStoreError
-        EntryOwnershipError EntryStore FileStore FireflyMemoryError InMemoryStore InvalidEntryError MemoryEntry
-        MemoryManager MemoryScope MemorySettings MemoryStore MissingDependencyError MongoDBStore NotSupportedError
+        EntryOwnershipError EntryStore ErasedError FileStore FireflyMemoryError InMemoryStore InvalidEntryError
+        MemoryEntry MemoryManager MemoryScope MemorySettings MemoryStore MissingDependencyError MongoDBStore NotSupportedError
         OutcomeUnknownError Page PostgreSQLStore SQLiteStore SchemaMismatchError StaleConversationError StepError
         StoreClosedError StoreTimeoutError StoreView TokenEstimator TurnConflictError TurnsDroppedError
         UnknownConversationError Window WorkingMemory __version__ adapt connect create_llm_summarizer
