@@ -14,7 +14,13 @@ from firefly_memory.concurrency.cancellation import finished
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.memory import ConversationMemory
 from firefly_memory.conversations.types import ConversationTurn, Window
-from firefly_memory.errors import ConflictError, InvalidEntryError, TurnConflictError, UnknownConversationError
+from firefly_memory.errors import (
+    ConflictError,
+    ErasedError,
+    InvalidEntryError,
+    TurnConflictError,
+    UnknownConversationError,
+)
 from firefly_memory.identifiers import new_entry_id, stored_text
 from firefly_memory.working import WorkingMemory
 
@@ -92,7 +98,7 @@ class Recorder:
             logger.info("run %s in %r was stored before", key, loaded.conversation_id)
         except ConflictError as conflict:
             await self._forget_facts_of_deleted(loaded)
-            if self._on_conflict != "branch":
+            if self._on_conflict != "branch" or isinstance(conflict, ErasedError):
                 conflict.result = result
                 raise
             return await self._branch(loaded, said)
