@@ -64,8 +64,8 @@ class PostgreSQLEntryStatements(EntryStatements):
         if first_to_stay is not None:  # a moment that Python has no value for
             before = self.dialect.native_instant(self.dialect.read_instant(first_to_stay))
             deleted = session.execute(self.delete_before, {**values, "before": before})
-            if deleted:
-                return Purged(deleted, more=True)  # perhaps only what expired at one and the same moment
+            if deleted or not rows:
+                return Purged(deleted, more=bool(rows))  # more: perhaps all that expired at one and the same moment
         return self._purge_by_id(session, values)  # that, or nothing
 
     def _purge_by_id(self, session: Session, values: dict[str, Any]) -> Purged:
