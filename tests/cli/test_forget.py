@@ -10,6 +10,7 @@ from firefly_memory import ConversationMemory, ErasedError, MemoryEntry, Working
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
 from tests.support.command_line import answered_on_a_terminal
+from tests.support.forget_worker import STEPS, killed_forget
 from tests.support.stores_by_options import Options, opened, ran
 
 
@@ -114,3 +115,15 @@ def test_a_person_is_readmitted_once(used: Options, capsys: pytest.CaptureFixtur
 def test_a_store_that_is_not_there_is_not_made(options: Options) -> None:
     if options[1].startswith(("sqlite", "postgresql")):
         assert main(["forget", "ann", "--yes", *options]) == Exit.BEHIND
+
+
+@pytest.mark.parametrize("step", range(1, STEPS + 1))
+def test_what_was_killed_in_the_middle_goes_on(step: int, used: Options, capsys: pytest.CaptureFixture[str]) -> None:
+    killed_forget(step, "ann", *used)
+    with opened(used) as store:
+        memory = ConversationMemory(store=store)
+        with pytest.raises(ErasedError):
+            memory.add_turn("new", "p", "a", owner="ann")
+        assert len(memory.get_turns("chat of ann")) == (2 if step < 3 else 0)
+    ran(capsys, ["forget", "ann", "--namespace", "notes of ann", "--find", "ann", "--yes"], used)
+    assert turns_of(used, "bob") == 2
