@@ -104,5 +104,5 @@ ENVIRONMENTS = {
         ("-q", f"{PACKAGE}/test_blob_store.py"),
     ),
     "one-process": Environment((), _suite(processes="0")),
-    "random-order": Environment((), _suite("--random-order", "--random-order-bucket=module")),
+    "random-order": Environment((), _suite("--random-order", "--random-order-bucket=module", "--cov")),
 }
