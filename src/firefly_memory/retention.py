@@ -6,10 +6,9 @@ Nothing is deleted unasked: each of the functions needs a bound. Entries are not
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
-from types import MappingProxyType
 from typing import Any, Self
 
 from firefly_memory import clock
@@ -21,27 +20,23 @@ from firefly_memory.people import Bounds, Pruner
 from firefly_memory.protocols import MemoryStore, StoreView
 from firefly_memory.settings import MemorySettings
 from firefly_memory.stores.adapter import adapt
-from firefly_memory.transfer.counts import Progress, report
 from firefly_memory.validation import at_least, duration
 
-__all__ = ["Progress", "Pruned", "async_prune", "prune"]
+__all__ = ["Pruned", "async_prune", "prune"]
+
+
+Progress = Callable[[Mapping[str, int]], None]
+"""Is called with the rows that were deleted so far, by kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What was deleted, or would be by a dry run."""
+    """What was deleted."""
 
-    counts: Mapping[str, int] = field(default_factory=dict)
-    """Rows by kind, as ``firefly-memory ls`` names the kinds: ``{"conversations": 2, "turns": 7}``."""
-    dry_run: bool = False
-
-    @property
-    def total(self) -> int:
-        """All rows together."""
-        return sum(self.counts.values())
-
-    def in_words(self) -> str:
-        return ", ".join(f"{rows:,} {kind}" for kind, rows in self.counts.items()) or "nothing"
+    rows: Mapping[str, int]
+    """How many rows of each kind; the kinds are those of :mod:`firefly_memory.service`."""
+    is_dry_run: bool
+    """Whether the rows were only counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +99,7 @@ def prune(
     ``ConfigurationError`` without a bound.
 
     A conversation to which somebody has appended meanwhile stays. What was interrupted is simply started again.
-    ``dry_run`` only counts. ``progress(step, pruned)`` is called after each batch; a dry run tells the total.
+    ``dry_run`` only counts. ``progress(rows)`` is called after each batch; a dry run tells the total.
     """
     asked = _asked(older_than, keep_last, max_tokens, owner)
     return run_without_loop(prune_view(adapt(store).blocking, asked, dry_run=dry_run, progress=progress))
@@ -138,27 +133,26 @@ async def prune_view(
     view: StoreView, bounds: Bounds, *, dry_run: bool = False, progress: Progress | None = None
 ) -> Pruned:
     """:func:`prune`, in either mode: the walk over the facets."""
-    counts: Counter[str] = Counter()
-    pruned = Pruned(MappingProxyType(counts), dry_run)
-    for facet in all_facets():
-        make = load(facet.people, "retention")
-        pruner = None if make is None else _pruner(make, view)
-        if pruner is None:
-            continue
+    rows = Counter[str]()
+    for pruner in _pruners_in(view):
         async for doomed in pruner.doomed(bounds):
             if dry_run:
                 for each in doomed:
-                    counts.update(each.counts)
+                    rows.update(each.counts)
             else:
-                counts.update(await pruner.delete(doomed))
-            report(progress, "pruning", pruned)
-    return pruned
+                rows.update(await pruner.delete(doomed))
+            if progress is not None:
+                progress(rows)
+    return Pruned(dict(rows), dry_run)
 
 
-def _pruner(make: Any, view: StoreView) -> Pruner | None:
-    """``None`` if the store lacks the facet."""
-    try:
-        pruner: Pruner = make(view)
-    except NotSupportedError:
-        return None
-    return pruner
+def _pruners_in(view: StoreView) -> Iterator[Pruner]:
+    """Those of the facets that the store keeps."""
+    for facet in all_facets():
+        make = load(facet.people, "retention")
+        if make is None:
+            continue
+        try:
+            yield make(view)
+        except NotSupportedError:
+            continue

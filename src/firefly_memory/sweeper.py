@@ -97,7 +97,7 @@ class Sweeper:
         if self._retention.is_set:
             with _logged("pruning failed; the next sweep begins as usual"):
                 pruned = await prune_view(self._view, self._retention.bounds())
-                logger.info("sweep: deleted %s", pruned.in_words())
+                logger.info("sweep: deleted %s", pruned.rows or "no conversation")
 
     async def _keep_claim(self) -> None:
         """Ends when another process has the claim."""

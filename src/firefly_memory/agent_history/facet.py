@@ -36,9 +36,9 @@ FACET = Facet(
     ),
     people=People(
         owner="scope",
-        aliases=absent("comes with the merging of people"),
+        aliases=absent("the owner has one id, which the application gives"),
         erase="firefly_memory.agent_history.people:HistoryEraser",
-        find_text=absent("its tables are searched with all others"),
+        find_text=absent("its tables and collections are searched with all others"),
         retention="firefly_memory.agent_history.retention:HistoryPruner",
     ),
     looking=Looking(

@@ -34,9 +34,9 @@ FACET = Facet(
     ),
     people=People(
         owner="owner",
-        aliases=absent("comes with the merging of people"),
+        aliases=absent("the owner has one id, which the application gives"),
         erase="firefly_memory.conversations.people:ConversationEraser",
-        find_text=absent("its tables are searched with all others"),
+        find_text=absent("its tables and collections are searched with all others"),
         retention="firefly_memory.conversations.retention:ConversationPruner",
     ),
     looking=Looking(

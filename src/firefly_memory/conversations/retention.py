@@ -38,6 +38,7 @@ class ConversationPruner:
     """A :class:`~firefly_memory.people.Pruner` of conversations, which go with their turns and their facts."""
 
     def __init__(self, view: StoreView) -> None:
+        self._view = view
         self._log = view.log(CONVERSATION_LOG)
 
     async def doomed(self, bounds: Bounds) -> AsyncIterator[Sequence[Doomed]]:
@@ -49,7 +50,7 @@ class ConversationPruner:
             heads = await self._log.page(PAGE, after, bounds.owner, "updated")
             moments = [self._moment(head) for head in heads]
             doomed = [
-                _doomed(head)
+                await self._doomed(head)
                 for head, moment in zip(heads, moments, strict=True)
                 if met[head.owner].doom(head, moment, bounds)
             ]
@@ -73,6 +74,8 @@ class ConversationPruner:
         except DAMAGE as exc:
             raise damaged("prune", f"conversation {original_name(head.conversation_id)!r}", exc) from exc
 
-
-def _doomed(head: Head) -> Doomed:
-    return Doomed(head.conversation_id, head, {"conversations": 1, "turns": head.turns - head.dropped_turns})
+    async def _doomed(self, head: Head) -> Doomed:
+        name = head.conversation_id
+        facts = await self._view.count(original_name(stored_facts_of(name)))
+        counts = {"conversations": 1, "turns": head.turns - head.dropped_turns, "working-facts": facts}
+        return Doomed(name, head, counts)

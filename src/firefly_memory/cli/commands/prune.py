@@ -40,4 +40,4 @@ def prune(
 ) -> None:
     from firefly_memory.cli.prune import Asked, run_prune
 
-    run_prune(where, Asked(older_than, keep_last, max_tokens), owner, yes=yes, dry_run=dry_run, quiet=quiet)
+    run_prune(where, Asked(older_than, keep_last, max_tokens, owner), yes=yes, dry_run=dry_run, quiet=quiet)

@@ -55,7 +55,9 @@ async def _delete_unchanged(
     there = documents.head(found[0]) if found else None
     if there is None or (there.turns, there.created_at) != (seen.turns, seen.created_at):
         return False
-    unchanged = {**itself, **mark, "life": found[0]["life"], "active": found[0].get("active")}
+    # A list may have the turn of an append that is under way, and not yet its instant.
+    active = documents.active_at(conversation_id, seen.updated_at)
+    unchanged = {**itself, **mark, **active, "life": found[0]["life"]}
 
     async def delete(session: Any) -> bool:
         result = await connection.result_of(conversations.delete_one(unchanged, session=session))
