@@ -20,7 +20,7 @@ from firefly_memory.databases.sql.schema.names import POSTGRESQL_SCHEMA
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.facets import names_in, register_named
 from firefly_memory.url_text import DIRECTORY
-from firefly_memory.validation import Pooler
+from firefly_memory.validation import Pooler, duration
 
 PREFIX = "FIREFLY_AGENTIC_MEMORY_"
 EARLIER_PREFIX = "FIREFLY_GENAI_MEMORY_"
@@ -110,6 +110,8 @@ class MemorySettings(FacetSettings):
     mongodb_collection: str = "entries"
     mongodb_pool_size: int = Field(10, ge=1)
     migrate: bool = True
+    retention_older_than: str | None = None
+    retention_keep_last: int | None = Field(None, ge=1)
 
     _url_in_file: str | None = PrivateAttr(default=None)
 
@@ -118,6 +120,16 @@ class MemorySettings(FacetSettings):
     def _stripped(cls, url: Any) -> Any:
         """A URL that came from a file may have a line feed after it."""
         return url.strip() or None if isinstance(url, str) else url
+
+    @field_validator("retention_older_than", mode="after")
+    @classmethod
+    def _a_length_of_time(cls, text: str | None) -> str | None:
+        try:
+            if text is not None:
+                duration("it", text)
+        except ConfigurationError as error:
+            raise ValueError(str(error).removeprefix("it ")) from None
+        return text
 
     @property
     def store_url(self) -> str | None:

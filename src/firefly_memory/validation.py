@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from importlib.util import find_spec
 from sys import float_info
 from typing import Any, Literal, NamedTuple
@@ -24,6 +27,25 @@ def above_zero(name: str, value: Any, kind: str = "a number") -> float:
     if not _is_number(value) or not 0 < value <= float_info.max:
         raise ConfigurationError(f"{name} must be {kind} above 0, not {shown(value)}")
     return float(value)
+
+
+def duration(name: str, value: Any) -> timedelta:
+    """``value`` as a length of time above 0: a ``timedelta``, seconds, or text such as ``90d``, ``12h`` or ``30m``."""
+    found = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    length: timedelta | None = value if isinstance(value, timedelta) else None
+    with suppress(OverflowError, ValueError):  # longer than any timedelta, or no number
+        if found is not None:
+            length = timedelta(**{_UNITS[found["unit"]]: int(found["number"])})
+        elif _is_number(value):
+            length = timedelta(seconds=value)
+    if length is None or length <= timedelta():
+        such = "a length of time above 0, such as 90d, 12h, 30m, a number of seconds or a timedelta"
+        raise ConfigurationError(f"{name} must be {such}, not {shown(value)}")
+    return length
+
+
+_DURATION = re.compile(r"(?P<number>[0-9]{1,9})(?P<unit>[dhms])")
+_UNITS = {"d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
 
 
 def at_least(minimum: int, name: str, value: Any) -> int:

@@ -15,7 +15,7 @@ LAYERS = [
     {"conversations", "agent_history"},
     {"urls", "settings", "target", "database_store", "schema"},
     {"working", "manager", "summarization"},
-    {"transfer", "archive", "copying", "service", "erasure"},
+    {"transfer", "archive", "copying", "service", "erasure", "retention", "sweeper"},
     {"agents"},
     {"reasoning", "pipeline"},
     {"cli", "__main__"},

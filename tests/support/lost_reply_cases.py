@@ -8,6 +8,9 @@ from datetime import timedelta
 from typing import Any, Literal, TypeVar
 
 from firefly_memory import ABSENT, ConversationMemory, EntryStore, MemoryEntry, WorkingMemory, clock
+from firefly_memory.conversations.log import CONVERSATION_LOG
+from firefly_memory.entries.scopes import stored_facts_of
+from firefly_memory.identifiers import stored_text
 from firefly_memory.protocols import SAME_METADATA
 from firefly_memory.testing import Mode
 from firefly_memory.testing.checks import Memory
@@ -31,6 +34,7 @@ class Uses:
             self.cleanup_expired = _awaited(store.cleanup_expired_sync)
             self.close = _awaited(store.close_sync)
         self.store = Memory(store, mode)
+        self.log = (store.blocking if mode is Mode.BLOCKING else store.suspending).log(CONVERSATION_LOG)
         self.facts = Memory(WorkingMemory(store=store, scope_id=name), mode)
         self.turns = Memory(ConversationMemory(store=store), mode)
         self.summaries = Memory(
@@ -217,6 +221,12 @@ async def clear_conversation(uses: Uses) -> None:
     await uses.turns.clear(uses.name)
 
 
+async def delete_as_seen(uses: Uses) -> Any:
+    name = stored_text(uses.name)
+    (seen,) = [each for each in await uses.log.page(MANY, None, None, "updated") if each.conversation_id == name]
+    return await uses.log.delete(name, stored_facts_of(name), seen)
+
+
 async def clear_all(uses: Uses) -> None:
     await uses.turns.clear_all()
 
@@ -246,6 +256,7 @@ ACTS = [
     Act(fork, TURNS, two_turns, doubts="never"),
     Act(summarize, TURNS, two_turns, doubts="never"),
     Act(clear_conversation, TURNS, two_turns),
+    Act(delete_as_seen, TURNS, two_turns, doubts="never"),
     Act(clear_all, TURNS, two_turns),
 ]
 
@@ -313,6 +324,7 @@ MEETINGS = [
     Meeting(increment, add_one, _fact("n"), 7, a_fact),
     Meeting(delete_fact, take_the_lock, _fact("n"), "the other's", a_fact),
     Meeting(clear_conversation, start_again, prompts, ["the other's"], two_turns),
+    Meeting(delete_as_seen, start_again, prompts, ["the other's"], two_turns),
     Meeting(clear_all, start_again, prompts, ["the other's"], two_turns),
     Meeting(add_turn, start_again, prompts, ["first", "second", "third", "the other's"], two_turns),
 ]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from firefly_memory import erasure
 from firefly_memory.cli.consent import require_consent
 from firefly_memory.cli.output import show
+from firefly_memory.cli.receipts import lines_of, number_of_rows
 from firefly_memory.cli.target import Where
 from firefly_memory.errors import FireflyMemoryError
 from firefly_memory.target import changing
@@ -21,7 +22,7 @@ def forget_owner(
             lines = [*_table(there.rows, "would delete"), there.note]
             show({"rows": there.rows, "deleted": {}, "note": there.note}, lines)
             return
-        would = f"delete {_number(sum(there.rows.values()))} of this person"
+        would = f"delete {number_of_rows(sum(there.rows.values()))} of this person"
         require_consent(
             yes=yes,
             name=owner,
@@ -49,12 +50,8 @@ def readmit_owner(where: Where, owner: str) -> None:
 
 
 def _table(rows: Mapping[str, int], what: str) -> Iterator[str]:
-    """The receipt, a line for each kind."""
-    some = {kind: number for kind, number in rows.items() if number}
-    if not some:
-        yield f"{what} nothing: this owner has no data"
-    for kind, number in some.items():
-        yield f"{what} {_number(number)} of {kind}"
+    """The receipt."""
+    return lines_of(rows, what, nothing="this owner has no data")
 
 
 def _places(found: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
@@ -62,8 +59,4 @@ def _places(found: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
         if not places:
             yield f"{text!r} is nowhere in the store"
         for place, rows in places.items():
-            yield f"{text!r} is in {place}: {_number(rows)}"
-
-
-def _number(rows: int) -> str:
-    return f"{rows:,} {'row' if rows == 1 else 'rows'}"
+            yield f"{text!r} is in {place}: {number_of_rows(rows)}"

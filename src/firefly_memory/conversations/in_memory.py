@@ -60,6 +60,10 @@ class KeptConversation:
         self.head = head._replace(turns=head.turns + 1, tokens=tokens, updated_at=turn.created_at)
         return Appended(head.turns + 1, tokens, head.evicted_tokens)
 
+    def is_still(self, seen: Head) -> bool:
+        """Whether nobody has appended since it was ``seen``, or made another conversation of its name."""
+        return (self.head.turns, self.head.updated_at) == (seen.turns, seen.updated_at)
+
     def fork(self, fork_id: str, turns: int | None, now: datetime) -> KeptConversation:
         head = self.head
         count = head.turns if turns is None else min(turns, head.turns)
@@ -209,12 +213,16 @@ class MemoryConversationLog:
             self._conversations[fork_id] = conversation.fork(fork_id, turns, now)
             return True
 
-    async def delete(self, conversation_id: str, facts: str | None = None) -> None:
+    async def delete(self, conversation_id: str, facts: str | None = None, seen: Head | None = None) -> bool:
         with self._lock:
             self._check_open("delete_conversation")
+            there = self._conversations.get(conversation_id)
+            if seen is not None and (there is None or not there.is_still(seen)):
+                return False
             self._conversations.pop(conversation_id, None)
         if facts is not None:
             await self._clear(facts)
+        return True
 
     async def delete_all(self, namespace: str | None) -> None:
         with self._lock:

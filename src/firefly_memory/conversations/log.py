@@ -184,8 +184,12 @@ class ConversationLog(Protocol):
         summary if that replaces only these. ``False`` if the conversation does not exist, or ``fork_id`` exists
         already; ``TurnsDroppedError`` if the fork would need turns that were dropped."""
 
-    async def delete(self, conversation_id: str, facts: str | None = None) -> None:
-        """Delete a conversation, and the entries of the namespace ``facts``, if one is given."""
+    async def delete(self, conversation_id: str, facts: str | None = None, seen: Head | None = None) -> bool:
+        """Delete a conversation, and the entries of the namespace ``facts``, if one is given.
+
+        With ``seen``, a head from :meth:`page` in the order ``updated``, only if nobody has appended to the
+        conversation since, or deleted it: else ``False``, and nothing was changed.
+        """
 
     async def delete_all(self, namespace: str | None) -> None:
         """Delete every conversation with its facts, and the entries of ``namespace``, if it is given.

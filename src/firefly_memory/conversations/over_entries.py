@@ -130,12 +130,32 @@ class EntryConversationLog:
                 await self.delete(fork_id)
             raise
 
-    async def delete(self, conversation_id: str, facts: str | None = None) -> None:
+    async def delete(self, conversation_id: str, facts: str | None = None, seen: Head | None = None) -> bool:
         namespaces = [_namespace(conversation_id)] if facts is None else [facts, _namespace(conversation_id)]
         await self._check(namespaces)
-        for namespace in namespaces:  # facts first: after an interruption, the conversation can be deleted once more
+        if seen is not None and not await self._delete_turns(conversation_id, seen):
+            return False
+        for namespace in namespaces[: None if seen is None else -1]:
+            # Facts first: after an interruption, the conversation can be deleted once more.
             await self._entries.clear(namespace)
         await self._list.remove([conversation_id])
+        if seen is not None:
+            await self._list_again([conversation_id])
+        return True
+
+    async def _delete_turns(self, conversation_id: str, seen: Head) -> bool:
+        """Delete the turns, if nobody has appended any since; it stays listed, so that it can be deleted once more."""
+
+        def delete(ordered: OrderedRecords) -> bool:
+            now = clock.now()
+            if not len(ordered):
+                return seen.turns == 0
+            if not self._conversation(conversation_id, ordered, now).is_still(seen):
+                return False
+            ordered.delete([record.entry_id for record in ordered], now)
+            return True
+
+        return await self._entries.edit(_namespace(conversation_id), delete)
 
     async def _check(self, namespaces: Iterable[str]) -> None:
         """Raise an error if a namespace is unreadable, before anything is deleted."""
@@ -145,7 +165,6 @@ class EntryConversationLog:
 
     async def delete_all(self, namespace: str | None) -> None:
         """Delete one conversation after the other. An interruption leaves the remaining ones as they were."""
-        now = clock.now()
         there = list(await self._list.all())
         # Also of conversations that are in no list: those that had facts and no turn yet.
         facts = set(await self._entries.namespaces_of_facts())
@@ -153,14 +172,19 @@ class EntryConversationLog:
             await self._entries.clear(stored_facts_of(conversation_id))
             await self._entries.clear(_namespace(conversation_id))
         await self._list.remove(there)
-        for conversation_id in there:
-            again = await self._entries.scan(_namespace(conversation_id), None, None, now)
-            if again:  # somebody has appended to it since it was cleared
-                await self.create(conversation_id, now, self._conversation(conversation_id, again, now).head.owner)
+        await self._list_again(there)
         for others in sorted(facts.difference(map(stored_facts_of, there))):
             await self._entries.clear(others)
         if namespace is not None:
             await self._entries.clear(namespace)
+
+    async def _list_again(self, deleted: Iterable[str]) -> None:
+        """List those of these that somebody has appended to since they were cleared."""
+        now = clock.now()
+        for conversation_id in deleted:
+            again = await self._entries.scan(_namespace(conversation_id), None, None, now)
+            if again:
+                await self.create(conversation_id, now, self._conversation(conversation_id, again, now).head.owner)
 
     async def page(
         self, limit: int, after: tuple[datetime, str] | None, owner: str | None = None, order: Order = "created"

@@ -8,7 +8,7 @@ from typing import Any
 from firefly_memory.codec import DOCUMENT
 from firefly_memory.entries.entry import MemoryEntry, MemoryScope
 from firefly_memory.entries.fact_ids import id_of_today
-from firefly_memory.entries.scopes import BY_A_MODEL, NAMESPACE
+from firefly_memory.entries.scopes import BY_A_MODEL, CLAIMS, NAMESPACE
 from firefly_memory.identifiers import namespace_out_of_the_way, stored_name, stored_text
 from firefly_memory.moving import Item, Kind, Placed, Walk, Writing
 from firefly_memory.protocols import Capability, StoreView
@@ -36,7 +36,8 @@ async def _namespaces(view: StoreView) -> AsyncIterator[str]:
     after: str | None = None
     while page := await view.namespaces(limit=_PAGE, after=after):
         for namespace in page:
-            yield namespace
+            if namespace != CLAIMS:
+                yield namespace
         after = page[-1]
 
 

@@ -10,6 +10,9 @@ from firefly_memory.identifiers import MAX_LENGTH, original_name, stored_name, s
 NAMESPACE = "working:"
 """What the namespaces of working memory begin with."""
 
+CLAIMS = "firefly-memory:claims"
+"""The namespace of entries that say which process does what only one of them should. They are not moved along."""
+
 OF_CONVERSATION = "conversation:"
 """What the scopes of conversations begin with, and no other scope."""
 

@@ -21,6 +21,7 @@ COMMANDS = {
     "rm": Line("rm:rm", "delete rows by their ids, or by what is in their fields"),
     "forget": Line("forget:forget", "erase a person: delete everything of an owner, and refuse what comes later"),
     "readmit": Line("readmit:readmit", "accept new data of a person who was erased"),
+    "prune": Line("prune:prune", "delete conversations that are too old, or too many"),
     "stats": Line("stats:stats", "count the rows of each kind"),
     "export": Line("export:export", "write all entries and conversations to a file of JSON Lines"),
     "import": Line("import_archive:import_archive", "save what was exported"),

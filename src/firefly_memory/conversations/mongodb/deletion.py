@@ -1,4 +1,4 @@
-"""The deletion of all conversations: their documents first, which makes them disappear, and their turns after them.
+"""The deletion of one conversation, and that of all: documents first, which makes them disappear, turns after them.
 
 Up to ``MOST_AT_ONCE`` conversations go in one transaction. More of them, or those of a standalone server, go in steps,
 each of which takes whole conversations. A turn without its conversation is seen by nobody; whatever is left of those
@@ -11,7 +11,8 @@ import re
 from collections.abc import Hashable
 from typing import Any
 
-from firefly_memory.conversations.mongodb import documents
+from firefly_memory.conversations.log import Head
+from firefly_memory.conversations.mongodb import documents, queries
 from firefly_memory.conversations.mongodb.documents import CONVERSATIONS
 from firefly_memory.databases.mongodb.clients import Connection
 from firefly_memory.databases.mongodb.errors import despite_a_loss
@@ -24,6 +25,60 @@ MOST_AT_ONCE = 10_000
 _TURNS_AT_ONCE = 5_000
 _FACTS: Document = {"$regex": f"^{re.escape(FACTS_OF_CONVERSATIONS)}"}  # a prefix, so the index finds them
 _CONVERSATIONS: Document = {"place": {"$exists": True}}  # turns have none
+
+
+async def delete_conversation(
+    connection: Connection,
+    conversation_id: str,
+    facts: str | None,
+    seen: Head | None,
+    in_transaction: InTransaction | None,
+) -> bool:
+    """Delete the document of a conversation, and its facts. With ``seen``, only as long as nobody has appended."""
+    if seen is not None:
+        return await _delete_unchanged(connection, conversation_id, facts, seen, in_transaction)
+    if facts is not None:  # first: where it breaks off, the conversation is there to be deleted again
+        await connection.result_of(connection.entries.delete_many({"namespace": facts}))
+    await connection.result_of(connection[CONVERSATIONS].delete_one(documents.itself(conversation_id)))
+    return True
+
+
+async def _delete_unchanged(
+    connection: Connection, conversation_id: str, facts: str | None, seen: Head, in_transaction: InTransaction | None
+) -> bool:
+    """First mark the conversation, then look: an append inserts its turn before it takes the mark away. So either the
+    turn is there already, or the mark is gone when the conversation is to be deleted."""
+    conversations, mark = connection[CONVERSATIONS], documents.doomed()
+    itself = documents.itself(conversation_id)
+    await connection.result_of(conversations.update_one(itself, {"$set": mark}))
+    found = await connection.all_of(conversations.aggregate(queries.conversation(conversation_id)))
+    there = documents.head(found[0]) if found else None
+    if there is None or (there.turns, there.created_at) != (seen.turns, seen.created_at):
+        return False
+    # A list may have the turn of an append that is under way, and not yet its instant.
+    active = documents.active_at(conversation_id, seen.updated_at)
+    unchanged = {**itself, **mark, **active, "life": found[0]["life"]}
+
+    async def delete(session: Any) -> bool:
+        result = await connection.result_of(conversations.delete_one(unchanged, session=session))
+        if result.deleted_count and facts is not None:  # last: the facts of a conversation that stays are not lost
+            await connection.result_of(connection.entries.delete_many({"namespace": facts}, session=session))
+        return bool(result.deleted_count)
+
+    return await (delete(None) if in_transaction is None else in_transaction(connection, delete))
+
+
+async def delete_turns_of(connection: Connection, conversation_id: str) -> None:
+    """Give back the room of what deletions and appends of this conversation have left behind."""
+    conversations, of_id = connection[CONVERSATIONS], {"conversation_id": conversation_id}
+    lives_of_turns = await connection.result_of(conversations.distinct("life", of_id))
+    # A life is named before it has turns: if it is not now, it never will be again.
+    there = await connection.all_of(conversations.find(documents.itself(conversation_id), documents.NAMES_OF_LIVES))
+    named = documents.lives(there)
+    over = [life for life in lives_of_turns if is_over(life, named)]
+    if over:
+        dead = {**of_id, "life": {"$in": over}}
+        await despite_a_loss(lambda: connection.result_of(conversations.delete_many(dead)))
 
 
 class ConversationDeletion:

@@ -190,9 +190,14 @@ def new_turns(conversation_id: str, drafts: Iterable[StoredTurn], tail: Tail) ->
     return documents
 
 
+def doomed() -> Document:
+    """The mark of a conversation that is to be deleted if nobody appends. Each append takes it away."""
+    return {"doomed": ObjectId()}
+
+
 def settling(conversation_id: str, life: Any, change: Document) -> tuple[Document, Document]:
     """An update that matches a conversation only in that life, and settles it."""
-    return {**itself(conversation_id), "life": life}, {"$set": settled({}), **change}
+    return {**itself(conversation_id), "life": life}, {"$set": settled({}), "$unset": {"doomed": ""}, **change}
 
 
 def known_to_be_settled(conversation_id: str, life: Any, moment: datetime) -> tuple[Document, Document]:

@@ -20,7 +20,7 @@ from firefly_memory.concurrency.group_commit import Grouping
 from firefly_memory.conversations.log import Appended, Head, Order, StoredTurn
 from firefly_memory.conversations.mongodb import documents, pages, queries
 from firefly_memory.conversations.mongodb.damage import lacks_turns
-from firefly_memory.conversations.mongodb.deletion import ConversationDeletion, is_over
+from firefly_memory.conversations.mongodb.deletion import ConversationDeletion, delete_conversation, delete_turns_of
 from firefly_memory.conversations.mongodb.documents import CONVERSATIONS, NOWHERE, Pipeline, Tail
 from firefly_memory.conversations.mongodb.tries import Tries
 from firefly_memory.databases.mongodb.access import MongoAccess
@@ -238,25 +238,16 @@ class MongoConversationLog:
                     return True
             await tries.pause(connection)
 
-    async def delete(self, conversation_id: str, facts: str | None = None) -> None:
+    async def delete(self, conversation_id: str, facts: str | None = None, seen: Head | None = None) -> bool:
         with written("delete_conversation", self._database.db_name) as writing:
             connection = await self._connected("delete_conversation")
-            if facts is not None:  # first: where it breaks off, the conversation is there to be deleted again
-                await connection.result_of(connection.entries.delete_many({"namespace": facts}))
-            # Gone with this; the rest gives back the room, also what an earlier deletion or append has left behind.
-            itself = documents.itself(conversation_id)
-            await connection.result_of(connection[CONVERSATIONS].delete_one(itself))
-            writing.has_begun = True
             self._tails.pop(conversation_id, None)
-            of_id = {"conversation_id": conversation_id}
-            lives = await connection.result_of(connection[CONVERSATIONS].distinct("life", of_id))
-            # A life is named before it has turns: if it is not now, it never will be again.
-            there = await connection.all_of(connection[CONVERSATIONS].find(itself, documents.NAMES_OF_LIVES))
-            named = documents.lives(there)
-            over = [life for life in lives if is_over(life, named)]
-            if over:
-                dead = {**of_id, "life": {"$in": over}}
-                await despite_a_loss(lambda: connection.result_of(connection[CONVERSATIONS].delete_many(dead)))
+            in_transaction = self._in_transaction if self._database.has_transactions else None
+            if not await delete_conversation(connection, conversation_id, facts, seen, in_transaction):
+                return False
+            writing.has_begun = True
+            await delete_turns_of(connection, conversation_id)
+            return True
 
     async def delete_all(self, namespace: str | None) -> None:
         with written("clear_all", self._database.db_name):

@@ -243,24 +243,61 @@ class _DeletedMeanwhileError(Exception):
     """The conversation that was being copied; what was copied of it is taken back."""
 
 
-def delete_conversation_unless_deleted(session: Session, conversation_id: str, facts: str | None = None) -> None:
+def delete_conversation_unless_deleted(
+    session: Session, conversation_id: str, facts: str | None = None, seen: Head | None = None
+) -> bool:
     """:func:`delete_conversation` after a lost answer. If there is one, others may have made it since."""
+    if seen is not None:
+        return _delete_unless_changed(session, conversation_id, facts, seen)
     if conversation_head(session, conversation_id) is not None:
         raise UndecidedError
     if facts is not None and session.fetch(session.statements(EntryStatements).is_used, {"namespace": facts}):
         raise UndecidedError
+    return True
+
+
+def _delete_unless_changed(session: Session, conversation_id: str, facts: str | None, seen: Head) -> bool:
+    """Looks last, as :func:`create_unless_created` does."""
+    if delete_conversation(session, conversation_id, facts, seen):
+        return True
+    there = conversation_head(session, conversation_id)
+    if there is None:
+        return True
+    if there.created_at != seen.created_at:
+        raise UndecidedError  # deleted, perhaps by this caller, and made again
+    return False
 
 
 @operation(on_lost_reply=delete_conversation_unless_deleted)
-def delete_conversation(session: Session, conversation_id: str, facts: str | None = None) -> None:
+def delete_conversation(
+    session: Session, conversation_id: str, facts: str | None = None, seen: Head | None = None
+) -> bool:
+    try:
+        with session.transaction():
+            _delete(session, conversation_id, facts, seen)
+    except _ChangedMeanwhileError:
+        return False
+    return True
+
+
+def _delete(session: Session, conversation_id: str, facts: str | None, seen: Head | None) -> None:
     statements = session.statements(ConversationStatements)
     values = {"conversation_id": conversation_id}
-    with session.transaction():
-        # The head first: whoever appends at this moment has it locked, so that the turn is seen afterwards.
+    # The head first: whoever appends at this moment has it locked, so that the turn is seen afterwards.
+    if seen is None:
         session.execute(statements.delete_head, values)
-        session.execute(statements.delete_turns, values)
-        if facts is not None:
-            session.execute(session.statements(EntryStatements).clear, {"namespace": facts})
+    else:
+        updated_at = session.dialect.instant(session.dialect.read_instant(seen.updated_at))
+        as_seen = {**values, "turns": seen.turns, "updated_at": updated_at}
+        if session.execute(statements.delete_head_seen, as_seen) == 0:
+            raise _ChangedMeanwhileError
+    session.execute(statements.delete_turns, values)
+    if facts is not None:
+        session.execute(session.statements(EntryStatements).clear, {"namespace": facts})
+
+
+class _ChangedMeanwhileError(Exception):
+    """Somebody has appended to the conversation since it was seen; it stays as it is."""
 
 
 def delete_all_unless_deleted(session: Session, namespace: str | None) -> None:

@@ -265,6 +265,13 @@ class ConversationStatements(FacetStatements):
         return self.compiled(delete(self.table).where(self._is_this(self.table.c)))
 
     @cached_property
+    def delete_head_seen(self) -> Statement:
+        """As long as nobody has appended."""
+        c = self.table.c
+        is_still = and_(c.turns == _number("turns"), c.updated_at == self._now("updated_at"))
+        return self.compiled(delete(self.table).where(self._is_this(c), is_still))
+
+    @cached_property
     def delete_turns(self) -> Statement:
         return self.compiled(delete(self.turns_table).where(self._is_this(self.turns_table.c)))
 

@@ -1,0 +1,47 @@
+"""A store of each kind with nothing in it, in both modes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from firefly_memory import (
+    ConversationMemory,
+    EntryStore,
+    FileStore,
+    InMemoryStore,
+    MongoDBStore,
+    PostgreSQLStore,
+    SQLiteStore,
+    adapt,
+)
+from tests.support.backends import Place
+from tests.support.folder_backend import FolderStore
+
+KINDS = ["memory", "file", "sqlite", "asyncpg", "psycopg", "mongodb", "five methods"]
+
+
+def store_of(kind: str, place: Place) -> EntryStore:
+    """On servers: a schema or database that only these tests use."""
+    match kind:
+        case "memory":
+            return InMemoryStore()
+        case "file":
+            return FileStore(place.directory / "files")
+        case "sqlite":
+            return SQLiteStore(place.directory / "memory.db")
+        case "mongodb":
+            return MongoDBStore(place.mongodb(), database="retention")
+        case "five methods":
+            return adapt(FolderStore(place.directory / "five"))
+        case driver:
+            return PostgreSQLStore(place.with_driver(driver), schema_name="retention")
+
+
+@pytest.fixture(params=KINDS)
+async def store(request: pytest.FixtureRequest, place: Place) -> AsyncIterator[EntryStore]:
+    async with store_of(request.param, place) as store:
+        await ConversationMemory(store=store).async_clear_all()
+        yield store
+        await ConversationMemory(store=store).async_clear_all()
