@@ -1,7 +1,7 @@
 """What the facet of agent history, pydantic-ai's conversations, registers."""
 
 from firefly_memory.databases.sql.schema.names import REVISIONS_OF_THE_LIBRARY
-from firefly_memory.facets import Facet, Looking, Moving, Operations, Packaging, Storage, absent
+from firefly_memory.facets import Facet, Looking, Moving, Operations, Packaging, People, Storage, absent
 
 FACET = Facet(
     name="agent_history",
@@ -34,7 +34,13 @@ FACET = Facet(
         without="leave out the conversations of pydantic-ai's ConversationStore",
         nothing_but_messages=True,
     ),
-    people=absent("comes with the erasure of a person"),
+    people=People(
+        owner="scope",
+        aliases=absent("the scope has one id, which the application gives"),
+        erase="firefly_memory.agent_history.people:HistoryEraser",
+        find_text=absent("its tables and collections are searched with all others"),
+        retention=absent("comes with pruning"),
+    ),
     looking=Looking(
         diagnosis=absent("the doctor looks at databases, not at facets"),
         sizes=absent("its resources are counted"),

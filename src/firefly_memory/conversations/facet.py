@@ -1,7 +1,7 @@
 """What the facet of conversations registers."""
 
 from firefly_memory.databases.sql.schema.names import REVISIONS_OF_THE_LIBRARY
-from firefly_memory.facets import Facet, Looking, Moving, Operations, Packaging, Storage, absent
+from firefly_memory.facets import Facet, Looking, Moving, Operations, Packaging, People, Storage, absent
 
 FACET = Facet(
     name="conversations",
@@ -32,7 +32,13 @@ FACET = Facet(
         without=absent("what archives and copies are made for"),
         nothing_but_messages=False,
     ),
-    people=absent("comes with the erasure of a person"),
+    people=People(
+        owner="owner",
+        aliases=absent("the owner has one id, which the application gives"),
+        erase="firefly_memory.conversations.people:ConversationEraser",
+        find_text=absent("its tables and collections are searched with all others"),
+        retention=absent("comes with pruning"),
+    ),
     looking=Looking(
         diagnosis=absent("the doctor looks at databases, not at facets"),
         sizes=absent("its resources are counted"),
