@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from secrets import token_hex
 from typing import Any, Protocol
 
 from firefly_memory.concurrency.process_fork import ForkSafeLock
-from firefly_memory.databases.text_forms import forms_of
+from firefly_memory.databases.text_forms import forms_of, rows_with
 from firefly_memory.errors import ErasedError, StoreClosedError
 from firefly_memory.facets import FacetLogs, LogOf, all_facets, log_if_there
 from firefly_memory.tombstones.log import Identity, owner_identity, tombstone
@@ -88,10 +88,10 @@ class MemoryTombstoneLog:
         logs = {each.facet: log_if_there(memory, each) for each in asked}
         with memory.lock:
             self._opened("find_text")
-            found = {"entries": _rows_with(forms, memory.records(), {id(memory)})}
+            found = {"entries": rows_with(forms, memory.records(), {id(memory)})}
             for name, log in logs.items():
                 if log is not None:
-                    found[name] = _rows_with(forms, vars(log), {id(memory)})
+                    found[name] = rows_with(forms, vars(log), {id(memory)})
         return list(found.items())
 
     async def scrub(self) -> None:
@@ -101,24 +101,3 @@ class MemoryTombstoneLog:
         if self._closed:
             raise StoreClosedError(operation)
         return self._memory.tombstones
-
-
-def _rows_with(forms: Sequence[str], values: object, seen: set[int]) -> int:
-    """How many of the named tuples among these values, at any depth, and of the texts outside of them, have a text."""
-    if isinstance(values, str):
-        return any(form in values for form in forms)
-    if id(values) in seen or callable(values):
-        return 0
-    seen.add(id(values))
-    rows = sum(_rows_with(forms, each, seen) for each in _parts(values))
-    return min(rows, 1) if hasattr(values, "_fields") else rows
-
-
-def _parts(values: object) -> Iterator[object]:
-    if isinstance(values, Mapping):
-        for pair in values.items():
-            yield from pair
-    elif isinstance(values, Iterable) and not isinstance(values, bytes):
-        yield from values
-    elif hasattr(values, "__dict__"):
-        yield from vars(values).values()
