@@ -1,41 +1,17 @@
-"""A text as it may be written where it is stored, and the search for it among values of Python."""
+"""How a text may be written where it is stored."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from firefly_memory.identifiers import stored_text
 
 
-def forms_of(text: str) -> tuple[str, ...]:
-    """The text, its stored form, and both inside of JSON, with and without escapes beyond ASCII."""
-    forms: dict[str, None] = {}
-    for each in (text, stored_text(text)):
-        as_json = [json.dumps(each, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)]
-        forms |= dict.fromkeys((each, *as_json))
-    return tuple(forms)
-
-
-def rows_with(forms: Sequence[str], values: object, seen: set[int]) -> int:
-    """How many of the named tuples among these values, at any depth, and of the texts outside of them, have a form.
-
-    What is in ``seen``, by its ``id()``, was counted already.
-    """
-    if isinstance(values, str):
-        return any(form in values for form in forms)
-    if id(values) in seen or callable(values):
-        return 0
-    seen.add(id(values))
-    rows = sum(rows_with(forms, each, seen) for each in _parts(values))
-    return min(rows, 1) if hasattr(values, "_fields") else rows
-
-
-def _parts(values: object) -> Iterator[object]:
-    if isinstance(values, Mapping):
-        for pair in values.items():
-            yield from pair
-    elif isinstance(values, Iterable) and not isinstance(values, bytes):
-        yield from values
-    elif hasattr(values, "__dict__"):
-        yield from vars(values).values()
+def forms_of(text: str) -> list[str]:
+    """The text as it is, as a stored name has it, and both as part of JSON, also of JSON inside JSON."""
+    forms = dict.fromkeys((text, stored_text(text)))
+    for _ in range(2):
+        forms |= dict.fromkeys(
+            json.dumps(each, ensure_ascii=is_ascii)[1:-1] for each in forms for is_ascii in (False, True)
+        )
+    return list(forms)

@@ -8,7 +8,8 @@ from secrets import token_hex
 from typing import Any, Protocol
 
 from firefly_memory.concurrency.process_fork import ForkSafeLock
-from firefly_memory.databases.text_forms import forms_of, rows_with
+from firefly_memory.databases.text_forms import forms_of
+from firefly_memory.databases.text_search import rows_with
 from firefly_memory.errors import ErasedError, StoreClosedError
 from firefly_memory.facets import FacetLogs, LogOf, all_facets, log_if_there
 from firefly_memory.tombstones.log import Identity, owner_identity, tombstone

@@ -12,7 +12,8 @@ from typing import Protocol, TypeVar
 
 from firefly_memory import clock
 from firefly_memory.codec import DAMAGE, Form, damaged
-from firefly_memory.databases.text_forms import forms_of, rows_with
+from firefly_memory.databases.text_forms import forms_of
+from firefly_memory.databases.text_search import rows_with
 from firefly_memory.entries.ordered_records import OrderedRecords
 from firefly_memory.entries.record import Position, Record, record_of
 from firefly_memory.entries.scopes import stored_facts_of
