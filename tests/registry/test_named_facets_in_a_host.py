@@ -8,11 +8,12 @@ from shutil import copytree
 
 import pytest
 
+from firefly_memory.schema import HEAD
 from tests.support.documentation import ROOT
 from tests.support.facet_package import NAME, VARIABLE, environment, run, write_package
 from tests.support.host_project import PROJECT, alembic, done
 
-_BRANCH = """
+_BRANCH = f"""
 from firefly_memory.alembic import steps_of
 from firefly_memory.facets import register
 from notes_package.facet import FACET
@@ -20,7 +21,7 @@ from notes_package.facet import FACET
 register(FACET)
 
 revision = "firefly_toy_1"
-down_revision = "firefly_0006_0005"
+down_revision = "firefly_{HEAD}"
 branch_labels = None
 depends_on = None
 
@@ -67,6 +68,6 @@ def test_one_upgrade_brings_the_facet_as_well(package: Path, project: Path, url:
     done(project, url, "-n", "both", "check")
     checked = run(["firefly-memory", "db", "check", "--url", url], environment(package, **{VARIABLE: NAME}), tmp_path)
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    done(project, url, "-n", "both", "downgrade", "firefly_memory@firefly_0006_0005")
+    done(project, url, "-n", "both", "downgrade", f"firefly_memory@firefly_{HEAD}")
     alone = run(["firefly-memory", "db", "check", "--url", url], environment(package), tmp_path)
     assert alone.returncode == 0, alone.stdout + alone.stderr

@@ -36,6 +36,7 @@ async def test_notes_are_listed_shown_counted_and_deleted_in_every_store(open_st
             "note_id": "n/0",
             "body": "body 0",
             "expires_at": None,
+            "owner": None,
         }
         assert await service.async_get(store, KIND, "old") is None
         assert {each.kind: each.rows for each in await service.async_stats(store)}[KIND] == 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from firefly_memory import schema
-from firefly_memory.facets import Facet, LogOf, Looking, Moving, Operations, Packaging, Storage, absent
+from firefly_memory.facets import Facet, LogOf, Looking, Moving, Operations, Packaging, People, Storage, absent
 from tests.toy_facet.log import ToyLog
 
 _REVISION = '''"""Notes of toy {number}."""
@@ -34,10 +34,12 @@ def upgrade():
         sa.Column("note_id", sa.Text(), nullable=False),
         sa.Column("body", sa.Text(), nullable=False),
         sa.Column("expires_at", instant),
+        sa.Column("owner", sa.Text()),
         *extra,
     ]
     op.create_table(name, *columns, schema=schema)
     op.create_index("idx_toy_{number}_note", name, ["note_id"], unique=True, schema=schema)
+    op.create_index("idx_toy_{number}_owner", name, ["owner", "note_id"], schema=schema)
     for each in objects({number}, schema):
         op.execute(each.create)
 
@@ -95,7 +97,13 @@ def _toy(number: int, folder: Path) -> Facet:
             without=f"leave out the notes of toy {number}",
             nothing_but_messages=False,
         ),
-        people=absent("notes have no owner"),
+        people=People(
+            owner="owner",
+            aliases=absent("the owner has one id, which the application gives"),
+            erase=f"tests.toy_facet.people:eraser_{number}",
+            find_text=absent("its tables and collections are searched with all others"),
+            retention=absent("notes say themselves how long they stay"),
+        ),
         looking=Looking(
             diagnosis=absent("nothing to examine"),
             sizes=absent("its notes are counted"),

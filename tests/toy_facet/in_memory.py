@@ -7,18 +7,22 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from firefly_memory.facets import Purged
+from firefly_memory.tombstones.in_memory import Memory
 from tests.toy_facet.log import Note
 
 
 class MemoryToyLog:
-    def __init__(self, _memory: object) -> None:
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
         self._notes: dict[str, Note] = {}
 
     def close(self) -> None:
         self._notes.clear()
 
     async def put(self, note: Note) -> None:
-        self._notes[note.note_id] = note
+        with self._memory.lock:
+            self._memory.tombstones.check("put_note", note.identities)
+            self._notes[note.note_id] = note
 
     async def get(self, note_id: str, now: datetime) -> Note | None:
         note = self._notes.get(note_id)
@@ -43,6 +47,13 @@ class MemoryToyLog:
         for note_id in expired:
             del self._notes[note_id]
         return Purged(len(expired), more=False)
+
+    async def of_owner(self, owner: str, limit: int, after: str) -> Sequence[str]:
+        notes = self._notes.values()
+        return sorted(note.note_id for note in notes if note.owner == owner and note.note_id > after)[:limit]
+
+    async def erase(self, note_ids: Sequence[str]) -> int:
+        return sum(self._notes.pop(note_id, None) is not None for note_id in note_ids)
 
 
 def _is_live(note: Note, now: datetime) -> bool:

@@ -47,7 +47,12 @@ def _resources(number: int) -> tuple[Resource, ...]:
     notes = Resource(
         kind=f"toy-{number}-notes",
         title=f"notes of toy {number}",
-        fields=(Field("note_id"), Field("body"), Field("expires_at", Type.INSTANT, in_table=False)),
+        fields=(
+            Field("note_id"),
+            Field("body"),
+            Field("expires_at", Type.INSTANT, in_table=False),
+            Field("owner", in_table=False),
+        ),
         identity=("note_id",),
         orders={"id": (str,)},
         reader=f"tests.toy_facet.looking:reader_{number}",

@@ -29,7 +29,8 @@ class MongoToyLog:
     async def put(self, note: Note) -> None:
         with written("put_note", self._access.database.db_name):
             connection = await self._access.connected("put_note")
-            fields = {"body": note.body, "words": re.findall(r"\w+", note.body), "expires_at": note.expires_at}
+            words = re.findall(r"\w+", note.body)
+            fields = {"body": note.body, "words": words, "expires_at": note.expires_at, "owner": note.owner}
             this = {"_id": note.note_id}
             await connection.result_of(connection[self._name].update_one(this, {"$set": fields}, upsert=True))
 
@@ -66,9 +67,22 @@ class MongoToyLog:
             deleted = await connection.result_of(connection[self._name].delete_many({"expires_at": {"$lte": now}}))
             return Purged(deleted.deleted_count, more=False)
 
+    async def of_owner(self, owner: str, limit: int, after: str) -> Sequence[str]:
+        with translated("list_notes", self._access.database.db_name):
+            connection = await self._access.connected("list_notes")
+            wanted = {"_id": {"$gt": after}, "owner": owner}
+            found = connection[self._name].find(wanted, {"_id": 1}).sort("_id").limit(limit)
+            return [each["_id"] for each in await connection.all_of(found)]
+
+    async def erase(self, note_ids: Sequence[str]) -> int:
+        with written("delete_notes", self._access.database.db_name):
+            connection = await self._access.connected("delete_notes")
+            deleting = connection[self._name].delete_many({"_id": {"$in": list(note_ids)}})
+            return int((await connection.result_of(deleting)).deleted_count)
+
 
 def _note(document: dict[str, Any]) -> Note:
-    return Note(document["_id"], document["body"], document["expires_at"])
+    return Note(document["_id"], document["body"], document["expires_at"], document.get("owner"))
 
 
 def _live(now: datetime) -> dict[str, Any]:
@@ -76,7 +90,8 @@ def _live(now: datetime) -> dict[str, Any]:
 
 
 def _collections(number: int) -> tuple[Collection, ...]:
-    return (Collection(_name(number), (IndexModel([("words", ASCENDING)]), IndexModel([("expires_at", ASCENDING)]))),)
+    indexes = ("words", "expires_at", "owner")
+    return (Collection(_name(number), tuple(IndexModel([(field, ASCENDING)]) for field in indexes)),)
 
 
 def __getattr__(name: str) -> Any:

@@ -34,9 +34,10 @@ class ToyStatements(FacetStatements):
             "note_id": bindparam("note_id", type_=Text),
             "body": bindparam("body", type_=Text),
             "expires_at": self.dialect.instant_in(bindparam("expires_at", type_=Text)),
+            "owner": bindparam("owner", type_=Text),
         }
         insert = self.dialect.insert(self._notes).values(row)
-        replaced = {name: insert.excluded[name] for name in ("body", "expires_at")}
+        replaced = {name: insert.excluded[name] for name in ("body", "expires_at", "owner")}
         return self.compiled(insert.on_conflict_do_update(index_elements=[c.note_id], set_=replaced))
 
     @cached_property
@@ -51,7 +52,7 @@ class ToyStatements(FacetStatements):
 
     def _notes_where(self, condition: Any) -> Select[Any]:
         c = self._notes.c
-        columns = [self.dialect.value_out(column) for column in (c.note_id, c.body, c.expires_at)]
+        columns = [self.dialect.value_out(column) for column in (c.note_id, c.body, c.expires_at, c.owner)]
         return select(*columns).where(condition, self._live)
 
     @cached_property
@@ -66,6 +67,18 @@ class ToyStatements(FacetStatements):
 
             found = c.words.op("@@")(cast(word, TSQUERY))
         return self.compiled(select(c.note_id).where(found, self._live).order_by(self.dialect.by_code_point(c.note_id)))
+
+    @cached_property
+    def of_owner(self) -> Statement:
+        note_id, owner = self.dialect.by_code_point(self._notes.c.note_id), bindparam("owner", type_=Text)
+        found = select(self._notes.c.note_id).where(
+            self._notes.c.owner == owner, note_id > bindparam("after", type_=Text)
+        )
+        return self.compiled(found.order_by(note_id).limit(bindparam("limit", type_=Integer)))
+
+    @cached_property
+    def erase(self) -> Statement:
+        return self.compiled(delete(self._notes).where(self.dialect.is_one_of(self._notes.c.note_id, "note_ids")))
 
     @cached_property
     def delete(self) -> Statement:
@@ -113,8 +126,8 @@ def read_page(session: Session, number: int, limit: int, after: str, now: dateti
 
 
 def _note(session: Session, row: Any) -> Note:
-    note_id, body, expires_at = row
-    return Note(note_id, body, None if expires_at is None else session.dialect.read_instant(expires_at))
+    note_id, body, expires_at, owner = row
+    return Note(note_id, body, None if expires_at is None else session.dialect.read_instant(expires_at), owner)
 
 
 @reads
@@ -136,6 +149,19 @@ def purge_notes(session: Session, number: int, limit: int, now: datetime) -> Pur
         values = {"limit": limit, "now": session.dialect.instant(now)}
         deleted = session.execute(session.statements(statements_of(number)).purge, values)
     return Purged(deleted, more=deleted == limit)
+
+
+@reads
+def notes_of(session: Session, number: int, owner: str, limit: int, after: str) -> list[str]:
+    values = {"owner": owner, "limit": limit, "after": after}
+    return [row[0] for row in session.fetch(session.statements(statements_of(number)).of_owner, values)]
+
+
+@operation(on_lost_reply=REPORT)
+def erase_notes(session: Session, number: int, note_ids: Sequence[str]) -> int:
+    values = {"note_ids": session.dialect.texts(note_ids)}
+    with session.writing():
+        return session.execute(session.statements(statements_of(number)).erase, values)
 
 
 class SQLToyLog:
@@ -160,6 +186,12 @@ class SQLToyLog:
 
     async def purge(self, limit: int, now: datetime) -> Purged:
         return await self._run(purge_notes, self._number, limit, now)
+
+    async def of_owner(self, owner: str, limit: int, after: str) -> Sequence[str]:
+        return await self._run(notes_of, self._number, owner, limit, after)
+
+    async def erase(self, note_ids: Sequence[str]) -> int:
+        return await self._run(erase_notes, self._number, note_ids)
 
 
 def __getattr__(name: str) -> Any:

@@ -26,9 +26,11 @@ def _define(number: int, tables: MetaData, columns: Columns) -> None:
         Column("note_id", Text, nullable=False),
         Column("body", Text, nullable=False),
         columns.instant("expires_at"),
+        Column("owner", Text),
         *extra,
     )
     Index(f"idx_toy_{number}_note", notes.c.note_id, unique=True)
+    Index(f"idx_toy_{number}_owner", notes.c.owner, notes.c.note_id)
 
 
 def _objects(number: int) -> list[SchemaObject]:

@@ -36,7 +36,7 @@ FACET = Facet(
     ),
     people=People(
         owner="scope",
-        aliases=absent("the owner has one id, which the application gives"),
+        aliases=absent("the scope has one id, which the application gives"),
         erase="firefly_memory.agent_history.people:HistoryEraser",
         find_text=absent("its tables and collections are searched with all others"),
         retention="firefly_memory.agent_history.retention:HistoryPruner",

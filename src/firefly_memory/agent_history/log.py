@@ -15,11 +15,13 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from firefly_memory.codec import damaged
-from firefly_memory.errors import CorruptDataError
+from firefly_memory.errors import ConflictError, CorruptDataError
 from firefly_memory.facets import LogOf, Purged
 from firefly_memory.identifiers import original_name
 
 T = TypeVar("T")
+
+_ATTEMPTS = 20  # each that fails means that somebody else wrote the record
 
 
 class HistoryRecord(NamedTuple):
@@ -231,6 +233,18 @@ def released(found: Mapping[str, tuple[str | None, int]]) -> tuple[list[str], di
     for entry_id in gone:
         lost.pop(entry_id, None)
     return gone, dict(sorted(lost.items()))
+
+
+async def delete_record(log: HistoryLog, conversation_id: str) -> bool:
+    """Delete a record as it is now, whoever writes it meanwhile; whether there was one."""
+    for _ in range(_ATTEMPTS):
+        record = await log.record(conversation_id)
+        if record is None:
+            return False
+        if await log.delete(conversation_id, record.revision):
+            return True
+    name = original_name(conversation_id)
+    raise ConflictError(f"conversation {name!r} is being written all the time; try again later")
 
 
 async def finish_deletions(log: HistoryLog, _limit: int, _now: datetime) -> Purged:

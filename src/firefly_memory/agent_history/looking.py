@@ -6,15 +6,20 @@ import json
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from firefly_memory.agent_history.log import AGENT_HISTORY_LOG, HistoryEntry, HistoryRecord, damaged_history, in_line
-from firefly_memory.errors import ConflictError
+from firefly_memory.agent_history.log import (
+    AGENT_HISTORY_LOG,
+    HistoryEntry,
+    HistoryRecord,
+    damaged_history,
+    delete_record,
+    in_line,
+)
 from firefly_memory.identifiers import original_name, original_or_none, stored_name, stored_text
 from firefly_memory.looking import Field, Placed, Query, Resource, Row, RowId, Size, Type, Where
 from firefly_memory.protocols import StoreView
 
 _MESSAGES = 100
 """The newest messages that looking at one conversation shows."""
-_ATTEMPTS = 20  # each that fails means that somebody else wrote the conversation
 
 
 class DirectHistory(Protocol):
@@ -44,20 +49,11 @@ class HistoryReader:
         return None if record is None else {**_row(record), "messages": await self._messages(record)}
 
     async def delete(self, row_ids: Sequence[RowId]) -> int:
-        return sum([await self._delete(*row_id) for row_id in dict.fromkeys(row_ids)])
+        names = [stored_name("conversation_id", row_id[0]) for row_id in dict.fromkeys(row_ids)]
+        return sum([await delete_record(self._log, name) for name in names])
 
     async def size(self, _: Where) -> Size:
         return Size(await self._direct.count())
-
-    async def _delete(self, conversation_id: str) -> bool:
-        stored = stored_name("conversation_id", conversation_id)
-        for _ in range(_ATTEMPTS):
-            record = await self._log.record(stored)
-            if record is None:
-                return False
-            if await self._log.delete(stored, record.revision):
-                return True
-        raise ConflictError(f"conversation {conversation_id!r} is being written all the time; try again later")
 
     async def _messages(self, record: HistoryRecord) -> list[Any]:
         if record.head_id is None:

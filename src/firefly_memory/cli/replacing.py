@@ -17,6 +17,7 @@ from firefly_memory.databases.files.file_system import flush_directory, is_trust
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError
 from firefly_memory.stores.file import LOCKS
 from firefly_memory.target import Target, path_of
+from firefly_memory.tombstones.in_files import NAME as TOMBSTONES_FILE
 from firefly_memory.urls import Medium
 from firefly_memory.validation import ONLY_MINE
 
@@ -129,7 +130,7 @@ def _real(path: Path | str) -> Path:
 def _is_of_a_file_store(path: Path) -> bool:
     """Whether it is one of the locks or, beside them, what only the store writes."""
     path = _real(path)
-    has_such_a_name = path.suffix == ".json" or path.name == LIST_FILE
+    has_such_a_name = path.suffix == ".json" or path.name in (LIST_FILE, TOMBSTONES_FILE)
     return path.parent.name == LOCKS or (has_such_a_name and (path.parent / LOCKS).is_dir())
 
 

@@ -9,11 +9,12 @@ from typing import Protocol, TypeVar
 
 from firefly_memory.codec import TEXT, Form
 from firefly_memory.concurrency.process_fork import ForkSafeLock
-from firefly_memory.conversations.log import Appended, Head, Order, StoredTurn
+from firefly_memory.conversations.log import Appended, Head, Order, StoredTurn, identities_of
 from firefly_memory.entries.record import as_it_is
 from firefly_memory.entries.scopes import FACTS_OF_CONVERSATIONS
 from firefly_memory.errors import StoreClosedError, TurnsDroppedError
 from firefly_memory.identifiers import original_name
+from firefly_memory.tombstones.in_memory import MemoryTombstones
 
 T = TypeVar("T")
 
@@ -127,9 +128,11 @@ class KeptConversation:
 
 
 class Memory(Protocol):
-    """The entries of the store, as far as conversations need them."""
+    """The store, as far as conversations need it."""
 
     max_turns_kept: int | None
+    lock: ForkSafeLock
+    tombstones: MemoryTombstones
 
     async def clear(self, namespace: str) -> None: ...
 
@@ -148,7 +151,8 @@ class MemoryConversationLog:
         self._clear_all_of = memory.clear_all_of
         self._max_turns_kept = memory.max_turns_kept
         self._conversations: dict[str, KeptConversation] = {}
-        self._lock = ForkSafeLock()
+        self._lock = memory.lock
+        self._tombstones = memory.tombstones
         self._closed = False
 
     def close(self) -> None:
@@ -161,6 +165,7 @@ class MemoryConversationLog:
             self._check_open("create_conversation")
             if conversation_id in self._conversations:
                 return False
+            self._tombstones.check("create_conversation", identities_of(conversation_id, owner))
             self._conversations[conversation_id] = self._new(conversation_id, now, owner)
             return True
 
@@ -171,6 +176,7 @@ class MemoryConversationLog:
             self._check_open("append_turn")
             conversation = self._conversations.get(conversation_id)
             if conversation is None:
+                self._tombstones.check("append_turn", identities_of(conversation_id, owner))
                 conversation = self._new(conversation_id, draft.created_at, owner)
             appended = conversation.append(draft, expected, owner)
             if appended is not None:
@@ -210,6 +216,7 @@ class MemoryConversationLog:
             conversation = self._conversations.get(conversation_id)
             if conversation is None or fork_id in self._conversations:
                 return False
+            self._tombstones.check("fork_conversation", identities_of(fork_id, conversation.head.owner))
             self._conversations[fork_id] = conversation.fork(fork_id, turns, now)
             return True
 

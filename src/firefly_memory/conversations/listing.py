@@ -6,20 +6,23 @@ import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from types import NoneType
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from firefly_memory import clock
 from firefly_memory.codec import DAMAGE, Form, damaged
-from firefly_memory.entries.entry import MemoryScope
+from firefly_memory.conversations.log import identities_of
 from firefly_memory.entries.ordered_records import OrderedRecords
-from firefly_memory.entries.record import Position, Record
+from firefly_memory.entries.record import Position, Record, record_of
 from firefly_memory.errors import CorruptDataError
 from firefly_memory.identifiers import CONVERSATIONS
+from firefly_memory.tombstones.guard import UNGUARDED, Guard
 
 T = TypeVar("T")
 
 NAMESPACE_OF_LIST = CONVERSATIONS
 """The namespace of the list in stores that have only entries. No conversation has this name: ids are not empty."""
+
+CREATE = "create_conversation"
 
 
 class Entries(Protocol):
@@ -32,8 +35,9 @@ class Entries(Protocol):
         self, namespace: str, limit: int | None, after: Position | None, now: datetime
     ) -> Sequence[Record]: ...
 
-    async def edit(self, namespace: str, change: Callable[[OrderedRecords], T]) -> T:
-        """Call ``change`` with the records of a namespace, under a lock; all its changes are saved, or none."""
+    async def edit(self, namespace: str, change: Callable[[OrderedRecords], T], guard: Guard = UNGUARDED) -> T:
+        """Call ``change`` with the records of a namespace, under a lock; all its changes are saved, or none. Before
+        that, and under the same lock, ``ErasedError`` is raised if what ``guard`` names is erased."""
 
     async def clear(self, namespace: str) -> None: ...
 
@@ -51,14 +55,17 @@ class Listed(NamedTuple):
 class ConversationList(Protocol):
     """The operations on the list. Each is all or nothing."""
 
-    async def add(self, conversation_id: str, new: Listed) -> bool:
-        """Add a conversation. Return whether it is new."""
+    async def add(self, conversation_id: str, new: Listed, operation: str = CREATE) -> bool:
+        """Add a conversation. Return whether it is new; ``ErasedError`` of ``operation`` if it is erased."""
 
     async def remove(self, conversation_ids: Collection[str]) -> None: ...
 
     async def all(self) -> Mapping[str, Listed]: ...
 
     async def find(self, conversation_id: str) -> Listed | None: ...
+
+    async def scrub(self) -> None:
+        """Forget what conversations were there before."""
 
 
 class ListOfEntries:
@@ -67,7 +74,7 @@ class ListOfEntries:
     def __init__(self, entries: Entries) -> None:
         self._entries = entries
 
-    async def add(self, conversation_id: str, new: Listed) -> bool:
+    async def add(self, conversation_id: str, new: Listed, operation: str = CREATE) -> bool:
         def add(ordered: OrderedRecords) -> bool:
             if ordered.newest(conversation_id, new.created_at) is not None:
                 return False
@@ -76,7 +83,8 @@ class ListOfEntries:
             ordered.put(record, new.created_at)
             return True
 
-        return await self._entries.edit(NAMESPACE_OF_LIST, add)
+        guard = Guard(operation, identities_of(conversation_id, new.owner))
+        return await self._entries.edit(NAMESPACE_OF_LIST, add, guard)
 
     async def remove(self, conversation_ids: Collection[str]) -> None:
         doomed = [_listed_as(each) for each in conversation_ids]
@@ -90,6 +98,9 @@ class ListOfEntries:
     async def find(self, conversation_id: str) -> Listed | None:
         return (await self.all()).get(conversation_id)
 
+    async def scrub(self) -> None:
+        """The entry of a deleted conversation was deleted, too."""
+
 
 def _owner(record: Record, form: Form) -> str | None:
     """The content of an entry of the list."""
@@ -100,12 +111,6 @@ def _owner(record: Record, form: Form) -> str | None:
     if not isinstance(owner, (str, NoneType)):
         raise CorruptDataError("load", f"the list of conversations, at {record.key!r}", "the owner is no text")
     return owner
-
-
-def record_of(form: Form, entry_id: str, namespace: str, key: str, content: Any, created_at: datetime) -> Record:
-    """An entry of the library."""
-    scope = MemoryScope.CONVERSATION.value
-    return Record(entry_id, namespace, scope, key, form.encode(content), form.encode({}), created_at, None, 0.5)
 
 
 def digest(conversation_id: str) -> str:

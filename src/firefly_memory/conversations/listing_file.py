@@ -24,11 +24,13 @@ from firefly_memory.clock import instant_of
 from firefly_memory.codec import DAMAGE, damaged
 from firefly_memory.concurrency.cancellation import stop_if_given_up
 from firefly_memory.concurrency.process_fork import ForkSafeLock
-from firefly_memory.conversations.listing import NAMESPACE_OF_LIST, Listed
+from firefly_memory.conversations.listing import CREATE, NAMESPACE_OF_LIST, Listed
+from firefly_memory.conversations.log import identities_of
 from firefly_memory.databases.files.file_system import followed, write_durably
 from firefly_memory.entries.ordered_records import OrderedRecords
 from firefly_memory.errors import CorruptDataError, InvalidEntryError, SchemaMismatchError
 from firefly_memory.identifiers import original_name, stored_name
+from firefly_memory.tombstones.in_files import FileTombstones
 
 NAME = "conversations.jsonl"
 FORMAT = "firefly-memory-conversations/1"
@@ -40,6 +42,7 @@ class Directory(Protocol):
     """The operations of the store's directory that the list needs."""
 
     directory: Path
+    tombstones: FileTombstones
 
     @property
     def file_mode(self) -> int: ...
@@ -73,12 +76,13 @@ class ConversationListFile:
         self._end = 0  # of the lines that were read
         self._lines = 0
 
-    async def add(self, conversation_id: str, new: Listed) -> bool:
+    async def add(self, conversation_id: str, new: Listed, operation: str = CREATE) -> bool:
         with self._directory.working("create"), self._directory.alone(NAMESPACE_OF_LIST), self._lock:
             self._take_over()
             self._read_on()
             if conversation_id in self._listed:
                 return False
+            self._directory.tombstones.check(operation, identities_of(conversation_id, new.owner))
             self._append([_line(conversation_id, new)])
             return True
 
@@ -93,6 +97,13 @@ class ConversationListFile:
                 self._replace({each: made for each, made in self._listed.items() if each not in gone})
             elif doomed:
                 self._append([{"deleted": each} for each in doomed])
+
+    async def scrub(self) -> None:
+        with self._directory.working("erase"), self._directory.alone(NAMESPACE_OF_LIST), self._lock:
+            self._take_over()
+            self._read_on()
+            if self._lines > len(self._listed):
+                self._replace(self._listed)
 
     async def all(self) -> Mapping[str, Listed]:
         with self._directory.working("load"), self._lock:

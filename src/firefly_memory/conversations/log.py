@@ -15,6 +15,7 @@ from firefly_memory.entries.record import ReadInstant
 from firefly_memory.errors import CorruptDataError
 from firefly_memory.facets import LogOf
 from firefly_memory.identifiers import original_name
+from firefly_memory.tombstones.log import Identity, conversation_identity, owner_identity
 from firefly_memory.validation import is_whole_number
 
 MOST_TOKENS = 2**31 - 2
@@ -115,6 +116,12 @@ def checked_turn(conversation_id: str, turn: StoredTurn) -> StoredTurn:
         where = f"turn {turn.turn_id!r} of conversation {_name(conversation_id)}"
         raise CorruptDataError("reading a conversation", where, "a count is no whole number, or a text no text")
     return turn
+
+
+def identities_of(conversation_id: str, owner: str | None) -> tuple[Identity, ...]:
+    """What must not be erased if the conversation is to be created for ``owner``."""
+    itself = conversation_identity(conversation_id)
+    return (itself,) if owner is None else (itself, owner_identity(owner))
 
 
 def askable(turn_id: int) -> int:

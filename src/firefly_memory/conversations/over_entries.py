@@ -21,17 +21,26 @@ from firefly_memory.conversations.listing import (
     Listed,
     ListOfEntries,
     digest,
-    record_of,
 )
 from firefly_memory.conversations.listing_file import ConversationListFile, Directory
-from firefly_memory.conversations.log import Appended, Head, Order, StoredTurn, checked_head, checked_turn
+from firefly_memory.conversations.log import (
+    Appended,
+    Head,
+    Order,
+    StoredTurn,
+    checked_head,
+    checked_turn,
+    identities_of,
+)
 from firefly_memory.entries.ordered_records import OrderedRecords
-from firefly_memory.entries.record import ReadInstant, Record, as_it_is
+from firefly_memory.entries.record import ReadInstant, Record, as_it_is, record_of
 from firefly_memory.entries.scopes import stored_facts_of
-from firefly_memory.errors import CorruptDataError
+from firefly_memory.errors import CorruptDataError, ErasedError
 from firefly_memory.identifiers import CONVERSATIONS, new_entry_id
+from firefly_memory.tombstones.guard import Guard
 
 _SUMMARY = "summary"
+_APPEND, _FORK = "append_turn", "fork_conversation"
 
 
 class _UnlistedError(Exception):
@@ -73,12 +82,16 @@ class EntryConversationLog:
                 return None
         # Listed before it is there: an empty conversation does no harm, one that nobody finds would.
         new = Listed(draft.created_at, owner)
-        is_new = await self._list.add(conversation_id, new)
+        is_new = await self._list.add(conversation_id, new, _APPEND)
         listed = new if is_new else await self._list.find(conversation_id) or new
-        appended = await self._entries.edit(_namespace(conversation_id), append)
+        guard = _guard(_APPEND, conversation_id, listed.owner)
+        appended = await self._entries.edit(_namespace(conversation_id), append, guard)
         if appended is not None and appended.turns == 1:
-            # Somebody may have deleted it in between.
-            await self.create(conversation_id, draft.created_at, listed.owner)
+            try:  # somebody may have deleted it in between
+                await self._list.add(conversation_id, Listed(draft.created_at, listed.owner), _APPEND)
+            except ErasedError:  # or erased: then nobody would find it any more
+                await self._entries.clear(_namespace(conversation_id))
+                raise
         return appended
 
     async def head(self, conversation_id: str) -> Head | None:
@@ -121,10 +134,10 @@ class EntryConversationLog:
             return False
         fork = conversation.fork(fork_id, turns, now)
         # Listed before it exists, as in append(), so that a crash leaves no unlisted conversation.
-        if not await self.create(fork_id, now, fork.head.owner):
+        if not await self._list.add(fork_id, Listed(now, fork.head.owner), _FORK):
             return False
         try:
-            return await self._entries.edit(_namespace(fork_id), write)
+            return await self._entries.edit(_namespace(fork_id), write, _guard(_FORK, fork_id, fork.head.owner))
         except BaseException:
             with suppress(Exception):  # the first error is the one to raise
                 await self.delete(fork_id)
@@ -185,6 +198,10 @@ class EntryConversationLog:
             again = await self._entries.scan(_namespace(conversation_id), None, None, now)
             if again:
                 await self.create(conversation_id, now, self._conversation(conversation_id, again, now).head.owner)
+
+    async def scrub(self) -> None:
+        """Forget the ids of conversations that were deleted."""
+        await self._list.scrub()
 
     async def page(
         self, limit: int, after: tuple[datetime, str] | None, owner: str | None = None, order: Order = "created"
@@ -281,6 +298,11 @@ class EntryConversationLog:
 
 def _namespace(conversation_id: str) -> str:
     return CONVERSATIONS + conversation_id
+
+
+def _guard(operation: str, conversation_id: str, owner: str | None) -> Guard:
+    """Of a write that makes a conversation: those that go on with one cost no look."""
+    return Guard(operation, identities_of(conversation_id, owner), if_empty=True)
 
 
 def _empty(conversation_id: str, listed: Listed) -> Head:

@@ -97,6 +97,12 @@ def to_record(form: Form, namespace: str, entry: MemoryEntry) -> Record:
     )
 
 
+def record_of(form: Form, entry_id: str, namespace: str, key: str, content: Any, created_at: datetime) -> Record:
+    """An entry of the library's own, in a namespace that entries of users cannot have."""
+    scope = MemoryScope.CONVERSATION.value
+    return Record(entry_id, namespace, scope, key, form.encode(content), form.encode({}), created_at, None, 0.5)
+
+
 def to_entries(form: Form, read_instant: ReadInstant, rows: Iterable[Row], operation: str) -> list[MemoryEntry]:
     """The entries that ``rows`` were made from, or :class:`CorruptDataError` if somebody damaged one since."""
     entries: list[MemoryEntry] = []

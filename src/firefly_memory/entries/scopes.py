@@ -6,6 +6,7 @@ import hashlib
 
 from firefly_memory.errors import InvalidEntryError
 from firefly_memory.identifiers import MAX_LENGTH, original_name, stored_name, stored_text
+from firefly_memory.tombstones.log import Identity, namespace_identity
 
 NAMESPACE = "working:"
 """What the namespaces of working memory begin with."""
@@ -52,3 +53,8 @@ def checked_scope(scope_id: str) -> str:
 def stored_facts_of(stored_conversation_id: str) -> str:
     """The namespace of the facts of a conversation. Both names are in their stored form."""
     return stored_text(f"{NAMESPACE}{scope_of(original_name(stored_conversation_id))}")
+
+
+def identities_of_namespace(stored_namespace: str) -> tuple[Identity, ...]:
+    """What must not be erased if entries are to be saved in a namespace: a scope, if it is one of working memory."""
+    return (namespace_identity(stored_namespace),) if stored_namespace.startswith(NAMESPACE) else ()

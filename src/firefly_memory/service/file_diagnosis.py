@@ -17,6 +17,7 @@ from firefly_memory.databases.files.diagnosis import by_others, file_system, fre
 from firefly_memory.errors import DatabaseConnectionError, FireflyMemoryError
 from firefly_memory.identifiers import CONVERSATIONS, original_name
 from firefly_memory.stores.file import LOCKS, FileStore
+from firefly_memory.tombstones.in_files import NAME as TOMBSTONES_FILE
 from firefly_memory.url_text import directory_in
 
 
@@ -58,7 +59,7 @@ def _files(directory: Path) -> Iterator[Finding]:
         sound = False
         do = "mend it, or put a copy of it in its place: without it no conversation is listed"
         yield problem("file", f"the list of conversations cannot be read: {exc}", do)
-    yield from by_others([*files, directory / LIST_FILE])
+    yield from by_others([*files, directory / LIST_FILE, directory / TOMBSTONES_FILE])
     yield from by_others(sorted((directory / LOCKS).glob("*")))  # whoever may read one may hold it
     if sound:
         yield ok("files", f"each of {len(files):,} can be read; {live:,} live entries and turns")

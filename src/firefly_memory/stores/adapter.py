@@ -15,12 +15,14 @@ from firefly_memory.entries.entry import MemoryEntry, restored_entry
 from firefly_memory.entries.namespace_lock import alone_at_once, alone_in_turn
 from firefly_memory.entries.ordered_records import OrderedRecords, is_live
 from firefly_memory.entries.record import Position, Record, as_it_is
+from firefly_memory.entries.scopes import identities_of_namespace
 from firefly_memory.entries.store_operations import RecordView
 from firefly_memory.entries.threaded_view import threaded
 from firefly_memory.errors import (
     ConfigurationError,
     CorruptDataError,
     DatabaseStoreError,
+    ErasedError,
     NotSupportedError,
     StoreClosedError,
 )
@@ -29,6 +31,8 @@ from firefly_memory.identifiers import CONVERSATIONS
 from firefly_memory.protocols import AsyncMemoryStore, Capability, MemoryStore, StoreView
 from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
+from firefly_memory.tombstones.guard import UNGUARDED, Guard
+from firefly_memory.tombstones.log import TOMBSTONES
 
 T = TypeVar("T")
 
@@ -156,20 +160,23 @@ class _CustomBackend:
     async def save(self, record: Record, now: datetime) -> None:
         self._check_open("save")
         async with self._alone(record.namespace):  # nor between the reading and the writing of an edit
+            await self._check(Guard("save", identities_of_namespace(record.namespace)), 0)
             await self._store.async_save(record.namespace, _entry(record))
 
     async def save_if(self, record: Record, expected: Any, now: datetime) -> bool:
-        return await self.edit(record.namespace, lambda ordered: ordered.put_if(record, expected, now))
+        guard = Guard("save_if", identities_of_namespace(record.namespace))
+        return await self.edit(record.namespace, lambda ordered: ordered.put_if(record, expected, now), guard)
 
     async def save_many(self, records: list[Record], now: datetime) -> None:
         for record in records:
             await self.save(record, now)
 
-    async def edit(self, namespace: str, change: Callable[[OrderedRecords], T]) -> T:
+    async def edit(self, namespace: str, change: Callable[[OrderedRecords], T], guard: Guard = UNGUARDED) -> T:
         """Let ``change`` work on the records of a namespace while nobody else of this process edits them."""
         self._check_open("edit")
         async with self._alone(namespace):
             ordered = await self._records_of("edit", namespace)
+            await self._check(guard, len(ordered))
             before = {record.entry_id: record for record in ordered}
             result = change(ordered)
             for record in ordered:
@@ -178,6 +185,17 @@ class _CustomBackend:
             for entry_id in before:
                 await self._store.async_delete(namespace, entry_id)
             return result
+
+    async def _check(self, guard: Guard, records: int) -> None:
+        """``ErasedError`` if the guard says so. The caller is alone in the namespace, which has so many records."""
+        if guard.applies(records) and await self.log(TOMBSTONES).are_there(guard.identities):
+            raise ErasedError(guard.operation)
+
+    async def wait_for_writers(self, namespaces: Iterable[str]) -> None:
+        """Those of this process."""
+        for namespace in namespaces:
+            async with self._alone(namespace):
+                pass
 
     async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
         self._check_open("load")

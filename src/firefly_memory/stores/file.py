@@ -11,7 +11,7 @@ import hashlib
 import os
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -33,7 +33,7 @@ from firefly_memory.databases.files.file_system import (
 from firefly_memory.entries.fact_ids import id_of_today, id_out_of_the_way, mark_of
 from firefly_memory.entries.ordered_records import OrderedRecords
 from firefly_memory.entries.record import Position, Record, as_it_is
-from firefly_memory.entries.scopes import FACTS_OF_CONVERSATIONS
+from firefly_memory.entries.scopes import FACTS_OF_CONVERSATIONS, identities_of_namespace
 from firefly_memory.entries.store_operations import RecordView
 from firefly_memory.entries.threaded_view import threaded
 from firefly_memory.errors import (
@@ -48,6 +48,8 @@ from firefly_memory.identifiers import CONVERSATIONS, original_name, original_or
 from firefly_memory.protocols import Capability
 from firefly_memory.reprs import even_half_built, shown
 from firefly_memory.stores.base import EntryStore
+from firefly_memory.tombstones.guard import UNGUARDED, Guard
+from firefly_memory.tombstones.in_files import FileTombstones
 from firefly_memory.validation import ONLY_MINE, FileModes, file_modes, seconds
 
 T = TypeVar("T")
@@ -105,6 +107,7 @@ class _Files:
         self.timeout = timeout
         self.modes = modes
         self.closed = False
+        self.tombstones = FileTombstones(self)
 
     @property
     def file_mode(self) -> int:
@@ -174,9 +177,31 @@ class _Files:
     @contextmanager
     def alone(self, namespace: str) -> Iterator[None]:
         """Inside the block nobody else writes what belongs to ``namespace``."""
-        bucket = zlib.crc32(namespace.encode()) % _LOCKS
-        with exclusive_lock(self.directory / LOCKS / f"{bucket:02}.lock", self.timeout, self.modes):
+        with self._locked(self._locks()[zlib.crc32(namespace.encode()) % _LOCKS]):
             yield
+
+    def wait_for_writers(self) -> None:
+        """Wait until whoever holds a lock now has let it go."""
+        for path in self._locks():
+            if path.exists():
+                with self._locked(path):
+                    pass
+
+    def remove_unfinished(self) -> None:
+        """Delete what writes that broke off have left beside the files, while nobody writes."""
+        if not any(self.directory.glob("*.tmp")):
+            return
+        with ExitStack() as locks:
+            for path in self._locks():  # nobody who has one of them waits for another
+                locks.enter_context(self._locked(path))
+            for left in self.directory.glob("*.tmp"):
+                remove_durably(left)
+
+    def _locks(self) -> list[Path]:
+        return [self.directory / LOCKS / f"{bucket:02}.lock" for bucket in range(_LOCKS)]
+
+    def _locked(self, path: Path) -> AbstractContextManager[None]:
+        return exclusive_lock(path, self.timeout, self.modes)
 
     def edit(self, namespace: str, change: Callable[[OrderedRecords], T]) -> T:
         """Let ``change`` work on the records of a namespace while nobody else does; all that it did, or nothing."""
@@ -234,22 +259,34 @@ class _FileBackend:
         self._save("save", [record], now)
 
     async def save_if(self, record: Record, expected: Any, now: datetime) -> bool:
-        return await self.edit(record.namespace, lambda ordered: ordered.put_if(record, expected, now))
+        guard = Guard("save_if", identities_of_namespace(record.namespace))
+        return await self.edit(record.namespace, lambda ordered: ordered.put_if(record, expected, now), guard)
 
     async def save_many(self, records: list[Record], now: datetime) -> None:
         self._save("save_many", records, now)
 
     def _save(self, operation: str, records: list[Record], now: datetime) -> None:
         def put(ordered: OrderedRecords) -> None:
+            self._check(ordered, guard)
             for record in records:
                 ordered.put(record, now)
 
+        guard = Guard(operation, identities_of_namespace(records[0].namespace))
         with self._files.working(operation):
             self._files.edit(records[0].namespace, put)
 
-    async def edit(self, namespace: str, change: Callable[[OrderedRecords], T]) -> T:
+    async def edit(self, namespace: str, change: Callable[[OrderedRecords], T], guard: Guard = UNGUARDED) -> T:
+        def guarded(ordered: OrderedRecords) -> T:
+            self._check(ordered, guard)
+            return change(ordered)
+
         with self._files.working("edit"):
-            return self._files.edit(namespace, change)
+            return self._files.edit(namespace, guarded)
+
+    def _check(self, ordered: OrderedRecords, guard: Guard) -> None:
+        """``ErasedError`` if the guard says so. Whoever calls it has the lock of the namespace."""
+        if guard.applies(len(ordered)):
+            self._files.tombstones.check(guard.operation, guard.identities)
 
     async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
         with self._files.working("load"):

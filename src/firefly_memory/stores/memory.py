@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ from firefly_memory.codec import TEXT, Form
 from firefly_memory.concurrency.process_fork import ForkSafeLock
 from firefly_memory.entries.ordered_records import OrderedRecords, is_as_expected, is_live
 from firefly_memory.entries.record import Position, Record, as_it_is
+from firefly_memory.entries.scopes import identities_of_namespace
 from firefly_memory.entries.store_operations import RecordView
 from firefly_memory.errors import EntryOwnershipError, StoreClosedError
 from firefly_memory.facets import FacetLogs, Purged
@@ -18,6 +19,7 @@ from firefly_memory.identifiers import original_name
 from firefly_memory.protocols import ABSENT, Capability
 from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
+from firefly_memory.tombstones.in_memory import MemoryTombstones
 from firefly_memory.validation import at_least
 
 
@@ -52,7 +54,9 @@ class _MemoryBackend:
         self._names: list[str] = []  # the keys of _ordered, sorted
         self._namespace_of: dict[str, str] = {}
         self._closed = False
-        self._lock = ForkSafeLock()
+        self.lock = ForkSafeLock()
+        """Held by whoever writes, in every facet: so tombstones, which each of them looks at, come between writes."""
+        self.tombstones = MemoryTombstones()
         self.max_turns_kept = max_turns_kept
         self.log = FacetLogs("in_memory", self._made)
 
@@ -66,7 +70,7 @@ class _MemoryBackend:
         self._check_open("initialize")
 
     async def close(self) -> None:
-        with self._lock:
+        with self.lock:
             self._closed = True
             self._ordered.clear()
             self._names.clear()
@@ -78,15 +82,17 @@ class _MemoryBackend:
         await self.save_many([record], now)
 
     async def save_many(self, records: list[Record], now: datetime) -> None:
-        with self._lock:
+        with self.lock:
             self._check_open("save")
+            self.tombstones.check("save", identities_of_namespace(records[0].namespace))
             for record in records:
                 self._check_owner(record, now)
             self._put(records, now)
 
     async def save_if(self, record: Record, expected: Any, now: datetime) -> bool:
-        with self._lock:
+        with self.lock:
             self._check_open("save_if")
+            self.tombstones.check("save_if", identities_of_namespace(record.namespace))
             owner = self._namespace_of.get(record.entry_id)
             there = None if owner is None else self._ordered[owner][record.entry_id]
             is_elsewhere = expected is not ABSENT and owner != record.namespace
@@ -95,6 +101,11 @@ class _MemoryBackend:
             self._check_owner(record, now)
             self._put([record], now)
             return True
+
+    def records(self) -> Iterator[Record]:
+        """Every entry, live or not. The caller holds the lock."""
+        for ordered in self._ordered.values():
+            yield from ordered
 
     def _put(self, records: list[Record], now: datetime) -> None:
         for record in records:
@@ -106,7 +117,7 @@ class _MemoryBackend:
             ordered.put(record, now)
 
     async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
-        with self._lock:
+        with self.lock:
             self._check_open("load")
             ordered = self._ordered.get(namespace)
             return [] if ordered is None else ordered.scan(limit, after, now)
@@ -115,7 +126,7 @@ class _MemoryBackend:
         return [record for namespace in namespaces for record in await self.scan(namespace, None, None, now)]
 
     async def newest(self, namespace: str, key: str, now: datetime) -> Record | None:
-        with self._lock:
+        with self.lock:
             self._check_open("load_by_key")
             ordered = self._ordered.get(namespace)
             return None if ordered is None else ordered.newest(key, now)
@@ -124,7 +135,7 @@ class _MemoryBackend:
         await self.delete_many(namespace, [entry_id], now)
 
     async def delete_many(self, namespace: str, entry_ids: list[str], now: datetime) -> int:
-        with self._lock:
+        with self.lock:
             self._check_open("delete")
             ordered = self._ordered.get(namespace)
             deleted = [] if ordered is None else ordered.delete(entry_ids, now)
@@ -132,13 +143,13 @@ class _MemoryBackend:
             return len(deleted)
 
     async def clear(self, namespace: str) -> None:
-        with self._lock:
+        with self.lock:
             self._check_open("clear")
             self._clear([namespace] if namespace in self._ordered else [])
 
     async def clear_all_of(self, prefix: str) -> None:
         """Clear all namespaces that begin with ``prefix``."""
-        with self._lock:
+        with self.lock:
             self._check_open("clear_all")
             self._clear([name for name in self._names if name.startswith(prefix)])
 
@@ -149,14 +160,14 @@ class _MemoryBackend:
             self._drop_namespace(namespace)
 
     async def count(self, namespace: str, now: datetime) -> int:
-        with self._lock:
+        with self.lock:
             self._check_open("count")
             ordered = self._ordered.get(namespace)
             return 0 if ordered is None else ordered.count(now)
 
     async def namespaces(self, prefix: str, limit: int, after: str, now: datetime) -> list[str]:
         found: list[str] = []
-        with self._lock:
+        with self.lock:
             self._check_open("namespaces")
             start = max(bisect_right(self._names, after), bisect_left(self._names, prefix))
             for name in self._names[start:]:
@@ -167,7 +178,7 @@ class _MemoryBackend:
         return found
 
     async def purge(self, limit: int, now: datetime) -> Purged:
-        with self._lock:
+        with self.lock:
             self._check_open("cleanup_expired")
             deleted: list[Record] = []
             for ordered in self._ordered.values():

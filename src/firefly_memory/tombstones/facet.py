@@ -21,7 +21,7 @@ FACET = Facet(
         sql="firefly_memory.tombstones.sql.log:SQLTombstoneLog",
         mongodb="firefly_memory.tombstones.mongodb:MongoTombstoneLog",
         in_memory="firefly_memory.tombstones.in_memory:MemoryTombstoneLog",
-        in_files="firefly_memory.tombstones.over_entries:tombstones_in_files",
+        in_files="firefly_memory.tombstones.in_files:FileTombstoneLog",
         over_entries="firefly_memory.tombstones.over_entries:EntryTombstoneLog",
         expiry=absent("a person stays erased"),
     ),
