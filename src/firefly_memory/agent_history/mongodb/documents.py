@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from bson import ObjectId
-from pymongo import ASCENDING, DESCENDING, IndexModel, ReplaceOne
+from pymongo import ASCENDING, DESCENDING, IndexModel, ReplaceOne, UpdateOne
 
 from firefly_memory.agent_history.log import HistoryEntry, HistoryRecord, damaged_history
 from firefly_memory.codec import DAMAGE
@@ -66,6 +66,11 @@ def record_document(record: HistoryRecord, chain: Chain | None) -> Document:
 def inserting(record: Document) -> ReplaceOne[Document]:
     """The update that inserts the document of a record, and never changes one."""
     return ReplaceOne({"_id": record["_id"], "revision": {"$lt": ""}}, record, upsert=True)
+
+
+def replacing(before: Document, record: Document) -> UpdateOne:
+    """The update that changes the document of a record, if it is as it was ``before``."""
+    return UpdateOne({"_id": record["_id"], "revision": before["revision"]}, {"$set": record})
 
 
 def record_of(document: Document) -> HistoryRecord:

@@ -25,7 +25,7 @@ from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.databases.mongodb.transactions import InTransaction
 from firefly_memory.errors import ErasedError
 from firefly_memory.tombstones.log import Identity, history_identity, owner_identity
-from firefly_memory.tombstones.mongodb.gates import Gate, gate_of
+from firefly_memory.tombstones.mongodb.gates import Gate, Write, gate_of
 
 _MOST_RECORDS = 2**31 - 1
 _FEW_FORKS, _MOST_FORKS = 4, 64  # that one query of a history goes up: each takes time, found or not
@@ -160,39 +160,40 @@ class MongoHistoryLog:
                 raise _ConflictError
         new, chain = documents.entry_documents(entries, documents.chain_of(before), own)
         if new:
-            try:
-                await connection.result_of(connection[ENTRIES].insert_many(new, session=session))
-            except BulkWriteError as exc:
-                if (exc.details.get("writeErrors") or [{}])[0].get("code") == DUPLICATE:
-                    raise _ConflictError from exc  # an entry that is there is never replaced
-                raise
+            await self._insert_entries(connection, session, new)
         try:
-            if not await self._put(connection, session, gate, documents.record_document(record, chain), expected):
+            if not await self._put(session, gate, before, documents.record_document(record, chain)):
                 raise _ConflictError
         except ErasedError:
             if session is None:  # else the transaction takes it back
                 await self._take_back(connection, record, new)
             raise
 
-    async def _put(
-        self, connection: Connection, session: Any, gate: Gate, document: Document, expected: str | None
-    ) -> bool:
-        if expected is not None:
-            this = {"_id": document["_id"], "revision": expected}
-            updating = connection[RECORDS].update_one(this, {"$set": document}, session=session)
-            updated = await connection.result_of(updating)
-            if not updated.matched_count and session is None:
-                await gate.check()  # it was erased meanwhile, perhaps
-            return bool(updated.matched_count)
-        inserting = [documents.inserting(document)]
+    async def _insert_entries(self, connection: Connection, session: Any, new: Sequence[Document]) -> None:
         try:
-            await (gate.write(inserting) if session is None else gate.write_in_transaction(inserting, session))
+            await connection.result_of(connection[ENTRIES].insert_many(new, session=session))
+        except BulkWriteError as exc:
+            if (exc.details.get("writeErrors") or [{}])[0].get("code") == DUPLICATE:
+                raise _ConflictError from exc  # an entry that is there is never replaced
+            raise
+
+    async def _put(self, session: Any, gate: Gate, before: Document | None, document: Document) -> bool:
+        """Insert a record, or replace the one that was there ``before``; ``False`` if it is no longer so."""
+        write: Write = documents.inserting(document) if before is None else documents.replacing(before, document)
+        is_erased_with_it = before is not None and before["scope"] == document["scope"]
+        own_gate = gate.left_open() if is_erased_with_it else gate
+        try:
+            writing = own_gate.write([write]) if session is None else own_gate.write_in_transaction([write], session)
+            written = await writing
         except BulkWriteError as exc:
             refused = (exc.details.get("writeErrors") or [{}])[0]
             if (refused.get("index"), refused.get("code")) == (0, DUPLICATE):
                 return False
             raise
-        return True
+        is_put = bool(written.matched_count or written.upserted_count)
+        if not is_put:
+            await gate.check()  # it was erased meanwhile, perhaps
+        return is_put
 
     async def _take_back(self, connection: Connection, record: HistoryRecord, new: Sequence[Document]) -> None:
         written = {"_id": record.conversation_id, "revision": record.revision}

@@ -21,6 +21,7 @@ server makes this wait for a transaction with a fence, and breaks off one whose 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Any
 
@@ -41,28 +42,23 @@ KEY = "$tombstones"
 """The id of the key among the versions, where all others are names of collections: these have no ``$``."""
 
 _FENCES = 64
+_ONE_MORE: Document = {"$inc": {REFUSES: 1}}
 _TYPE_MISMATCH = 14
 
 
+@dataclass(frozen=True, slots=True)
 class Gate:
     """What looks for the tombstones of some identities in one collection, in the same command as the write."""
 
-    __slots__ = ("_by", "_collection", "_connection", "_operation", "_tombstones")
+    connection: Connection
+    collection: Collection
+    operation: str
+    tombstones: Sequence[bytes]
+    """The ids of the tombstones that refuse the writes. Without any, writes are sent as they are."""
 
-    def __init__(
-        self, connection: Connection, collection: Collection, operation: str, tombstones: Sequence[bytes]
-    ) -> None:
-        """Without ``tombstones`` the writes are sent as they are."""
-        self._connection = connection
-        self._collection = in_database(connection, collection)
-        self._by = collection.refused_by or "_id"
-        self._operation = operation
-        self._tombstones = tombstones
-
-    @property
-    def tombstones(self) -> Sequence[bytes]:
-        """The ids of the tombstones that would refuse the write."""
-        return self._tombstones
+    def left_open(self) -> Gate:
+        """For writes that bring nothing back."""
+        return replace(self, tombstones=())
 
     async def write(self, writes: Sequence[Write], *, then: Sequence[Write] = ()) -> Any:
         """The result of the writes, between two looks, and of what comes ``then``. An error counts these writes only.
@@ -74,31 +70,32 @@ class Gate:
 
     async def write_in_transaction(self, writes: Sequence[Write], session: Any) -> Any:
         """The result of the writes of a transaction, which is to be aborted at ``ErasedError``."""
-        fence = [_raised(self._by, _fence(self._tombstones[0][0]), upsert=True)] if self._tombstones else []
+        fence = [_fence(self.collection, each[0]) for each in self.tombstones[:1]]
         return await self._send([*self._looks(), *writes, *fence], session)
 
     async def check(self) -> None:
         """``ErasedError`` if there is a tombstone."""
-        if self._tombstones:
+        if self.tombstones:
             await self._send(self._looks())
 
     def refuse(self, documents: Iterable[Document]) -> None:
         """``ErasedError`` if one of these documents, which were found by their ids, is a tombstone."""
         if any(isinstance(each["_id"], bytes) for each in documents):
-            raise ErasedError(self._operation)
+            raise ErasedError(self.operation)
 
     def _looks(self) -> list[UpdateOne]:
-        return [_raised(self._by, each) for each in self._tombstones]
+        return [UpdateOne(found_by(self.collection, each), _ONE_MORE) for each in self.tombstones]
 
     async def _send(self, writes: Sequence[Write], session: Any = None) -> Any:
+        collection = in_database(self.connection, self.collection)
         try:
-            return await self._connection.result_of(self._collection.bulk_write(writes, session=session))
+            return await self.connection.result_of(collection.bulk_write(writes, session=session))
         except BulkWriteError as exc:
             refused = exc.details.get("writeErrors") or []
-            if self._tombstones and any(each.get("code") == _TYPE_MISMATCH for each in refused):
-                raise ErasedError(self._operation) from exc
+            if self.tombstones and any(each.get("code") == _TYPE_MISMATCH for each in refused):
+                raise ErasedError(self.operation) from exc
             for each in refused:
-                each["index"] -= len(self._tombstones)
+                each["index"] -= len(self.tombstones)
             raise
 
 
@@ -122,17 +119,18 @@ def in_database(connection: Connection, collection: Collection) -> Any:
     return connection.entries if collection.name is None else connection[collection.name]
 
 
+def found_by(collection: Collection, tombstone: bytes) -> Document:
+    """The fields that a tombstone in a collection is found by."""
+    return {"_id": tombstone, collection.refused_by or "_id": tombstone}
+
+
 def fences(collection: Collection) -> list[UpdateOne]:
     """Writes all fences of a collection."""
-    return [_raised(collection.refused_by or "_id", _fence(number), upsert=True) for number in range(_FENCES)]
+    return [_fence(collection, number) for number in range(_FENCES)]
 
 
-def _fence(number: int) -> bytes:
-    return b"fence %d" % (number % _FENCES)
-
-
-def _raised(by: str, _id: bytes, *, upsert: bool = False) -> UpdateOne:
-    return UpdateOne({"_id": _id, by: _id}, {"$inc": {REFUSES: 1}}, upsert=upsert)
+def _fence(collection: Collection, number: int) -> UpdateOne:
+    return UpdateOne(found_by(collection, b"fence %d" % (number % _FENCES)), _ONE_MORE, upsert=True)
 
 
 async def make_key(connection: Connection, migrate: bool, _: Any) -> None:

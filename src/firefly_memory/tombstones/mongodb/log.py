@@ -15,7 +15,7 @@ from firefly_memory.databases.mongodb.errors import DUPLICATE, translated, writt
 from firefly_memory.databases.mongodb.find_text import documents_with
 from firefly_memory.facets import load_name
 from firefly_memory.tombstones.log import Identity, owner_identity
-from firefly_memory.tombstones.mongodb.gates import fences, in_database, tombstones_of
+from firefly_memory.tombstones.mongodb.gates import fences, found_by, in_database, tombstones_of
 
 
 class MongoTombstoneLog:
@@ -33,9 +33,8 @@ class MongoTombstoneLog:
             (erased,) = await tombstones_of(connection, [owner_identity(owner)])
             ids = await tombstones_of(connection, identities)
             for collection in _collections():
-                by = collection.refused_by or "_id"
                 rest = {REFUSES: "writes", "erased": erased, "created_at": now}
-                await _insert(connection, collection, [{"_id": each, by: each, **rest} for each in ids])
+                await _insert(connection, collection, [{**found_by(collection, each), **rest} for each in ids])
                 if self._access.database.has_transactions:  # waits for those that have not looked at these
                     writing = in_database(connection, collection).bulk_write(fences(collection), ordered=False)
                     await connection.result_of(writing)
