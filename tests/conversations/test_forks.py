@@ -27,10 +27,12 @@ from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.mongodb import documents as new_documents
 from firefly_memory.conversations.mongodb import queries
-from firefly_memory.conversations.mongodb.documents import CONVERSATIONS
-from firefly_memory.conversations.mongodb.log import MongoConversationLog
+from firefly_memory.conversations.mongodb.documents import ALL, CONVERSATIONS
+from firefly_memory.conversations.mongodb.making import Maker
+from firefly_memory.conversations.mongodb.tries import Tries
 from firefly_memory.conversations.sql import operations as conversation_operations
 from firefly_memory.databases.sql.operation import REPEAT, operation, reads
+from firefly_memory.tombstones.mongodb.gates import Gate
 from tests.support.backends import Place
 from tests.support.cancellation import cancelled_at
 from tests.support.folder_backend import FolderStore
@@ -277,13 +279,13 @@ async def test_turns_of_a_fork_that_died_are_invisible_and_block_nobody(copied: 
 def test_a_fork_that_fails_after_its_last_write_stays(place: Place) -> None:
     """Its answer was lost, and others may go on with it already."""
     with MongoDBStore(place.mongodb(), database="forks") as store:
-        memory, log = ConversationMemory(store=store), store.blocking.log(CONVERSATION_LOG)
+        memory, connection = ConversationMemory(store=store), store.database.blocking()
         name, fork = new_id(), new_id()
         memory.add_turn(name, "prompt", "answer")
         memory.fork_conversation(name, fork)
-        document = store.database.blocking()[CONVERSATIONS].find_one({"_id": fork})
-        assert isinstance(log, MongoConversationLog)
-        assert not run_without_loop(log._give_up(store.database.blocking(), document))
+        document = connection[CONVERSATIONS].find_one({"_id": fork})
+        maker = Maker(connection, Tries("fork", fork, 1.0), Gate(connection, ALL, "fork", ()))
+        assert not run_without_loop(maker._give_up(document))
         assert [turn.user_prompt for turn in memory.get_turns(fork)] == ["prompt"]
 
 

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from bson import ObjectId
-from pymongo import ASCENDING, DESCENDING, IndexModel
+from pymongo import ASCENDING, DESCENDING, IndexModel, ReplaceOne, UpdateOne
 
 from firefly_memory.agent_history.log import HistoryEntry, HistoryRecord, damaged_history
 from firefly_memory.codec import DAMAGE
@@ -32,8 +32,9 @@ ENTRY_INDEXES = (
     IndexModel([("holders", ASCENDING)], partialFilterExpression={"holders": 0}),
 )
 
+OF_RECORDS = Collection(RECORDS, RECORD_INDEXES, formerly="memory_dialogues", refused_by="_id")
 COLLECTIONS = (
-    Collection(RECORDS, RECORD_INDEXES, formerly="memory_dialogues"),
+    OF_RECORDS,
     Collection(ENTRIES, ENTRY_INDEXES, formerly="memory_dialogue_entries"),
 )
 
@@ -58,7 +59,18 @@ def record_document(record: HistoryRecord, chain: Chain | None) -> Document:
     fields: Document = record._asdict()
     del fields["conversation_id"]
     chain_fields = None if chain is None else chain._asdict()
-    return {**fields, "updated_at": date, "updated_at_us": microseconds, "chain": chain_fields}
+    this = {"_id": record.conversation_id}
+    return {**this, **fields, "updated_at": date, "updated_at_us": microseconds, "chain": chain_fields}
+
+
+def inserting(record: Document) -> ReplaceOne[Document]:
+    """The update that inserts the document of a record, and never changes one."""
+    return ReplaceOne({"_id": record["_id"], "revision": {"$lt": ""}}, record, upsert=True)
+
+
+def replacing(before: Document, record: Document) -> UpdateOne:
+    """The update that changes the document of a record, if it is as it was ``before``."""
+    return UpdateOne({"_id": record["_id"], "revision": before["revision"]}, {"$set": record})
 
 
 def record_of(document: Document) -> HistoryRecord:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from pymongo.errors import BulkWriteError, DuplicateKeyError
+from pymongo.errors import BulkWriteError
 
 from firefly_memory.agent_history.log import Ascent, HistoryEntry, HistoryRecord, holders_gained
 from firefly_memory.agent_history.mongodb import documents
@@ -19,9 +19,13 @@ from firefly_memory.agent_history.mongodb.deletion import HistoryDeletion
 from firefly_memory.agent_history.mongodb.documents import ENTRIES, RECORDS
 from firefly_memory.databases.mongodb.access import MongoAccess
 from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection, MongoDatabase
+from firefly_memory.databases.mongodb.collections import NO_TOMBSTONES
 from firefly_memory.databases.mongodb.errors import DUPLICATE, translated, written
 from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.databases.mongodb.transactions import InTransaction
+from firefly_memory.errors import ErasedError
+from firefly_memory.tombstones.log import Identity, history_identity, owner_identity
+from firefly_memory.tombstones.mongodb.gates import Gate, Write, gate_of
 
 _MOST_RECORDS = 2**31 - 1
 _FEW_FORKS, _MOST_FORKS = 4, 64  # that one query of a history goes up: each takes time, found or not
@@ -53,7 +57,8 @@ class MongoHistoryLog:
     async def records(self, scope: str | None, limit: int | None) -> Sequence[HistoryRecord]:
         with translated("read_records", self._database.db_name):
             connection = await self._connected("read_records")
-            cursor = connection[RECORDS].find({} if scope is None else {"scope": scope}).sort(documents.NEWEST_FIRST)
+            wanted = NO_TOMBSTONES if scope is None else {"scope": scope}
+            cursor = connection[RECORDS].find(wanted).sort(documents.NEWEST_FIRST)
             found = await connection.all_of(cursor if limit is None else cursor.limit(min(limit, _MOST_RECORDS)))
             return [documents.record_of(document) for document in found]
 
@@ -101,9 +106,10 @@ class MongoHistoryLog:
     async def write(self, record: HistoryRecord, entries: Sequence[HistoryEntry], expected: str | None) -> bool:
         with written("write_record", self._database.db_name, "message", retryable=False), suppress(_ConflictError):
             connection = await self._connected("write_record")
+            gate = await gate_of(connection, documents.OF_RECORDS, "write_record", _identities(record))
 
             async def write(session: Any) -> None:
-                await self._write(connection, session, record, entries, expected)
+                await self._write(connection, session, gate, record, entries, expected)
 
             await (self._in_transaction(connection, write) if self._database.has_transactions else write(None))
             return True
@@ -134,12 +140,15 @@ class MongoHistoryLog:
         self,
         connection: Connection,
         session: Any,
+        gate: Gate,
         record: HistoryRecord,
         entries: Sequence[HistoryEntry],
         expected: str | None,
     ) -> None:
-        this = {"_id": record.conversation_id}
-        before = await connection.result_of(connection[RECORDS].find_one(this, session=session))
+        these = {"_id": {"$in": [record.conversation_id, *gate.tombstones]}}
+        found = await connection.all_of(connection[RECORDS].find(these, session=session))
+        gate.refuse(found)
+        before = found[0] if found else None
         if (None if before is None else before["revision"]) != expected:
             raise _ConflictError
         held = frozenset[str]() if before is None else documents.record_of(before).ends
@@ -151,28 +160,51 @@ class MongoHistoryLog:
                 raise _ConflictError
         new, chain = documents.entry_documents(entries, documents.chain_of(before), own)
         if new:
-            try:
-                await connection.result_of(connection[ENTRIES].insert_many(new, session=session))
-            except BulkWriteError as exc:
-                if (exc.details.get("writeErrors") or [{}])[0].get("code") == DUPLICATE:
-                    raise _ConflictError from exc  # an entry that is there is never replaced
-                raise
-        document = documents.record_document(record, chain)
-        if not await self._put(connection, session, this, document, expected):
-            raise _ConflictError
-
-    async def _put(
-        self, connection: Connection, session: Any, this: Document, document: Document, expected: str | None
-    ) -> bool:
-        if expected is not None:
-            change = {"$set": document}
-            updating = connection[RECORDS].update_one({**this, "revision": expected}, change, session=session)
-            return bool((await connection.result_of(updating)).matched_count)
+            await self._insert_entries(connection, session, new)
         try:
-            await connection.result_of(connection[RECORDS].insert_one({**this, **document}, session=session))
-        except DuplicateKeyError:
-            return False
-        return True
+            if not await self._put(session, gate, before, documents.record_document(record, chain)):
+                raise _ConflictError
+        except ErasedError:
+            if session is None:  # else the transaction takes it back
+                await self._take_back(connection, record, new)
+            raise
+
+    async def _insert_entries(self, connection: Connection, session: Any, new: Sequence[Document]) -> None:
+        try:
+            await connection.result_of(connection[ENTRIES].insert_many(new, session=session))
+        except BulkWriteError as exc:
+            if (exc.details.get("writeErrors") or [{}])[0].get("code") == DUPLICATE:
+                raise _ConflictError from exc  # an entry that is there is never replaced
+            raise
+
+    async def _put(self, session: Any, gate: Gate, before: Document | None, document: Document) -> bool:
+        """Insert a record, or replace the one that was there ``before``; ``False`` if it is no longer so."""
+        write: Write = documents.inserting(document) if before is None else documents.replacing(before, document)
+        is_erased_with_it = before is not None and before["scope"] == document["scope"]
+        own_gate = gate.left_open() if is_erased_with_it else gate
+        try:
+            writing = own_gate.write([write]) if session is None else own_gate.write_in_transaction([write], session)
+            written = await writing
+        except BulkWriteError as exc:
+            refused = (exc.details.get("writeErrors") or [{}])[0]
+            if (refused.get("index"), refused.get("code")) == (0, DUPLICATE):
+                return False
+            raise
+        is_put = bool(written.matched_count or written.upserted_count)
+        if not is_put:
+            await gate.check()  # it was erased meanwhile, perhaps
+        return is_put
+
+    async def _take_back(self, connection: Connection, record: HistoryRecord, new: Sequence[Document]) -> None:
+        written = {"_id": record.conversation_id, "revision": record.revision}
+        await connection.result_of(connection[RECORDS].delete_one(written))
+        entries = {"_id": {"$in": [each["_id"] for each in new]}}
+        await connection.result_of(connection[ENTRIES].delete_many(entries))
+
+
+def _identities(record: HistoryRecord) -> list[Identity]:
+    """What is erased where this record is refused."""
+    return [history_identity(record.conversation_id), *([] if record.scope is None else [owner_identity(record.scope)])]
 
 
 async def _hold(connection: Connection, session: Any, entry_id: str, more: int) -> bool:

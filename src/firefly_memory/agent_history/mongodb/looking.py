@@ -24,4 +24,4 @@ class MongoDirectHistory:
     async def count(self) -> int:
         with translated("count", self._access.database.db_name):
             connection = await self._access.connected("count")
-            return int(await connection.result_of(connection[documents.RECORDS].count_documents({})))
+            return int(await connection.result_of(connection[documents.RECORDS].count_documents({"_id": {"$gte": ""}})))

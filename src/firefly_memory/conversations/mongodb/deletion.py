@@ -8,7 +8,8 @@ goes with the next call.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import Any
 
 from firefly_memory.conversations.log import Head
@@ -19,10 +20,12 @@ from firefly_memory.databases.mongodb.errors import despite_a_loss
 from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.databases.mongodb.transactions import InTransaction
 from firefly_memory.entries.scopes import FACTS_OF_CONVERSATIONS
+from firefly_memory.tombstones.log import Identity
 
 MOST_AT_ONCE = 10_000
 
 _TURNS_AT_ONCE = 5_000
+_IDS_AT_ONCE = 1_000
 _FACTS: Document = {"$regex": f"^{re.escape(FACTS_OF_CONVERSATIONS)}"}  # a prefix, so the index finds them
 _CONVERSATIONS: Document = {"place": {"$exists": True}}  # turns have none
 
@@ -66,19 +69,6 @@ async def _delete_unchanged(
         return bool(result.deleted_count)
 
     return await (delete(None) if in_transaction is None else in_transaction(connection, delete))
-
-
-async def delete_turns_of(connection: Connection, conversation_id: str) -> None:
-    """Give back the room of what deletions and appends of this conversation have left behind."""
-    conversations, of_id = connection[CONVERSATIONS], {"conversation_id": conversation_id}
-    lives_of_turns = await connection.result_of(conversations.distinct("life", of_id))
-    # A life is named before it has turns: if it is not now, it never will be again.
-    there = await connection.all_of(conversations.find(documents.itself(conversation_id), documents.NAMES_OF_LIVES))
-    named = documents.lives(there)
-    over = [life for life in lives_of_turns if is_over(life, named)]
-    if over:
-        dead = {**of_id, "life": {"$in": over}}
-        await despite_a_loss(lambda: connection.result_of(conversations.delete_many(dead)))
 
 
 class ConversationDeletion:
@@ -142,6 +132,40 @@ class ConversationDeletion:
     async def _delete_these(self, ids: list[Any]) -> None:
         connection, these = self._connection, {"_id": {"$in": ids}}
         await despite_a_loss(lambda: connection.result_of(connection[CONVERSATIONS].delete_many(these)))
+
+
+async def delete_left_behind(connection: Connection, identities: Sequence[Identity]) -> None:
+    """Delete what nobody sees of erased people and conversations: conversations that somebody has only begun to make,
+    and turns without their conversation."""
+    conversations = connection[CONVERSATIONS]
+    for owner in (name for kind, name in identities if kind == "owner"):
+        begun = {"owner": owner, "settled": {"$exists": False}}
+        for each in await connection.all_of(conversations.find(begun, {"_id": 1, "life": 1})):
+            this = {**documents.itself(each["_id"]), **documents.unsettled(each)}
+            await despite_a_loss(partial(_delete_one, connection, this))
+            await delete_turns_of(connection, each["_id"])
+    ids = [name for kind, name in identities if kind == "conversation"]
+    for first in range(0, len(ids), _IDS_AT_ONCE):
+        some = {"conversation_id": {"$in": ids[first : first + _IDS_AT_ONCE]}}
+        for each in await connection.result_of(conversations.distinct("conversation_id", some)):
+            await delete_turns_of(connection, each)
+
+
+async def _delete_one(connection: Connection, this: Document) -> None:
+    await connection.result_of(connection[CONVERSATIONS].delete_one(this))
+
+
+async def delete_turns_of(connection: Connection, conversation_id: str) -> None:
+    """Delete the turns that deletions and appends of this conversation have left behind."""
+    conversations, of_id = connection[CONVERSATIONS], {"conversation_id": conversation_id}
+    lives_of_turns = await connection.result_of(conversations.distinct("life", of_id))
+    # A life is named before it has turns: if it is not now, it never will be again.
+    there = await connection.all_of(conversations.find(documents.itself(conversation_id), documents.NAMES_OF_LIVES))
+    named = documents.lives(there)
+    over = [life for life in lives_of_turns if is_over(life, named)]
+    if over:
+        dead = {**of_id, "life": {"$in": over}}
+        await despite_a_loss(lambda: connection.result_of(conversations.delete_many(dead)))
 
 
 def is_over(life: Any, lives: set[Any]) -> bool:

@@ -57,7 +57,13 @@ CONVERSATION_INDEXES = (
     ),
 )
 
-COLLECTIONS = (Collection(CONVERSATIONS, CONVERSATION_INDEXES),)
+ALL = Collection(
+    CONVERSATIONS,
+    CONVERSATION_INDEXES,
+    refused_by="conversation_id",
+    forget="firefly_memory.conversations.mongodb.deletion:delete_left_behind",
+)
+COLLECTIONS = (ALL,)
 
 _LARGEST_SUM = 2**63 - 1
 
@@ -72,6 +78,8 @@ class Tail(NamedTuple):
     evicted_tokens: int
     owner: str | None = None
     """That of this life."""
+    is_settled: bool = False
+    """Whether the conversation was there when it was seen: then it was made by somebody who was not refused."""
 
     def refuses(self, owner: str | None) -> bool:
         """Whether there is a conversation, and ``owner`` is given and is not its owner."""
@@ -205,16 +213,17 @@ def known_to_be_settled(conversation_id: str, life: Any, moment: datetime) -> tu
     return settling(conversation_id, life, {"$max": active_at(conversation_id, moment)})
 
 
-def appending(
-    conversation_id: str, new: Iterable[Document], life: ObjectId, moment: datetime
-) -> list[ReplaceOne[Any] | UpdateOne]:
-    """Inserts the documents, then looks whether the conversation is in that life: matches one document if it is.
-    ``moment`` is that of the newest turn."""
-    # No command inserts and looks, but one updates: documents that are not there yet, and one that may stay as it is.
-    nobody = {"conversation_id": conversation_id, "turn_id": {"$lt": 0}}
-    inserts = [ReplaceOne({"_id": document["_id"], **nobody}, document, upsert=True) for document in new]
+def inserting(document: Mapping[str, Any]) -> ReplaceOne[Any]:
+    """An update that inserts a document, and never changes one."""
+    nobody = {"conversation_id": document["conversation_id"], "turn_id": {"$lt": 0}}
+    return ReplaceOne({"_id": document["_id"], **nobody}, document, upsert=True)
+
+
+def appended_now(conversation_id: str, life: ObjectId, moment: datetime) -> UpdateOne:
+    """An update that matches the conversation if it is in that life, after a turn was inserted that was made at
+    ``moment``. No command inserts and looks, but one updates: documents that are not there yet, and this one."""
     settle = {"$set": settled(active_at(conversation_id, moment))}
-    return [*inserts, UpdateOne(*settling(conversation_id, life, settle))]
+    return UpdateOne(*settling(conversation_id, life, settle))
 
 
 def fork_of(source: Head, fork_id: str, turns: int, now: datetime, newest: StoredTurn | None = None) -> Document:
@@ -254,13 +263,13 @@ def tail(document: Mapping[str, Any]) -> Tail:
         life, evicted, newest = document["life"], whole(document, "evicted_tokens"), document.get("newest")
         if not isinstance(life, ObjectId):
             raise TypeError(f"its life is {type(life).__name__}, not an ObjectId")
-        owner = _owner(document)
+        owner, is_settled = _owner(document), "settled" in document
         if newest is None:
-            return Tail(life, 0, 0, evicted, owner)
+            return Tail(life, 0, 0, evicted, owner, is_settled)
         tokens = whole(newest, "tokens_before") + whole(newest, "tokens")
         if tokens > _LARGEST_SUM:
             raise OverflowError("the sum of its tokens is beyond 64 bits")
-        return Tail(life, whole(newest, "turn_id") + 1, tokens, evicted, owner)
+        return Tail(life, whole(newest, "turn_id") + 1, tokens, evicted, owner, is_settled)
     except DAMAGE as exc:
         raise damaged(document, exc) from exc
 

@@ -13,22 +13,30 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
+from pymongo.errors import BulkWriteError, PyMongoError
 
 from firefly_memory.codec import BSON, Form
 from firefly_memory.concurrency.group_commit import Grouping
 from firefly_memory.conversations.log import Appended, Head, Order, StoredTurn
 from firefly_memory.conversations.mongodb import documents, pages, queries
-from firefly_memory.conversations.mongodb.damage import lacks_turns
 from firefly_memory.conversations.mongodb.deletion import ConversationDeletion, delete_conversation, delete_turns_of
-from firefly_memory.conversations.mongodb.documents import CONVERSATIONS, NOWHERE, Pipeline, Tail
+from firefly_memory.conversations.mongodb.documents import CONVERSATIONS, NOWHERE, Tail
+from firefly_memory.conversations.mongodb.making import (
+    Maker,
+    delete_life,
+    find_all,
+    find_conversation,
+    gate_of_new,
+    update,
+)
 from firefly_memory.conversations.mongodb.tries import Tries
 from firefly_memory.databases.mongodb.access import MongoAccess
 from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection
-from firefly_memory.databases.mongodb.errors import DUPLICATE, despite_a_loss, translated, written
+from firefly_memory.databases.mongodb.errors import DUPLICATE, translated, written
 from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.entries.record import as_it_is
-from firefly_memory.errors import ConflictError
+from firefly_memory.errors import ConflictError, ErasedError
+from firefly_memory.tombstones.mongodb.gates import Gate
 
 _MOST_TAILS = 10_000
 _IDS = ("_id", "idempotency_key")  # of a turn, whatever its number
@@ -62,7 +70,7 @@ class MongoConversationLog:
         with written("create_conversation", self._database.db_name):
             connection = await self._connected("create_conversation")
             new = documents.settled(documents.new_conversation(conversation_id, now, owner))
-            is_new = await self._make("create_conversation", connection, new, documents.replaced_by(new))
+            is_new = await (await self._maker("create_conversation", connection, conversation_id, owner)).create(new)
             if is_new:
                 self._remember(conversation_id, documents.tail(new))
             return is_new
@@ -90,8 +98,11 @@ class MongoConversationLog:
                 if tail is None or expected not in (None, tail.turns) or tail.refuses(owner):
                     tail, is_fresh = await self._look(connection, conversation_id, rest[0], owner), True
                     if expected not in (None, tail.turns) or tail.refuses(owner):
-                        # Perhaps because this very draft is the newest turn.
-                        return await self._known(connection, conversation_id, rest[0], "_id") or [None]
+                        # Perhaps because this very draft is the newest turn, or because it was erased.
+                        known = await self._known(connection, conversation_id, rest[0], "_id")
+                        if not known:
+                            await (await self._gate(connection, conversation_id, tail, owner)).check()
+                        return known or [None]
                 done, taken = await self._append_at(connection, conversation_id, rest, tail, owner)
                 if not done and taken in _IDS and is_fresh:  # at a stale tail, it may be taken in an earlier life only
                     done = await self._known(connection, conversation_id, rest[0], taken)
@@ -104,7 +115,7 @@ class MongoConversationLog:
 
     async def _look(self, connection: Connection, conversation_id: str, draft: StoredTurn, owner: str | None) -> Tail:
         """Where the next turn goes. What others have begun for another owner, and not settled, gives way."""
-        there = await self._conversation(connection, conversation_id)
+        there = await find_conversation(connection, conversation_id)
         if there is None:
             return NOWHERE
         tail = documents.tail(there)
@@ -112,13 +123,13 @@ class MongoConversationLog:
             return tail
         new = documents.new_conversation(conversation_id, draft.created_at, owner)
         unsettled, replaced = documents.unsettled(there), documents.replaced_by(new)
-        gave_way = await self._update(connection, conversation_id, unsettled, replaced)
+        gave_way = await update(connection, conversation_id, unsettled, replaced)
         return documents.tail(new) if gave_way else tail
 
     async def head(self, conversation_id: str) -> Head | None:
         with translated("conversation_head", self._database.db_name):
             connection = await self._connected("conversation_head")
-            there = await self._conversation(connection, conversation_id)
+            there = await find_conversation(connection, conversation_id)
             return self._seen(conversation_id, there)
 
     async def window(self, conversation_id: str, budget: int) -> tuple[Head, Sequence[StoredTurn]] | None:
@@ -126,7 +137,7 @@ class MongoConversationLog:
             connection = await self._connected("conversation_window")
             found = await self._window_since(connection, conversation_id, budget)
             if found is None:
-                found = await self._found(connection, queries.window(conversation_id, budget))
+                found = await find_all(connection, queries.window(conversation_id, budget))
             head = self._seen(conversation_id, found[-1] if found else None)
             if head is None:
                 return None
@@ -145,20 +156,20 @@ class MongoConversationLog:
             connection = await self._connected("turns_after")
             if limit == 0:
                 return []
-            found = await self._found(connection, queries.turns(conversation_id, after, limit))
+            found = await find_all(connection, queries.turns(conversation_id, after, limit))
             return [documents.turn(document) for document in found]
 
     async def find(self, conversation_id: str, idempotency_key: str) -> StoredTurn | None:
         with translated("find_turn", self._database.db_name):
             connection = await self._connected("find_turn")
-            found = await self._found(connection, queries.keyed(conversation_id, idempotency_key))
+            found = await find_all(connection, queries.keyed(conversation_id, idempotency_key))
             return documents.turn(found[0]) if found else None
 
     async def claim(self, conversation_id: str, claim: str, evicted: int, now: datetime, until: datetime) -> bool:
         with written("claim_summary", self._database.db_name):
             connection = await self._connected("claim_summary")
             free = {"evicted_turns": evicted, **documents.unclaimed(now, until)}
-            return await self._update(connection, conversation_id, free, {"$set": documents.claimed(claim, until)})
+            return await update(connection, conversation_id, free, {"$set": documents.claimed(claim, until)})
 
     async def evict(self, conversation_id: str, claim: str, summary: str, turns: int, tokens: int) -> bool:
         evicted = {"summary": summary, "evicted_turns": turns, "evicted_tokens": tokens}
@@ -174,69 +185,19 @@ class MongoConversationLog:
     async def fork(self, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
         with written("fork_conversation", self._database.db_name, retryable=False):
             connection = await self._connected("fork_conversation")
-            there = await self._conversation(connection, conversation_id)
+            there = await find_conversation(connection, conversation_id)
             source = None if there is None else documents.head(there)
             if there is None or source is None:
                 return False
             count = source.turns if turns is None else min(turns, source.turns)
-            newest = await self._found(connection, queries.turns(conversation_id, count - 2, 1)) if count else []
+            newest = await find_all(connection, queries.turns(conversation_id, count - 2, 1)) if count else []
             fork = documents.fork_of(source, fork_id, count, now, documents.turn(newest[0]) if newest else None)
-            return await connection.finish(self._copied(connection, there, fork, count))
+            maker = await self._maker("fork_conversation", connection, fork_id, source.owner)
+            return await connection.finish(maker.copy(there, fork, count))
 
-    async def _copied(self, connection: Connection, there: Document, fork: Document, count: int) -> bool:
-        """Whether it was made; ``False`` if the id is taken, or somebody deleted one of the two meanwhile."""
-        try:
-            begun, also = documents.forking(fork), documents.also_forking(fork)
-            if not await self._make("fork_conversation", connection, begun, also):
-                return False
-            # Where nobody sees them: they appear with the one update that makes their life the conversation's.
-            copy = documents.copied_turns(there, fork, count)
-            await despite_a_loss(lambda: connection.all_of(connection[CONVERSATIONS].aggregate(copy)))
-            copied = await self._count(connection, {**documents.life_of(fork), "turn_id": {"$lt": count}})
-            made = documents.replaced_by(fork)
-            if copied == count and await self._update(connection, fork["_id"], documents.is_forking(fork), made):
-                return True
-        except Exception:
-            with suppress(Exception):  # the first error is the one to raise
-                await self._give_up(connection, fork)
-            raise
-        if await self._give_up(connection, fork):  # nobody deleted what was copied
-            now = await self._conversation(connection, there["_id"])
-            if now is not None and now["life"] == there["life"]:
-                raise lacks_turns(there["_id"], count, copied)
-        return False
-
-    async def _give_up(self, connection: Connection, fork: Document) -> bool:
-        """Delete what there is of a fork that was not made; whether it could still have been made."""
-        itself = documents.itself(fork["_id"])
-        no_longer = documents.no_longer_forking(fork)
-        still = await self._update(connection, fork["_id"], documents.is_forking(fork), no_longer)
-        there = await connection.result_of(connection[CONVERSATIONS].find_one(itself, documents.NAMES_OF_LIVES))
-        if there is None or there["life"] != fork["life"]:  # else it was made, and only the answer was lost
-            life = documents.life_of(fork)
-            await despite_a_loss(lambda: connection.result_of(connection[CONVERSATIONS].delete_many(life)))
-        nobody_is = {**itself, "forks": [], "settled": {"$exists": False}}
-        await despite_a_loss(lambda: connection.result_of(connection[CONVERSATIONS].delete_one(nobody_is)))
-        return still
-
-    async def _count(self, connection: Connection, wanted: Document) -> int:
-        return int(await connection.result_of(connection[CONVERSATIONS].count_documents(wanted)))
-
-    async def _make(self, operation: str, connection: Connection, new: Document, change: Document) -> bool:
-        """Insert the document of a conversation, or change one that is not there yet; ``False`` if it is there."""
-        tries = self._tries(operation, new["_id"])
-        while True:
-            with suppress(DuplicateKeyError):
-                await connection.result_of(connection[CONVERSATIONS].insert_one(new))
-                return True
-            there = await self._conversation(connection, new["_id"])
-            if there is not None:
-                if documents.head(there) is not None:
-                    return False
-                # By an append whose turn is still to come, or a fork whose turns are: its writer sees that, and looks.
-                if await self._update(connection, new["_id"], documents.unsettled(there), change):
-                    return True
-            await tries.pause(connection)
+    async def _maker(self, operation: str, connection: Connection, conversation_id: str, owner: str | None) -> Maker:
+        gate = await gate_of_new(connection, operation, conversation_id, owner)
+        return Maker(connection, self._tries(operation, conversation_id), gate)
 
     async def delete(self, conversation_id: str, facts: str | None = None, seen: Head | None = None) -> bool:
         with written("delete_conversation", self._database.db_name) as writing:
@@ -274,29 +235,57 @@ class MongoConversationLog:
         if tail.life is None:
             new = [documents.new_conversation(conversation_id, drafts[0].created_at, owner)]
             tail = documents.tail(new[0])
-        life, refused = tail.life, len(new) + len(drafts)
+        life = tail.life
         assert life is not None
-        taken: str | None = None
+        gate = await self._gate(connection, conversation_id, tail, owner)
         turns = documents.new_turns(conversation_id, drafts, tail)
-        writes = documents.appending(conversation_id, [*new, *turns], life, drafts[-1].created_at)
         try:
-            result = await connection.result_of(connection[CONVERSATIONS].bulk_write(writes))
-            is_there = result.matched_count == 1
+            placed, taken, is_there = await self._insert(connection, gate, new, turns, drafts)
+        except ErasedError:
+            self._tails.pop(conversation_id, None)
+            await delete_life(connection, conversation_id, life)
+            raise
+        if placed and not is_there:
+            await self._take_back(connection, conversation_id, life, drafts[:placed])
+            return [], None
+        return self._in_place(conversation_id, drafts[:placed], tail), taken
+
+    async def _insert(
+        self,
+        connection: Connection,
+        gate: Gate,
+        new: Sequence[Document],
+        turns: Sequence[Document],
+        drafts: Sequence[StoredTurn],
+    ) -> tuple[int, str | None, bool]:
+        """How many turns are in place now, after a conversation that may be ``new``; what the next one has that another
+        turn has already; and whether the conversation is in the life of the turns."""
+        conversation_id, life = turns[0]["conversation_id"], turns[0]["life"]
+        inserts = [documents.inserting(each) for each in (*new, *turns)]
+        settle = documents.appended_now(conversation_id, life, drafts[-1].created_at)
+        try:
+            # Settled last: if a tombstone came meanwhile, nobody appends to what is here until it is taken back.
+            result = await gate.write(inserts, then=[settle])
+            return len(turns), None, result.matched_count == 1
         except BulkWriteError as exc:
             refusal = {"code": None, **(exc.details.get("writeErrors") or [{}])[0]}
             if refusal["code"] != DUPLICATE or exc.details.get("writeConcernErrors"):
                 await self._undo(connection, new)
                 raise
-            refused, taken = refusal["index"], list(refusal["keyPattern"])[-1]
-            if refused < len(new):
-                return [], None  # somebody else has made the conversation
-            newest = drafts[max(refused - len(new), 1) - 1].created_at
-            is_there = refused > len(new) and await self._settled(connection, conversation_id, life, newest) is not None
-        placed = drafts[: refused - len(new)]
-        if placed and not is_there:
-            await self._take_back(connection, conversation_id, life, placed)
-            return [], None
-        return self._in_place(conversation_id, placed, tail), taken
+        placed, taken = refusal["index"] - len(new), list(refusal["keyPattern"])[-1]
+        if placed < 0:
+            return 0, None, False  # somebody else has made the conversation
+        newest = drafts[max(placed, 1) - 1].created_at
+        is_there = placed > 0 and await self._settled(connection, conversation_id, life, newest) is not None
+        if is_there:
+            await gate.check()
+        return placed, taken, is_there
+
+    async def _gate(self, connection: Connection, conversation_id: str, tail: Tail, owner: str | None) -> Gate:
+        """What an append has to pass: nothing if it goes by the life of a conversation that is there."""
+        if tail.is_settled:
+            return Gate(connection, documents.ALL, "append_turn", ())
+        return await gate_of_new(connection, "append_turn", conversation_id, tail.owner or owner)
 
     async def _undo(self, connection: Connection, new: Sequence[Document]) -> None:
         """Take a conversation away that was made for a turn which was refused."""
@@ -308,7 +297,7 @@ class MongoConversationLog:
     def _in_place(self, conversation_id: str, drafts: Iterable[StoredTurn], tail: Tail) -> list[Appended | None]:
         appended: list[Appended | None] = []
         for draft in drafts:
-            tail = tail._replace(turns=tail.turns + 1, tokens=tail.tokens + draft.tokens)
+            tail = tail._replace(turns=tail.turns + 1, tokens=tail.tokens + draft.tokens, is_settled=True)
             appended.append(Appended(tail.turns, tail.tokens, tail.evicted_tokens))
         if appended:
             self._remember(conversation_id, tail)
@@ -328,7 +317,7 @@ class MongoConversationLog:
     ) -> list[Appended | None]:
         """The result for a draft one of whose ids is known already; none if it has to be tried again."""
         if by == "idempotency_key":
-            found = await self._found(connection, queries.keyed(conversation_id, draft.idempotency_key or ""))
+            found = await find_all(connection, queries.keyed(conversation_id, draft.idempotency_key or ""))
         else:
             key = documents.turn_key(draft.append_id)
             found = await connection.all_of(connection[CONVERSATIONS].find({"_id": key}))
@@ -355,24 +344,10 @@ class MongoConversationLog:
         there: Document | None = await connection.result_of(connection[CONVERSATIONS].find_one_and_update(*settling))
         return there
 
-    async def _conversation(self, connection: Connection, conversation_id: str) -> dict[str, Any] | None:
-        found = await self._found(connection, queries.conversation(conversation_id))
-        return found[0] if found else None
-
-    async def _found(self, connection: Connection, pipeline: Pipeline) -> list[dict[str, Any]]:
-        return await connection.all_of(connection[CONVERSATIONS].aggregate(pipeline, batchSize=IN_ONE_BATCH))
-
-    async def _update(
-        self, connection: Connection, conversation_id: str, condition: Document, change: Document
-    ) -> bool:
-        wanted = {**documents.itself(conversation_id), **condition}
-        result = await connection.result_of(connection[CONVERSATIONS].update_one(wanted, change))
-        return int(result.matched_count) == 1
-
     async def _end_claim(self, operation: str, conversation_id: str, claim: str, change: Document) -> bool:
         connection = await self._connected(operation)
         ended = {"$set": {**change, "claim": None, "claimed_until": None}}
-        return await self._update(connection, conversation_id, {"claim": claim}, ended)
+        return await update(connection, conversation_id, {"claim": claim}, ended)
 
     def _tries(self, operation: str, conversation_id: str) -> Tries:
         return Tries(operation, conversation_id, self._database.timeout)

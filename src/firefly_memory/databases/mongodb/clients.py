@@ -82,11 +82,15 @@ def awaited_in_turn(connections: int) -> ResultOf:
 class Connection:
     """A client, the collections, and how to get at what a call returns."""
 
-    __slots__ = ("_database", "_made", "client", "entries", "result_of")
+    __slots__ = ("_database", "_made", "client", "entries", "kept", "result_of")
 
-    def __init__(self, client: Any, database: str, entries: str, result_of: ResultOf) -> None:
+    def __init__(
+        self, client: Any, database: str, entries: str, result_of: ResultOf, kept: dict[str, str] | None = None
+    ) -> None:
         self.client = client
         self.result_of = result_of
+        self.kept = {} if kept is None else kept
+        """What was read of this database and never changes, by whoever needs it again. All connections share it."""
         self._database = client.get_database(database)
         self._made: dict[str, Any] = {}
         self.entries = self._database.get_collection(entries, **_COLLECTION_OPTIONS)
@@ -129,6 +133,7 @@ class MongoDatabase(ABC):
         self.indexes_are_there = False
         self.has_transactions: bool | None = None
         """``None`` until a server was asked: replica sets and sharded clusters have them, a lone ``mongod`` has not."""
+        self._kept: dict[str, str] = {}
         self._closed = False
 
     @abstractmethod
@@ -149,7 +154,7 @@ class MongoDatabase(ABC):
 
     def connection(self, client: Any, result_of: ResultOf) -> Connection:
         try:
-            return Connection(client, self.database, self.collection, result_of)
+            return Connection(client, self.database, self.collection, result_of, self._kept)
         except InvalidName as exc:
             raise ConfigurationError(f"database or collection: {exc}") from exc
 

@@ -11,6 +11,15 @@ from pymongo import IndexModel
 from firefly_memory.databases.mongodb.clients import VERSION, Connection
 from firefly_memory.facets import Facet, all_facets
 
+REFUSES = "refuses"
+"""The field of tombstones, which no other document has."""
+
+TOMBSTONES = {"_id": {"$type": "binData"}}
+"""A filter for the tombstones of a collection that has some. It is a range of the index that every collection has."""
+
+NO_TOMBSTONES = {REFUSES: {"$exists": False}}
+"""A filter for all other documents. It lets no query choose another index."""
+
 
 @dataclass(frozen=True, slots=True)
 class Collection:
@@ -20,6 +29,12 @@ class Collection:
     indexes: tuple[IndexModel, ...] = ()
     formerly: str | None = None
     """Its name in an earlier version: it is renamed when a store opens."""
+    refused_by: str | None = None
+    """The field, perhaps ``_id``, that its unique indexes and its shard key begin with, if writes to it may be refused:
+    then it has tombstones, with a hash in this field and as the ``_id``. No other ``_id`` may be binary data."""
+    forget: str | None = None
+    """The dotted name of ``(connection, identities)``, which deletes what nobody sees of erased identities, such as
+    what interrupted writes have left behind."""
 
 
 def registered_collections() -> Iterator[Collection]:

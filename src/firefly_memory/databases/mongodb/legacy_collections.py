@@ -15,6 +15,7 @@ from pymongo import ASCENDING
 
 from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.databases.mongodb.clients import OwnClients
+from firefly_memory.databases.mongodb.collections import NO_TOMBSTONES
 from firefly_memory.databases.mongodb.errors import translated
 
 _AT_ONCE = 200  # documents that are in memory
@@ -49,7 +50,7 @@ class ForeignCollections:
     def has_others(self, database: str, collection: str) -> bool:
         """Whether it has documents that this library has not made."""
         with self._reading():
-            other = {"_id": {"$not": {"$type": "string"}}}
+            other = {"_id": {"$not": {"$type": "string"}}, **NO_TOMBSTONES}
             return self._client[database][collection].find_one(other, {"_id": 1}) is not None
 
     def has_unique(self, database: str, collection: str, fields: set[str]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from pymongo import ASCENDING, IndexModel
+from pymongo import ASCENDING, IndexModel, ReplaceOne
 
 from firefly_memory.codec import DAMAGE, damaged
 from firefly_memory.databases.mongodb.collections import Collection
@@ -30,7 +30,8 @@ INDEXES = (
     IndexModel(KEY_IN_ORDER, partialFilterExpression={"key": {"$exists": True}}),
 )
 
-COLLECTIONS = (Collection(None, INDEXES),)
+ENTRIES = Collection(None, INDEXES, refused_by="entry_id")
+COLLECTIONS = (ENTRIES,)
 
 
 def document_id(position: Position) -> str:
@@ -58,6 +59,19 @@ def upsert(record: Record) -> Document:
     else:
         update["$unset"] = {"expires_at_us": ""}
     return update
+
+
+def new(record: Record) -> Document:
+    """The document of a record that is not there yet."""
+    update = upsert(record)
+    return {**update["$setOnInsert"], **update["$set"], "entry_id": record.entry_id, "namespace": record.namespace}
+
+
+def inserting(record: Record) -> ReplaceOne[Document]:
+    """The update that inserts a record, and never changes one."""
+    document = new(record)
+    nobody = {"namespace": {"$lt": ""}}
+    return ReplaceOne({"_id": document["_id"], "entry_id": record.entry_id, **nobody}, document, upsert=True)
 
 
 def record(document: Document) -> Record:

@@ -14,9 +14,10 @@ from firefly_memory.codec import BSON, Form
 from firefly_memory.concurrency.group_commit import Grouping
 from firefly_memory.databases.mongodb.access import MongoAccess
 from firefly_memory.databases.mongodb.clients import Connection
-from firefly_memory.databases.mongodb.errors import DUPLICATE, translated, written
+from firefly_memory.databases.mongodb.errors import translated, written
 from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.entries.mongodb import documents
+from firefly_memory.entries.mongodb.working import gate_of_scope, may_be_erased, only_duplicates, write_to_scope
 from firefly_memory.entries.record import Position, Record, as_it_is
 from firefly_memory.errors import (
     DatabaseStoreError,
@@ -53,6 +54,7 @@ class MongoBackend:
             several=self._save_group,
             after_cancellation=self._save,  # saving twice is saving once
             after_lost_reply=self._find_out_about_save,
+            may_join=lambda record, _: not may_be_erased(record.namespace),  # a group has no order to look in
         )
         self.save = access.grouped(self._save, saves, retryable=True)
         self.log = FacetLogs("mongodb", lambda log: log(access))
@@ -71,14 +73,25 @@ class MongoBackend:
             connection = await self._connected("save")
             for _ in range(_ATTEMPTS):
                 try:
-                    await connection.result_of(
-                        connection.entries.update_one(_own(record, now), documents.upsert(record), upsert=True)
-                    )
+                    await self._upsert(connection, record, now)
                 except DuplicateKeyError:
                     await self._make_way(connection, [record], now)
                 else:
                     return
             raise _too_contended("save", record)
+
+    async def _upsert(self, connection: Connection, record: Record, now: datetime) -> None:
+        wanted, change = _own(record, now), documents.upsert(record)
+        if may_be_erased(record.namespace):
+            await write_to_scope(connection, "save", record, UpdateOne(wanted, change, upsert=True))
+        else:
+            await connection.result_of(connection.entries.update_one(wanted, change, upsert=True))
+
+    async def _insert(self, connection: Connection, record: Record) -> None:
+        if may_be_erased(record.namespace):
+            await write_to_scope(connection, "save_if", record, documents.inserting(record))
+        else:
+            await connection.result_of(connection.entries.insert_one(documents.new(record)))
 
     async def _find_out_about_save(self, record: Record, now: datetime) -> None:
         """A save after a lost answer. If the entry is not as it was saved, it may have been saved and changed by
@@ -93,31 +106,38 @@ class MongoBackend:
     async def save_if(self, record: Record, expected: Any, now: datetime) -> bool:
         with written("save_if", self._database.db_name, "entry", retryable=False):
             connection = await self._connected("save_if")
-            update = documents.upsert(record)
-            if expected is not ABSENT:
-                # By an expression, for a filter would take a list for the same as one of its members.
-                by_metadata = expected is SAME_METADATA
-                field, value = ("$metadata", record.metadata) if by_metadata else ("$content", expected)
-                same = {"$expr": {"$eq": [field, {"$literal": value}]}}
-                wanted = {**_own(record, now), **same}
-                del update["$setOnInsert"]
-                return bool((await connection.result_of(connection.entries.update_one(wanted, update))).matched_count)
-            new = {
-                **update["$setOnInsert"],
-                **update["$set"],
-                "entry_id": record.entry_id,
-                "namespace": record.namespace,
-            }
-            for _ in range(2):
-                try:
-                    await connection.result_of(connection.entries.insert_one(new))
-                except DuplicateKeyError:
-                    in_the_way = {"entry_id": record.entry_id, **documents.expired(now)}
-                    if not (await connection.result_of(connection.entries.delete_one(in_the_way))).deleted_count:
-                        return False
-                else:
-                    return True
-            return False
+            is_saved = await (
+                self._save_new(connection, record, now)
+                if expected is ABSENT
+                else self._change(connection, record, expected, now)
+            )
+            if not is_saved:  # because it was erased, perhaps
+                await (await gate_of_scope(connection, "save_if", record.namespace)).check()
+            return is_saved
+
+    async def _change(self, connection: Connection, record: Record, expected: Any, now: datetime) -> bool:
+        """Whether the record was as ``expected``, and is saved."""
+        update = documents.upsert(record)
+        # By an expression, for a filter would take a list for the same as one of its members.
+        by_metadata = expected is SAME_METADATA
+        field, value = ("$metadata", record.metadata) if by_metadata else ("$content", expected)
+        same = {"$expr": {"$eq": [field, {"$literal": value}]}}
+        wanted = {**_own(record, now), **same}
+        del update["$setOnInsert"]
+        return bool((await connection.result_of(connection.entries.update_one(wanted, update))).matched_count)
+
+    async def _save_new(self, connection: Connection, record: Record, now: datetime) -> bool:
+        """Whether there was no such record, and it is saved."""
+        for _ in range(2):
+            try:
+                await self._insert(connection, record)
+            except DuplicateKeyError:
+                in_the_way = {"entry_id": record.entry_id, **documents.expired(now)}
+                if not (await connection.result_of(connection.entries.delete_one(in_the_way))).deleted_count:
+                    return False
+            else:
+                return True
+        return False
 
     async def save_many(self, records: list[Record], now: datetime) -> None:
         if len(records) == 1:
@@ -132,14 +152,16 @@ class MongoBackend:
                 )
             updates = _updates(records, now)
 
+            gate = await gate_of_scope(connection, "save_many", records[0].namespace)
+
             async def write(session: Any) -> None:
-                await connection.result_of(connection.entries.bulk_write(updates, session=session))
+                await gate.write_in_transaction(updates, session)
 
             for _ in range(_ATTEMPTS):
                 try:
                     await self._in_transaction(connection, write)
                 except BulkWriteError as exc:
-                    if not _only_duplicates(exc):
+                    if not only_duplicates(exc):
                         raise
                     await self._make_way(connection, records, now)
                 else:
@@ -155,7 +177,7 @@ class MongoBackend:
             try:
                 await connection.result_of(connection.entries.bulk_write(_updates(records, now), ordered=False))
             except BulkWriteError as exc:
-                if not _only_duplicates(exc):
+                if not only_duplicates(exc):
                     raise
                 in_the_way = [error["index"] for error in exc.details["writeErrors"]]
             else:
@@ -275,11 +297,6 @@ def _own(record: Record, now: datetime) -> Document:
 
 def _updates(records: list[Record], now: datetime) -> list[UpdateOne]:
     return [UpdateOne(_own(record, now), documents.upsert(record), upsert=True) for record in records]
-
-
-def _only_duplicates(exc: BulkWriteError) -> bool:
-    errors = exc.details.get("writeErrors", [])
-    return bool(errors) and all(error["code"] == DUPLICATE for error in errors)
 
 
 def _too_contended(operation: str, record: Record) -> DatabaseStoreError:

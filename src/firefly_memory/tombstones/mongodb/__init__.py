@@ -1,0 +1,1 @@
+"""Tombstones in MongoDB."""
