@@ -21,6 +21,8 @@ from firefly_memory.settings import read_settings
 from firefly_memory.stores.adapter import adapt
 from firefly_memory.validation import duration
 
+__all__ = ["Sweeper"]
+
 logger = logging.getLogger("firefly_memory")
 
 _ID = "firefly-memory:sweeper"

@@ -26,7 +26,8 @@ PIECES = {
 
 
 def containers(piece: Any) -> Iterator[Any]:
-    pod = piece["spec"]["template"]["spec"]
+    spec = piece["spec"]
+    pod = spec.get("jobTemplate", {}).get("spec", spec)["template"]["spec"]
     yield from pod.get("initContainers", [])
     yield from pod["containers"]
 
@@ -99,8 +100,8 @@ def test_the_script_creates_a_missing_database_and_can_run_twice(tmp_path: Path)
     assert said[1].endswith("nothing to do\n")
 
 
-def test_the_page_has_five_examples() -> None:
-    assert len(PIECES) == 5
+def test_the_page_has_six_examples() -> None:
+    assert len(PIECES) == 6
 
 
 def test_the_library_reads_the_variables_of_the_examples(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

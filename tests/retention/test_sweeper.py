@@ -40,15 +40,16 @@ class Pauses:
 
     async def end(self, seconds: float) -> None:
         """Wait until somebody pauses for so long, and end the pause."""
-        (await self.begun(seconds)).set_result(None)
+        await self.begun(seconds)
+        self._waiting(seconds)[0].set_result(None)
 
-    async def begun(self, seconds: float) -> asyncio.Future[None]:
-        def waiting() -> list[asyncio.Future[None]]:
-            return [ended for length, ended in self._pauses if length == seconds and not ended.done()]
-
+    async def begun(self, seconds: float) -> None:
+        """Wait until somebody pauses for so long."""
         async with asyncio.timeout(30), self._begun:
-            await self._begun.wait_for(waiting)
-        return waiting()[0]
+            await self._begun.wait_for(lambda: self._waiting(seconds))
+
+    def _waiting(self, seconds: float) -> list[asyncio.Future[None]]:
+        return [ended for length, ended in self._pauses if length == seconds and not ended.done()]
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ async def make(store: EntryStore) -> Make:
 
     def sweeper(**options: Any) -> tuple[Sweeper, Pauses]:
         made, pauses = Sweeper(store, every=HOUR, **options), Pauses()
-        made._wait = pauses  # type: ignore[method-assign]
+        made._wait = pauses
         return made, pauses
 
     return sweeper
@@ -101,7 +102,7 @@ async def test_what_has_expired_is_deleted_without_any_bound(clock: StoppedClock
     async with SQLiteStore(place.directory / "own.db") as store:
         await old_things(store, clock)
         sweeper, pauses = Sweeper(store, every="1h"), Pauses()
-        sweeper._wait = pauses  # type: ignore[method-assign]
+        sweeper._wait = pauses
         async with sweeper:
             await pauses.begun(HOUR)
         assert await store.cleanup_expired() == 1, "the claim, which was given back"
@@ -254,7 +255,7 @@ async def test_the_claim_is_not_copied_along(place: Place) -> None:
     path = place.directory
     async with SQLiteStore(path / "source.db") as source, SQLiteStore(path / "target.db") as target:
         sweeper, pauses = Sweeper(source, every="1h"), Pauses()
-        sweeper._wait = pauses  # type: ignore[method-assign]
+        sweeper._wait = pauses
         async with sweeper:
             await pauses.begun(HOUR)
             result = await async_copy_store(source, target)

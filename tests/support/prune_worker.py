@@ -71,4 +71,5 @@ def _sweep(path: str) -> None:
 
 
 if __name__ == "__main__":
-    {"kill": _kill, "sweep": _sweep}[sys.argv[1]](*sys.argv[2:])
+    work, *arguments = sys.argv[1:]
+    _kill(*arguments) if work == "kill" else _sweep(*arguments)

@@ -64,9 +64,14 @@ async def _delete_unchanged(
 
     async def delete(session: Any) -> bool:
         result = await connection.result_of(conversations.delete_one(unchanged, session=session))
-        if result.deleted_count and facts is not None:  # last: the facts of a conversation that stays are not lost
+        if not result.deleted_count:
+            return False
+        if facts is not None:  # last: the facts of a conversation that stays are not lost
             await connection.result_of(connection.entries.delete_many({"namespace": facts}, session=session))
-        return bool(result.deleted_count)
+        if session is not None and seen.turns <= _TURNS_AT_ONCE:  # then nothing is left if this process dies
+            turns = documents.life_of(found[0])
+            await connection.result_of(conversations.delete_many(turns, session=session))
+        return True
 
     return await (delete(None) if in_transaction is None else in_transaction(connection, delete))
 
