@@ -102,7 +102,7 @@ def _toy(number: int, folder: Path) -> Facet:
             aliases=absent("the owner has one id, which the application gives"),
             erase=f"tests.toy_facet.people:eraser_{number}",
             find_text=absent("its tables and collections are searched with all others"),
-            retention=absent("notes say themselves how long they stay"),
+            retention=f"tests.toy_facet.retention:pruner_{number}",
         ),
         looking=Looking(
             diagnosis=absent("nothing to examine"),
