@@ -34,8 +34,10 @@ LEASE = 300.0
 class Sweeper:
     """``async with Sweeper(store, every="1h"):`` deletes what has expired, and what retention leaves out.
 
-    Of several processes with a sweeper for one store, one sweeps; if it dies, another takes over within ``every`` and
-    five minutes. The bounds are those of :func:`~firefly_memory.retention.prune`. Without any of them they come from
+    Of several processes with a sweeper for one store, one sweeps. If it dies, its claim runs out within ``every`` and
+    five minutes, and another process takes over at its next turn.
+
+    The bounds are those of :func:`~firefly_memory.retention.prune`. Without any of them they come from
     ``MemorySettings``, and without any there, only what has expired is deleted. An error is logged, and the next sweep
     begins as usual. The store stays the caller's.
     """
@@ -133,20 +135,21 @@ class _Claim:
     def __init__(self, view: StoreView, longest: float) -> None:
         self._view = view
         self._content = {"process": new_entry_id(), "longest": longest}
-        self._is_mine = False
+        self._may_be_mine = False
 
     async def take(self, seconds: float) -> bool:
         """Have it for so long from now on, if nobody else has it."""
         entry, save_if = self._entry(seconds), self._view.save_if
-        self._is_mine = (
+        self._may_be_mine = True  # also if this is cancelled, or its answer is lost
+        self._may_be_mine = (
             await save_if(CLAIMS, entry, self._content)
             or await save_if(CLAIMS, entry, ABSENT)
             or await self._take_over(entry)
         )
-        return self._is_mine
+        return self._may_be_mine
 
     async def release(self) -> None:
-        if self._is_mine:
+        if self._may_be_mine:
             await self._view.save_if(CLAIMS, self._entry(0), self._content)
 
     async def _take_over(self, entry: MemoryEntry) -> bool:

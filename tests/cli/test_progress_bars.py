@@ -88,6 +88,15 @@ def test_export_import_and_copy_show_their_progress(tmp_path: Path) -> None:
     assert {b"copying", b"looking", b"comparing"} >= {step for step, _ in bars(shown)} >= {b"copying"}
 
 
+def test_prune_shows_its_progress_and_the_total_it_has_counted(tmp_path: Path) -> None:
+    filled(f"sqlite:///{tmp_path}/a.db")
+    with connect(f"sqlite:///{tmp_path}/a.db") as store:
+        ConversationMemory(store=store).add_turn("newer", "p", "a")
+    arguments = ["prune", "--keep-last", "1", "--yes", "--url", "sqlite:///a.db"]
+    shown = shown_on_a_terminal(*arguments, cwd=tmp_path)
+    assert bars(shown) == {(b"pruning", b"3.00")}
+
+
 def test_an_import_from_a_predecessor_shows_its_progress(tmp_path: Path) -> None:
     fill_sqlite(tmp_path / "old.db", many(200))
     arguments = ["--from", "sqlite:///old.db", "--url", "sqlite:///new.db"]

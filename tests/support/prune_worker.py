@@ -64,7 +64,7 @@ def _sweep(path: str) -> None:
             setattr(sweeper, "_wait", pause)  # noqa: B010 - nobody waits in tests
             async with sweeper:
                 await swept.wait()
-                print("swept" if sweeper._claim._is_mine else "left it to another process", flush=True)
+                print("swept" if sweeper._claim._may_be_mine else "left it to another process", flush=True)
                 await asyncio.to_thread(sys.stdin.read)
 
     asyncio.run(run())
