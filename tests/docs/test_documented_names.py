@@ -54,6 +54,7 @@ NAMES = {
         OutcomeUnknownError SchemaMismatchError StaleConversationError StepError StoreClosedError StoreTimeoutError
         TurnConflictError TurnsDroppedError UnknownConversationError
     """,
+    "firefly_memory.erasure": "Receipt async_erase async_find_text async_readmit erase find_text readmit",
     "firefly_memory.facets": """
         Absent FACETS Facet FacetLogs HasLogs LogOf Looking Moving Name Operations Packaging People Purged STORES Storage
         VARIABLE absent all_facets facet_at facet_named load load_name log_if_there names_in register register_named
