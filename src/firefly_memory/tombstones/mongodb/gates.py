@@ -26,12 +26,12 @@ from secrets import token_hex
 from typing import Any
 
 from pymongo import ReplaceOne, ReturnDocument, UpdateOne
-from pymongo.errors import BulkWriteError, DuplicateKeyError
+from pymongo.errors import BulkWriteError, DuplicateKeyError, OperationFailure
 
 from firefly_memory.codec import DAMAGE
 from firefly_memory.databases.mongodb.clients import VERSION, Connection
 from firefly_memory.databases.mongodb.collections import REFUSES, Collection
-from firefly_memory.databases.mongodb.errors import despite_a_loss
+from firefly_memory.databases.mongodb.errors import DUPLICATE, despite_a_loss
 from firefly_memory.databases.mongodb.fields import Document, text
 from firefly_memory.errors import CorruptDataError, ErasedError
 from firefly_memory.tombstones.log import Identity, tombstone
@@ -44,6 +44,7 @@ KEY = "$tombstones"
 _FENCES = 64
 _ONE_MORE: Document = {"$inc": {REFUSES: 1}}
 _TYPE_MISMATCH = 14
+_AGAIN = {"errorLabels": ["TransientTransactionError"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,12 @@ class Gate:
     async def write_in_transaction(self, writes: Sequence[Write], session: Any) -> Any:
         """The result of the writes of a transaction, which is to be aborted at ``ErasedError``."""
         fence = [_fence(self.collection, each[0]) for each in self.tombstones[:1]]
-        return await self._send([*self._looks(), *writes, *fence], session)
+        try:
+            return await self._send([*self._looks(), *writes, *fence], session)
+        except BulkWriteError as exc:
+            if (exc.details.get("writeErrors") or [{}])[0].get("index") == len(writes):
+                raise OperationFailure("another writer has just made the fence", details=_AGAIN) from exc
+            raise
 
     async def check(self) -> None:
         """``ErasedError`` if there is a tombstone."""
@@ -124,9 +130,19 @@ def found_by(collection: Collection, tombstone: bytes) -> Document:
     return {"_id": tombstone, collection.refused_by or "_id": tombstone}
 
 
-def fences(collection: Collection) -> list[UpdateOne]:
-    """Writes all fences of a collection."""
-    return [_fence(collection, number) for number in range(_FENCES)]
+async def write_fences(connection: Connection, collection: Collection) -> None:
+    """Wait for the transactions that have passed a fence of a collection, and break off those that come to it late."""
+    fences = [_fence(collection, number) for number in range(_FENCES)]
+    while fences:
+        try:
+            await connection.result_of(in_database(connection, collection).bulk_write(fences, ordered=False))
+        except BulkWriteError as exc:
+            refused = exc.details.get("writeErrors", [])
+            if exc.details.get("writeConcernErrors") or any(each["code"] != DUPLICATE for each in refused):
+                raise
+            fences = [fences[each["index"]] for each in refused]  # which others have just made
+        else:
+            fences = []
 
 
 def _fence(collection: Collection, number: int) -> UpdateOne:

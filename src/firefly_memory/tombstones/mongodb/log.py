@@ -15,7 +15,7 @@ from firefly_memory.databases.mongodb.errors import DUPLICATE, translated, writt
 from firefly_memory.databases.mongodb.find_text import documents_with
 from firefly_memory.facets import load_name
 from firefly_memory.tombstones.log import Identity, owner_identity
-from firefly_memory.tombstones.mongodb.gates import fences, found_by, in_database, tombstones_of
+from firefly_memory.tombstones.mongodb.gates import found_by, in_database, tombstones_of, write_fences
 
 
 class MongoTombstoneLog:
@@ -36,8 +36,7 @@ class MongoTombstoneLog:
                 rest = {REFUSES: "writes", "erased": erased, "created_at": now}
                 await _insert(connection, collection, [{**found_by(collection, each), **rest} for each in ids])
                 if self._access.database.has_transactions:  # waits for those that have not looked at these
-                    writing = in_database(connection, collection).bulk_write(fences(collection), ordered=False)
-                    await connection.result_of(writing)
+                    await write_fences(connection, collection)
         self._added.update(dict.fromkeys(identities))
 
     async def are_there(self, identities: Sequence[Identity]) -> bool:
