@@ -151,6 +151,7 @@ def test_a_tombstone_waits_for_a_transaction_that_has_passed(work: str, somewher
             thread.start()
             while not somewhere.tombstones(collection.name):  # from here on it waits
                 thread.join(0.001)
+            thread.join(0.1)
             assert thread.is_alive()
 
         # find, insert, update, commit; or update, commit

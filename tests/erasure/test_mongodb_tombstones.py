@@ -15,7 +15,7 @@ from motor.motor_asyncio import AsyncIOMotorClient
 from pymongo import monitoring
 
 from firefly_memory import ConversationMemory, ErasedError, MemoryEntry, MongoDBStore
-from firefly_memory.agent_history.log import AGENT_HISTORY_LOG
+from firefly_memory.agent_history.log import AGENT_HISTORY_LOG, HistoryEntry, HistoryRecord
 from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.databases.mongodb import estimates
@@ -175,6 +175,31 @@ async def test_facts_that_are_saved_together_are_refused_each_for_itself(somewhe
         assert all(isinstance(each, ErasedError) for each in results[::3])
         assert not any(isinstance(each, Exception) for n, each in enumerate(results) if n % 3)
         assert [await view.count(each) for each in (erased, kept, "notes")] == [0, 10, 10]
+
+
+async def test_a_standalone_server_keeps_the_entries_of_an_erased_history_that_others_hold(
+    standalone: EmbeddedMongoDB,
+) -> None:
+    def of(name: str, scope: str, head: str, revision: str = "r1") -> HistoryRecord:
+        return a_record(name, scope)[0]._replace(head_id=head, revision=revision)
+
+    with ExitStack() as later:
+        somewhere = Somewhere(standalone.url, later)
+        entries = somewhere.database.memory_agent_history_entries
+        async with somewhere.store() as store:
+            view, history = View(store.suspending, "suspending"), store.suspending.log(AGENT_HISTORY_LOG)
+            one, two, three, four = (
+                HistoryEntry(name, above, "request", f"message {name}")
+                for name, above in (("1", None), ("2", "1"), ("3", "2"), ("4", "2"))
+            )
+            assert await history.write(of("of Ann", "Ann", "2"), [one, two], None)
+            assert await history.write(of("of Ann", "Ann", "3", "r2"), [three], "r1")
+            assert await history.write(of("of Bob", "Bob", "4"), [four], None)
+            for name, revision, kept in (("of Ann", "r2", ["1", "2", "4"]), ("of Bob", "r1", [])):
+                await view.refuse(history_identity(name))
+                assert not await history.delete(name, "another revision")
+                assert await history.delete(name, revision)
+                assert sorted(entries.distinct("_id")) == kept
 
 
 # What others notice

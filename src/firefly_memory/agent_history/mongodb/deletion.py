@@ -129,3 +129,25 @@ class HistoryDeletion:
             ]
             await connection.result_of(entries.bulk_write(fewer, session=session))
         return _Batch(looked=True, above=list(lost))
+
+
+async def delete_without_transactions(connection: Connection, conversation_id: str, expected: str) -> bool:
+    """Delete the record, if its revision is ``expected``, and then the entries that only it held, one by one.
+
+    An entry goes in one step with the look whether something else holds it. A fork that holds it by then keeps it, and
+    a fork that comes later is refused. What breaks off leaves entries.
+    """
+    entries, this = connection[ENTRIES], {"_id": conversation_id, "revision": expected}
+    there = await connection.result_of(connection[RECORDS].find_one_and_delete(this))
+    if there is None:
+        return False
+    for end in sorted(documents.record_of(there).ends):
+        above: str | None = end
+        while above is not None:
+            alone = {"_id": above, "holders": 1}
+            gone = await connection.result_of(entries.find_one_and_delete(alone, _SHAPE))
+            if gone is None:
+                fewer = UpdateOne({"_id": above, **documents.IS_SOUND}, {"$inc": {"holders": -1}})
+                await connection.result_of(entries.bulk_write([fewer]))
+            above = None if gone is None else documents.parent_of(gone)
+    return True

@@ -1,8 +1,9 @@
 """Agent history in MongoDB, in transactions if the server has them.
 
 On a standalone server the order of the steps keeps the data right if a process stops between two of them: the entries
-of a record are stored, and have their holders, before the record names them. Entries are never deleted there, because
-nobody could tell them from entries that a fork is about to use. Entries of an interrupted or refused write stay too.
+of a record are stored, and have their holders, before the record names them. Entries are deleted there only if their
+conversation is erased, because nobody could tell the others from entries that a fork is about to use. Entries of an
+interrupted or refused write stay too.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pymongo.errors import BulkWriteError
 
 from firefly_memory.agent_history.log import Ascent, HistoryEntry, HistoryRecord, holders_gained
 from firefly_memory.agent_history.mongodb import documents
-from firefly_memory.agent_history.mongodb.deletion import HistoryDeletion
+from firefly_memory.agent_history.mongodb.deletion import HistoryDeletion, delete_without_transactions
 from firefly_memory.agent_history.mongodb.documents import ENTRIES, RECORDS
 from firefly_memory.databases.mongodb.access import MongoAccess
 from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection, MongoDatabase
@@ -119,8 +120,7 @@ class MongoHistoryLog:
         with written("delete_record", self._database.db_name, retryable=False):
             connection = await self._connected("delete_record")
             if not self._database.has_transactions:
-                this = {"_id": conversation_id, "revision": expected}
-                return bool((await connection.result_of(connection[RECORDS].delete_one(this))).deleted_count)
+                return await self._delete_alone(connection, conversation_id, expected)
             deletion = HistoryDeletion(connection, self._in_transaction)
             ends = await deletion.begin(conversation_id, expected)
         if ends is None:
@@ -128,6 +128,16 @@ class MongoHistoryLog:
         with written("delete_record", self._database.db_name, retryable=False, has_begun=True):
             await deletion.finish(ends)
             return True
+
+    async def _delete_alone(self, connection: Connection, conversation_id: str, expected: str) -> bool:
+        """On a standalone server the entries stay, unless their conversation is erased."""
+        gate = await gate_of(connection, documents.OF_RECORDS, "delete_record", [history_identity(conversation_id)])
+        try:
+            await gate.check()
+        except ErasedError:
+            return await delete_without_transactions(connection, conversation_id, expected)
+        this = {"_id": conversation_id, "revision": expected}
+        return bool((await connection.result_of(connection[RECORDS].delete_one(this))).deleted_count)
 
     async def go_on_deleting(self) -> bool:
         with written("cleanup_expired", self._database.db_name):
