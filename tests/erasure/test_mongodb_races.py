@@ -17,7 +17,11 @@ from firefly_memory import ErasedError, MemoryEntry
 from firefly_memory.agent_history.log import AGENT_HISTORY_LOG
 from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.log import CONVERSATION_LOG
+from firefly_memory.databases.mongodb.clients import Connection
 from firefly_memory.databases.mongodb.collections import NO_TOMBSTONES
+from firefly_memory.entries.mongodb import hooks
+from firefly_memory.entries.mongodb.working import erased_scopes
+from firefly_memory.entries.record import Record
 from firefly_memory.entries.scopes import stored_facts_of
 from firefly_memory.protocols import ABSENT, StoreView
 from firefly_memory.tombstones.log import (
@@ -274,3 +278,26 @@ def test_nobody_appends_to_what_an_erased_person_has_only_begun(somewhere: Somew
         with pytest.raises(ErasedError):
             run_without_loop(other.blocking.log(CONVERSATION_LOG).append("chat", a_turn("late"), None, "Ann"))
         assert somewhere.contents()["memory_conversations"] == []
+
+
+async def test_facts_that_were_saved_together_between_two_looks_are_taken_back(
+    somewhere: Somewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    erased, kept = stored_facts_of("chat"), stored_facts_of("other")
+    looked: list[set[str]] = []
+    async with somewhere.store() as store, somewhere.store() as other:
+
+        async def look(connection: Connection, records: list[Record]) -> set[str]:
+            found = await erased_scopes(connection, records)
+            if not looked:
+                await other.suspending.log(TOMBSTONE_LOG).add([namespace_identity(erased)], "Ann", NOW)
+            looked.append(found)
+            return found
+
+        monkeypatch.setattr(hooks, "erased_scopes", look)
+        saves = [store.suspending.save((erased, kept)[n % 2], MemoryEntry(content=n)) for n in range(12)]
+        results = await asyncio.gather(*saves, return_exceptions=True)
+        assert looked[:2] == [set(), {erased}]
+        assert [isinstance(each, ErasedError) for each in results] == [False, False, *[True, False] * 5]
+        assert [each["content"] for each in somewhere.contents()["entries"] if each["namespace"] == erased] == [0]
+        assert await store.suspending.count(kept) == 6

@@ -14,14 +14,24 @@ from firefly_memory.codec import BSON, Form
 from firefly_memory.concurrency.group_commit import Grouping
 from firefly_memory.databases.mongodb.access import MongoAccess
 from firefly_memory.databases.mongodb.clients import Connection
-from firefly_memory.databases.mongodb.errors import translated, written
+from firefly_memory.databases.mongodb.errors import Writing, translated, written
 from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.entries.mongodb import documents
-from firefly_memory.entries.mongodb.working import gate_of_scope, may_be_erased, only_duplicates, write_to_scope
+from firefly_memory.entries.mongodb.working import (
+    erased_scopes,
+    gate_of_scope,
+    look_again,
+    may_be_erased,
+    only_duplicates,
+    take_back,
+    write_to_scope,
+)
 from firefly_memory.entries.record import Position, Record, as_it_is
 from firefly_memory.errors import (
+    ConflictError,
     DatabaseStoreError,
     EntryOwnershipError,
+    ErasedError,
     NotSupportedError,
     OutcomeUnknownError,
 )
@@ -54,7 +64,6 @@ class MongoBackend:
             several=self._save_group,
             after_cancellation=self._save,  # saving twice is saving once
             after_lost_reply=self._find_out_about_save,
-            may_join=lambda record, _: not may_be_erased(record.namespace),  # a group has no order to look in
         )
         self.save = access.grouped(self._save, saves, retryable=True)
         self.log = FacetLogs("mongodb", lambda log: log(access))
@@ -98,6 +107,7 @@ class MongoBackend:
         others since: saving again would undo that."""
         with translated("save", self._database.db_name):
             connection = await self._connected("save")
+            await look_again(connection, "save", record)
             there = await connection.result_of(connection.entries.find_one(_own(record, now)))
         given = documents.upsert(record)["$set"]
         if there is None or bson.encode({name: there.get(name) for name in given}) != bson.encode(given):
@@ -168,27 +178,43 @@ class MongoBackend:
                     return
             raise _too_contended("save_many", records[0])
 
-    async def _save_group(self, saves: Sequence[tuple[Record, datetime]]) -> list[EntryOwnershipError | None]:
-        """Save records of different callers, each for itself; the errors of those that another namespace owns."""
+    async def _save_group(self, saves: Sequence[tuple[Record, datetime]]) -> list[ConflictError | None]:
+        """Save records of different callers, each for itself; the errors of those that are refused. One command has
+        no order in which it could look, write and look again, so scopes of working memory take a query before it and
+        another one after it."""
         records, now = [record for record, _ in saves], max(now for _, now in saves)
-        outcomes: list[EntryOwnershipError | None] = [None] * len(records)
         with written("save", self._database.db_name, "entry") as writing:
             connection = await self._connected("save")
-            try:
+            erased = await erased_scopes(connection, records)
+            rest = [record for record in records if record.namespace not in erased]
+            refused = await self._save_together(connection, rest, now, writing)
+            late = await erased_scopes(connection, rest)
+            await take_back(connection, [record for record in rest if record.namespace in late])
+            for record in records:
+                if record.namespace in erased | late:
+                    refused[record.entry_id] = ErasedError("save")
+            return [refused.get(record.entry_id) for record in records]
+
+    async def _save_together(
+        self, connection: Connection, records: list[Record], now: datetime, writing: Writing
+    ) -> dict[str, ConflictError]:
+        """The errors of those that were not saved, by their ids."""
+        refused: dict[str, ConflictError] = {}
+        in_the_way: list[Record] = []
+        try:
+            if records:
                 await connection.result_of(connection.entries.bulk_write(_updates(records, now), ordered=False))
-            except BulkWriteError as exc:
-                if not only_duplicates(exc):
-                    raise
-                in_the_way = [error["index"] for error in exc.details["writeErrors"]]
-            else:
-                return outcomes
-            writing.has_begun = True
-            for index in in_the_way:
-                try:
-                    await self._save(records[index], now)
-                except EntryOwnershipError as error:
-                    outcomes[index] = error
-            return outcomes
+        except BulkWriteError as exc:
+            if not only_duplicates(exc):
+                raise
+            in_the_way = [records[error["index"]] for error in exc.details["writeErrors"]]
+        writing.has_begun = True
+        for record in in_the_way:
+            try:
+                await self._save(record, now)
+            except (EntryOwnershipError, ErasedError) as error:
+                refused[record.entry_id] = error
+        return refused
 
     async def scan(self, namespace: str, limit: int | None, after: Position | None, now: datetime) -> list[Record]:
         with translated("load", self._database.db_name):

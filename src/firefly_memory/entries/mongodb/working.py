@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from firefly_memory.databases.mongodb.clients import Connection
@@ -11,7 +13,7 @@ from firefly_memory.entries.record import Record
 from firefly_memory.entries.scopes import NAMESPACE
 from firefly_memory.errors import ErasedError
 from firefly_memory.tombstones.log import namespace_identity
-from firefly_memory.tombstones.mongodb.gates import Gate, Write, gate_of
+from firefly_memory.tombstones.mongodb.gates import Gate, Write, gate_of, tombstones_of
 
 
 def may_be_erased(namespace: str) -> bool:
@@ -31,13 +33,39 @@ async def write_to_scope(connection: Connection, operation: str, record: Record,
     try:
         await gate.write([write])
     except ErasedError:  # a tombstone may have come between the two looks
-        saved = {"entry_id": record.entry_id, "namespace": record.namespace}
-        await connection.result_of(connection.entries.delete_one(saved))
+        await take_back(connection, [record])
         raise
     except BulkWriteError as exc:
         if only_duplicates(exc):
             raise DuplicateKeyError("another entry is in the way", DUPLICATE) from exc
         raise
+
+
+async def look_again(connection: Connection, operation: str, record: Record) -> None:
+    """``ErasedError``, and the record is deleted, if its scope was erased since somebody looked."""
+    try:
+        await (await gate_of_scope(connection, operation, record.namespace)).check()
+    except ErasedError:
+        await take_back(connection, [record])
+        raise
+
+
+async def erased_scopes(connection: Connection, records: Iterable[Record]) -> set[str]:
+    """The namespaces of these records that are refused, found in one query."""
+    scopes = sorted({record.namespace for record in records if may_be_erased(record.namespace)})
+    if not scopes:
+        return set()
+    tombstones = await tombstones_of(connection, [namespace_identity(scope) for scope in scopes])
+    found = await connection.all_of(connection.entries.find({"_id": {"$in": tombstones}}, {"_id": 1}))
+    there = {each["_id"] for each in found}
+    return {scope for scope, each in zip(scopes, tombstones, strict=True) if each in there}
+
+
+async def take_back(connection: Connection, records: Iterable[Record]) -> None:
+    """Delete records that were saved between two looks."""
+    saved = [{"entry_id": record.entry_id, "namespace": record.namespace} for record in records]
+    if saved:
+        await connection.result_of(connection.entries.delete_many({"$or": saved}))
 
 
 def only_duplicates(exc: BulkWriteError) -> bool:
