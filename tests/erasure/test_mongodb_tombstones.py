@@ -315,6 +315,28 @@ def test_a_store_that_may_not_migrate_makes_the_key_when_it_needs_one(somewhere:
         store.save("working:Ann", MemoryEntry(content=1))
 
 
+def test_a_user_who_may_only_read_opens_a_database_that_has_no_key() -> None:
+    class ServerWithUsers(EmbeddedMongoDB):
+        def command(self) -> list[str]:
+            return [*super().command(), "--auth"]
+
+    server = ServerWithUsers(replica_set=False)
+    try:
+        server.start()
+        with pymongo.MongoClient[dict[str, Any]](server.url) as client:
+            client.admin.command("createUser", "root", pwd="secret", roles=["root"])
+        root = server.url.replace("mongodb://", "mongodb://root:secret@")
+        with pymongo.MongoClient[dict[str, Any]](root) as client, MongoDBStore(root, database="app") as store:
+            store.save("notes", MemoryEntry(content=1))
+            client.app[VERSION].delete_one({"_id": KEY})
+            client.app.command("createUser", "reader", pwd="secret", roles=["read"])
+        reader = server.url.replace("mongodb://", "mongodb://reader:secret@") + "&authSource=app"
+        with MongoDBStore(reader, database="app") as store:
+            assert store.count("notes") == 1
+    finally:
+        server.remove()
+
+
 # Looking for a text
 
 

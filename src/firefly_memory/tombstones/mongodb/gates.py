@@ -43,7 +43,7 @@ KEY = "$tombstones"
 
 _FENCES = 64
 _ONE_MORE: Document = {"$inc": {REFUSES: 1}}
-_TYPE_MISMATCH = 14
+_UNAUTHORIZED, _TYPE_MISMATCH = 13, 14
 _AGAIN = {"errorLabels": ["TransientTransactionError"]}
 
 
@@ -152,7 +152,11 @@ def _fence(collection: Collection, number: int) -> UpdateOne:
 async def make_key(connection: Connection, migrate: bool, _: Any) -> None:
     """Make the key when a store opens, if nobody has made it. Where nobody may, the first write that needs it does."""
     if migrate:
-        await _key(connection)
+        try:
+            await _key(connection)
+        except OperationFailure as exc:
+            if exc.code != _UNAUTHORIZED:  # a user who only reads needs none
+                raise
 
 
 async def _key(connection: Connection) -> str:
