@@ -18,7 +18,7 @@ _tombstone = lru_cache(1_024)(tombstone)  # of conversations that grow turn by t
 
 def unless_erased(session: Session, operation: str, identities: Sequence[Identity], write: Callable[[Values], T]) -> T:
     """What ``write`` returns. It gets the parameters of
-    :func:`~firefly_memory.tombstones.sql.statements.not_erased`, for one identity or two.
+    :func:`~firefly_memory.tombstones.sql.statements.not_erased`, for none, one or two.
 
     If it returns something false, that may be because of a tombstone: then this raises ``ErasedError``. Otherwise it
     costs no other query than the first one for the key.
@@ -47,9 +47,9 @@ NOT_REFUSED: Values = dict.fromkeys(IDENTITIES)
 
 def _refusal_of(session: Session, identities: Sequence[Identity]) -> Values:
     key = session.statements(TombstoneStatements).key or read_key(session)
-    first, second = identities if len(identities) > 1 else (identities[0], None)
+    first, second = (*identities, None, None)[:2]
     return {
-        "tombstone": _tombstone(key.secret, first),
+        "tombstone": None if first is None else _tombstone(key.secret, first),
         "other_tombstone": None if second is None else _tombstone(key.secret, second),
         "key_made_at": key.made_at,
     }

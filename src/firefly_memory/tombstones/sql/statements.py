@@ -19,7 +19,7 @@ _KEY: ColumnElement[str] = literal_column(f"'{KEY}'")
 
 
 IDENTITIES = ("tombstone", "other_tombstone")
-"""The parameters of :func:`not_erased`: a write is of one identity or of two. The second may be null."""
+"""The parameters of :func:`not_erased`: a write is of one identity or of two. Each may be null."""
 
 
 def not_erased(of: FacetStatements, identities: int) -> ColumnElement[bool]:
