@@ -95,7 +95,14 @@ def test_sqlite_reads_by_index(statement: str, tables: dict[str, Any]) -> None:
 
 
 def test_a_fork_reads_only_the_turns_that_it_copies(tables: dict[str, Any]) -> None:
-    asked = {"conversation_id": "large", "fork_id": "fork", "limit": 10, "now": NOW}
+    asked = {
+        "conversation_id": "large",
+        "fork_id": "fork",
+        "limit": 10,
+        "now": NOW,
+        "key_made_at": NOW,
+        "tombstone": "x",
+    }
     statements = on_postgresql(ConversationStatements, "conversation_plans")
     head, turns = statements.fork_head, statements.fork_turns
     with tables["postgresql"].transaction(force_rollback=True):

@@ -38,6 +38,7 @@ from firefly_memory.entries.sql import operations
 from firefly_memory.testing import Mode, checks
 from firefly_memory.testing.checks import Check
 from firefly_memory.testing.proxy import Proxy, Weather
+from firefly_memory.tombstones.sql import operations as tombstone_operations
 from tests.support.backends import BY_NAME, Place
 from tests.support.lost_reply_cases import ACTS, MANY, MEETINGS, Act, Meeting, Uses
 from tests.support.store_worker import start, together
@@ -292,7 +293,7 @@ def test_an_operation_must_declare_on_lost_reply() -> None:
     decorate: Any = operation
     with pytest.raises(TypeError, match="on_lost_reply"):
         decorate(name="forgetful")
-    for module in (operations, conversation_operations, history_operations):
+    for module in (operations, conversation_operations, history_operations, tombstone_operations):
         for name, each in _functions_of(module):
             assert isinstance(each, Operation) or "_unless_" in name or name == "not_the_owner", name
 

@@ -7,13 +7,20 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal, TypeVar
 
-from firefly_memory import ABSENT, ConversationMemory, EntryStore, MemoryEntry, WorkingMemory, clock
+from firefly_memory import ABSENT, ConversationMemory, EntryStore, ErasedError, MemoryEntry, WorkingMemory, clock
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.entries.scopes import stored_facts_of
 from firefly_memory.identifiers import stored_text
 from firefly_memory.protocols import SAME_METADATA
 from firefly_memory.testing import Mode
 from firefly_memory.testing.checks import Memory
+from firefly_memory.tombstones.log import (
+    TOMBSTONES,
+    TombstoneLog,
+    conversation_identity,
+    namespace_identity,
+    owner_identity,
+)
 
 T = TypeVar("T")
 
@@ -34,12 +41,17 @@ class Uses:
             self.cleanup_expired = _awaited(store.cleanup_expired_sync)
             self.close = _awaited(store.close_sync)
         self.store = Memory(store, mode)
-        self.log = (store.blocking if mode is Mode.BLOCKING else store.suspending).log(CONVERSATION_LOG)
         self.facts = Memory(WorkingMemory(store=store, scope_id=name), mode)
+        self._view = store.blocking if mode is Mode.BLOCKING else store.suspending
+        self.log = self._view.log(CONVERSATION_LOG)
         self.turns = Memory(ConversationMemory(store=store), mode)
         self.summaries = Memory(
             ConversationMemory(store=store, summarize_threshold=1, summarizer=lambda _: "short"), mode
         )
+
+    @property
+    def tombstones(self) -> TombstoneLog:
+        return self._view.log(TOMBSTONES)
 
 
 def _awaited(call: Callable[[], T]) -> Callable[[], Coroutine[Any, Any, T]]:
@@ -231,6 +243,49 @@ async def clear_all(uses: Uses) -> None:
     await uses.turns.clear_all()
 
 
+async def refuse(uses: Uses) -> Any:
+    """As erasing a person does."""
+    await uses.tombstones.add([owner_identity(uses.name), conversation_identity(uses.name)], uses.name, clock.now())
+    return await uses.tombstones.are_there([conversation_identity(uses.name)])
+
+
+async def readmit(uses: Uses) -> Any:
+    return await uses.tombstones.remove(uses.name)
+
+
+async def add_refused_turn(uses: Uses) -> Any:
+    try:
+        return await uses.turns.add_turn(uses.name, "p", "a")
+    except ErasedError:
+        return "refused"
+
+
+async def set_refused_fact(uses: Uses) -> Any:
+    try:
+        return await uses.facts.set("n", 1)
+    except ErasedError:
+        return "refused"
+
+
+async def erased(uses: Uses) -> None:
+    scope = namespace_identity(f"working:{uses.name}")
+    identities = [owner_identity(uses.name), conversation_identity(uses.name), scope]
+    await uses.tombstones.add(identities, uses.name, clock.now())
+
+
+async def refused(uses: Uses) -> list[bool]:
+    identities = owner_identity(uses.name), conversation_identity(uses.name)
+    return [await uses.tombstones.are_there([each]) for each in identities]
+
+
+ERASURES = [
+    Act(refuse, refused, doubts="never"),
+    Act(readmit, refused, erased, doubts="always"),
+    Act(add_refused_turn, TURNS, erased, doubts="never"),
+    Act(set_refused_fact, FACTS, erased, doubts="never"),
+]
+"""Not in a transaction of the application's, where nobody can be erased."""
+
 ACTS = [
     Act(save_new, ENTRIES, two_entries),
     Act(save_over, ENTRIES, two_entries),
@@ -258,6 +313,7 @@ ACTS = [
     Act(clear_conversation, TURNS, two_turns),
     Act(delete_as_seen, TURNS, two_turns, doubts="never"),
     Act(clear_all, TURNS, two_turns),
+    *ERASURES,
 ]
 
 

@@ -13,9 +13,11 @@ from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.executor import Executor
 from firefly_memory.databases.sql.operation import REPEAT, REPORT, operation, reads
-from firefly_memory.databases.sql.session import Session
+from firefly_memory.databases.sql.session import Session, Values
 from firefly_memory.databases.sql.statements import FacetStatements
 from firefly_memory.facets import Purged
+from firefly_memory.tombstones.sql.refusal import unless_erased
+from firefly_memory.tombstones.sql.statements import not_erased
 from tests.toy_facet.log import Note
 from tests.toy_facet.numbered import numbered
 
@@ -36,7 +38,8 @@ class ToyStatements(FacetStatements):
             "expires_at": self.dialect.instant_in(bindparam("expires_at", type_=Text)),
             "owner": bindparam("owner", type_=Text),
         }
-        insert = self.dialect.insert(self._notes).values(row)
+        source = select(*row.values()).where(not_erased(self, 1))
+        insert = self.dialect.insert(self._notes).from_select(list(row), source)
         replaced = {name: insert.excluded[name] for name in ("body", "expires_at", "owner")}
         return self.compiled(insert.on_conflict_do_update(index_elements=[c.note_id], set_=replaced))
 
@@ -108,8 +111,13 @@ def statements_of(number: int) -> type[ToyStatements]:
 @operation(on_lost_reply=REPEAT)
 def put_note(session: Session, number: int, note: Note) -> None:
     expires_at = None if note.expires_at is None else session.dialect.instant(note.expires_at)
-    with session.writing():
-        session.execute(session.statements(statements_of(number)).put, {**note._asdict(), "expires_at": expires_at})
+
+    def put(refusal: Values) -> bool:
+        values = {**note._asdict(), "expires_at": expires_at, **refusal}
+        with session.writing():
+            return session.execute(session.statements(statements_of(number)).put, values) == 1
+
+    unless_erased(session, "put_note", note.identities, put)
 
 
 @reads

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Column, Index, MetaData, Table, Text
 
-from firefly_memory.databases.sql.schema.columns import Columns, PostgreSQLColumns
+from firefly_memory.databases.sql.schema.columns import GUARDED, Columns, PostgreSQLColumns
 from firefly_memory.databases.sql.schema.objects import SchemaObject, statement
 from tests.toy_facet.numbered import numbered
 
@@ -28,6 +28,7 @@ def _define(number: int, tables: MetaData, columns: Columns) -> None:
         columns.instant("expires_at"),
         Column("owner", Text),
         *extra,
+        info=GUARDED,
     )
     Index(f"idx_toy_{number}_note", notes.c.note_id, unique=True)
     Index(f"idx_toy_{number}_owner", notes.c.owner, notes.c.note_id)

@@ -7,12 +7,15 @@ entry wait for each other: the second one sees what the first one left, or gets 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from firefly_memory.agent_history.log import Ascent, HistoryEntry, HistoryRecord, holders_gained, released
 from firefly_memory.agent_history.sql.statements import HistoryStatements
 from firefly_memory.databases.sql.errors import is_duplicate
 from firefly_memory.databases.sql.operation import UndecidedError, operation, reads
-from firefly_memory.databases.sql.session import Session
+from firefly_memory.databases.sql.session import Session, Values
+from firefly_memory.tombstones.log import history_identity, owner_identity
+from firefly_memory.tombstones.sql.refusal import unless_erased
 
 _EVERYTHING = 2**31 - 1
 _STEPS = 5_000  # entries that one statement goes up: so each ends, whatever is in the rows
@@ -86,9 +89,18 @@ def write_unless_written(
 def write_record(
     session: Session, record: HistoryRecord, entries: Sequence[HistoryEntry], expected: str | None
 ) -> bool:
+    identities = [history_identity(record.conversation_id)]
+    if record.scope is not None:
+        identities.append(owner_identity(record.scope))
+    return unless_erased(session, "write_record", identities, partial(_write, session, record, entries, expected))
+
+
+def _write(
+    session: Session, record: HistoryRecord, entries: Sequence[HistoryEntry], expected: str | None, refusal: Values
+) -> bool:
     try:
         with session.transaction():
-            return _written(session, record, entries, expected)
+            return _written(session, record, entries, expected, refusal)
     except _HeadIsGoneError:
         return False
     except Exception as exc:
@@ -97,9 +109,11 @@ def write_record(
         return False  # an entry that is there is never replaced
 
 
-def _written(session: Session, record: HistoryRecord, entries: Sequence[HistoryEntry], expected: str | None) -> bool:
+def _written(
+    session: Session, record: HistoryRecord, entries: Sequence[HistoryEntry], expected: str | None, refusal: Values
+) -> bool:
     statements = session.statements(HistoryStatements)
-    values = {**statements.values(record), "this_id": record.conversation_id}
+    values = {**statements.values(record), "this_id": record.conversation_id, **refusal}
     before: frozenset[str] = frozenset()
     if expected is None:
         if session.execute(statements.create, values) == 0:
@@ -109,7 +123,8 @@ def _written(session: Session, record: HistoryRecord, entries: Sequence[HistoryE
         if not rows:
             return False
         before = statements.record_of(rows[0]).ends
-        session.execute(statements.replace, values)
+        if session.execute(statements.replace, values) == 0:
+            return False
     gained = holders_gained(before, record.ends, entries)
     if entries:
         rows_of_entries = [{**entry._asdict(), "holders": gained.pop(entry.entry_id, 0)} for entry in entries]

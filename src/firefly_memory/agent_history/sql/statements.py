@@ -12,6 +12,7 @@ from firefly_memory.agent_history.log import HistoryEntry, HistoryRecord, checke
 from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.statements import FacetStatements
+from firefly_memory.tombstones.sql.statements import not_erased
 
 
 def _number(name: str) -> Any:
@@ -75,14 +76,17 @@ class HistoryStatements(FacetStatements):
 
     @cached_property
     def create(self) -> Statement:
-        """Insert a record; no row is affected if the record exists."""
-        return self.compiled(self.dialect.insert(self.table).values(self._row()).on_conflict_do_nothing())
+        """Insert a record; no row is affected if the record exists, or is refused."""
+        row = self._row()
+        new = self.dialect.insert(self.table).from_select(list(row), select(*row.values()).where(not_erased(self, 2)))
+        return self.compiled(new.on_conflict_do_nothing())
 
     @cached_property
     def replace(self) -> Statement:
+        """Replace a record; no row is affected if the new one is refused."""
         row = self._row()
         del row["conversation_id"]
-        return self.compiled(update(self.table).where(self._is_this).values(row))
+        return self.compiled(update(self.table).where(self._is_this, not_erased(self, 2)).values(row))
 
     @cached_property
     def delete(self) -> Statement:

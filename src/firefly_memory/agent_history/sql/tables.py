@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Index, MetaData, Table, Text, literal_column
 
-from firefly_memory.databases.sql.schema.columns import Columns
+from firefly_memory.databases.sql.schema.columns import GUARDED, Columns
 
 
 def define(tables: MetaData, columns: Columns) -> None:
@@ -23,6 +23,7 @@ def define(tables: MetaData, columns: Columns) -> None:
         Column("deferred_tool_requests", Text),
         columns.instant("updated_at", nullable=False),
         Column("format_version", BigInteger, nullable=False),
+        info=GUARDED,
     )
     Index("idx_agent_history_order", records.c.updated_at)
     Index("idx_agent_history_scope_order", records.c.scope, records.c.updated_at)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 
 from firefly_memory.concurrency.group_commit import Grouping
 from firefly_memory.conversations.log import (
@@ -18,10 +19,13 @@ from firefly_memory.conversations.log import (
 from firefly_memory.conversations.sql.statements import ConversationStatements
 from firefly_memory.databases.sql.errors import is_duplicate
 from firefly_memory.databases.sql.operation import REPEAT, UndecidedError, operation, reads
-from firefly_memory.databases.sql.session import Session
+from firefly_memory.databases.sql.session import Session, Values
 from firefly_memory.entries.record import Row
 from firefly_memory.entries.scopes import FACTS_OF_CONVERSATIONS
 from firefly_memory.entries.sql.statements import EntryStatements
+from firefly_memory.errors import ErasedError
+from firefly_memory.tombstones.log import Identity, conversation_identity, owner_identity
+from firefly_memory.tombstones.sql.refusal import refusal_of_several, refuse_erased, unless_erased
 
 _HEAD = len(HEAD_COLUMNS)
 _FACTS_OF_CONVERSATIONS = {"first": FACTS_OF_CONVERSATIONS, "beyond": FACTS_OF_CONVERSATIONS[:-1] + chr(ord(":") + 1)}
@@ -43,9 +47,18 @@ def _was_made(session: Session, conversation_id: str, now: datetime) -> bool:
 @operation(on_lost_reply=create_unless_created)
 def create_conversation(session: Session, conversation_id: str, now: datetime, owner: str | None = None) -> bool:
     statements = session.statements(ConversationStatements)
-    with session.writing():
-        values = {"conversation_id": conversation_id, "now": session.dialect.instant(now), "owner": owner}
-        return session.execute(statements.create, values) == 1
+    values = {"conversation_id": conversation_id, "now": session.dialect.instant(now), "owner": owner}
+
+    def create(refusal: Values) -> bool:
+        with session.writing():
+            return session.execute(statements.create, {**values, **refusal}) == 1
+
+    return unless_erased(session, "new_conversation", _identities(conversation_id, owner), create)
+
+
+def _identities(conversation_id: str, owner: str | None) -> list[Identity]:
+    this = conversation_identity(conversation_id)
+    return [this] if owner is None else [this, owner_identity(owner)]
 
 
 def append_unless_appended(
@@ -86,8 +99,10 @@ def _appended(session: Session, conversation_id: str, draft: StoredTurn) -> Appe
 def _append_turn(
     session: Session, conversation_id: str, draft: StoredTurn, expected: int | None, owner: str | None = None
 ) -> Appended | None:
+    statements = session.statements(ConversationStatements)
+    append = partial(statements.write_turn, session, (conversation_id, draft), expected, owner)
     try:
-        return session.statements(ConversationStatements).write_turn(session, (conversation_id, draft), expected, owner)
+        return unless_erased(session, "append_turn", _identities(conversation_id, owner), append)
     except Exception as exc:
         if not is_duplicate(exc):
             raise
@@ -97,16 +112,26 @@ def _append_turn(
 _Append = tuple[str, StoredTurn, None, None]
 
 
-def append_group_unless_appended(session: Session, appends: Sequence[_Append]) -> list[Appended | None]:
+def append_group_unless_appended(session: Session, appends: Sequence[_Append]) -> list[Appended | ErasedError | None]:
     """:func:`append_group` after a lost answer."""
-    return [append_unless_appended(session, *each) for each in appends]
+    return [_alone(append_unless_appended, session, each) for each in appends]
 
 
 @operation(on_lost_reply=append_group_unless_appended, retryable=False)
-def append_group(session: Session, appends: Sequence[_Append]) -> list[Appended | None]:
+def append_group(session: Session, appends: Sequence[_Append]) -> list[Appended | ErasedError | None]:
     """Append turns of different callers, which have no conditions and no owners. Durable when it returns."""
+    statements = session.statements(ConversationStatements)
+    refusal = refusal_of_several(session, [conversation_identity(conversation_id) for conversation_id, *_ in appends])
     drafts = [(conversation_id, draft) for conversation_id, draft, *_ in appends]
-    return [*session.statements(ConversationStatements).write_turns(session, drafts)]
+    written = statements.write_turns(session, drafts, refusal)
+    return [*written] or [_alone(_append_turn, session, each) for each in appends]
+
+
+def _alone(way: Callable[..., Appended | None], session: Session, append: _Append) -> Appended | ErasedError | None:
+    try:
+        return way(session, *append)
+    except ErasedError as error:
+        return error
 
 
 _looked_for = operation(name="append_turn", on_lost_reply=REPEAT, retryable=False)(append_unless_appended)
@@ -220,22 +245,33 @@ def fork_unless_forked(session: Session, conversation_id: str, fork_id: str, tur
 
 @operation(on_lost_reply=fork_unless_forked, retryable=False)
 def fork_conversation(session: Session, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
+    fork = partial(_fork, session, conversation_id, fork_id, turns, now)
+    return unless_erased(session, "fork_conversation", [conversation_identity(fork_id)], fork)
+
+
+def _fork(
+    session: Session, conversation_id: str, fork_id: str, turns: int | None, now: datetime, refusal: Values
+) -> bool:
     try:
         with session.transaction():
-            return _copy_conversation(session, conversation_id, fork_id, turns, now)
+            return _copy_conversation(session, conversation_id, fork_id, turns, now, refusal)
     except _DeletedMeanwhileError:
         return False
 
 
-def _copy_conversation(session: Session, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
+def _copy_conversation(
+    session: Session, conversation_id: str, fork_id: str, turns: int | None, now: datetime, refusal: Values
+) -> bool:
     statements = session.statements(ConversationStatements)
     values = {"conversation_id": conversation_id, "fork_id": fork_id}
-    head = {**values, "limit": turns, "now": session.dialect.instant(now)}
+    head = {**values, "limit": turns, "now": session.dialect.instant(now), **refusal}
     if not session.execute(statements.fork_head, head):
         return False
     fork = conversation_head(session, fork_id)
     if fork is None or session.execute(statements.fork_turns, values) != fork.turns:
         raise _DeletedMeanwhileError
+    if fork.owner is not None:
+        refuse_erased(session, "fork_conversation", [owner_identity(fork.owner)])
     return True
 
 

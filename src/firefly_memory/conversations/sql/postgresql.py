@@ -13,7 +13,8 @@ from firefly_memory.conversations.sql.statements import ConversationStatements
 from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.postgresql.arrays import array_in, array_text
 from firefly_memory.databases.sql.postgresql.dialect import GROUP_LOCK_TIMEOUT, PostgreSQLDialect
-from firefly_memory.databases.sql.session import Session
+from firefly_memory.databases.sql.session import Session, Values
+from firefly_memory.tombstones.sql.statements import none_erased
 
 _GIVEN = ("conversation_id", *(name for name in StoredTurn._fields if name not in ("turn_id", "idempotency_key")))
 """The parameters of a group, each an array with a member for every turn."""
@@ -22,15 +23,18 @@ _GIVEN = ("conversation_id", *(name for name in StoredTurn._fields if name not i
 class PostgreSQLConversationStatements(ConversationStatements):
     dialect: PostgreSQLDialect
 
-    def write_turn(self, session: Session, draft: Draft, expected: int | None, owner: str | None) -> Appended | None:
-        values = {**self.values(*draft), "expected": expected, "owner": owner}
+    def write_turn(
+        self, session: Session, draft: Draft, expected: int | None, owner: str | None, refusal: Values
+    ) -> Appended | None:
+        values = {**self.values(*draft), "expected": expected, "owner": owner, **refusal}
         with session.attempt():
             rows = session.fetch(self.append, values)
         return Appended(*rows[0]) if rows else None
 
-    def write_turns(self, session: Session, drafts: Sequence[Draft]) -> list[Appended]:
+    def write_turns(self, session: Session, drafts: Sequence[Draft], refusal: Values) -> list[Appended]:
         rows = [self.values(*draft) for draft in drafts]
-        values = {name: array_text(row[name] for row in rows) for name in _GIVEN} | {"lock_timeout": GROUP_LOCK_TIMEOUT}
+        values = {name: array_text(row[name] for row in rows) for name in _GIVEN}
+        values |= {"lock_timeout": GROUP_LOCK_TIMEOUT, **refusal}
         with session.writing():
             return [Appended(*row) for row in session.fetch(self.append_group, values)]
 
@@ -55,6 +59,7 @@ class PostgreSQLConversationStatements(ConversationStatements):
                 _whole(func.sum(given.c.tokens).over(**so_far)).label("tokens_so_far"),
             )
             .select_from(given, self.dialect.lock_timeout())
+            .where(none_erased(self))
             .cte("new")
         )
         added = (

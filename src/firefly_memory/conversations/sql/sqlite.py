@@ -6,23 +6,31 @@ from collections.abc import Sequence
 
 from firefly_memory.conversations.log import Appended, Draft
 from firefly_memory.conversations.sql.statements import ConversationStatements
-from firefly_memory.databases.sql.session import Session
+from firefly_memory.databases.sql.session import Session, Values
 from firefly_memory.errors import CorruptDataError
 from firefly_memory.identifiers import original_name
+from firefly_memory.tombstones.sql.refusal import NOT_REFUSED, are_accepted
 
 
 class SQLiteConversationStatements(ConversationStatements):
-    def write_turn(self, session: Session, draft: Draft, expected: int | None, owner: str | None) -> Appended | None:
+    def write_turn(
+        self, session: Session, draft: Draft, expected: int | None, owner: str | None, refusal: Values
+    ) -> Appended | None:
         with session.transaction():
-            return self._write_turn(session, draft, expected, owner)
+            return self._write_turn(session, draft, expected, owner, refusal)
 
-    def write_turns(self, session: Session, drafts: Sequence[Draft]) -> list[Appended]:
-        with session.transaction():
-            written = [self._write_turn(session, draft, None, None) for draft in drafts]
+    def write_turns(self, session: Session, drafts: Sequence[Draft], refusal: Values) -> list[Appended]:
+        with session.transaction():  # nobody else writes until it ends, so one look for all is enough
+            if not are_accepted(session, refusal):
+                return []
+            accepted = {**NOT_REFUSED, **refusal}
+            written = [self._write_turn(session, draft, None, None, accepted) for draft in drafts]
         return [appended for appended in written if appended is not None]
 
-    def _write_turn(self, session: Session, draft: Draft, expected: int | None, owner: str | None) -> Appended | None:
-        values = {**self.values(*draft), "expected": expected, "owner": owner}
+    def _write_turn(
+        self, session: Session, draft: Draft, expected: int | None, owner: str | None, refusal: Values
+    ) -> Appended | None:
+        values = {**self.values(*draft), "expected": expected, "owner": owner, **refusal}
         rows = session.fetch(self.take_number, values)
         if not rows:
             return None

@@ -32,9 +32,10 @@ from firefly_memory.conversations.log import HEAD_COLUMNS, Appended, Draft, Orde
 from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.statements import FacetStatements
+from firefly_memory.tombstones.sql.statements import not_erased
 
 if TYPE_CHECKING:
-    from firefly_memory.databases.sql.session import Session
+    from firefly_memory.databases.sql.session import Session, Values
 
 
 def _number(name: str) -> Any:
@@ -59,13 +60,15 @@ class ConversationStatements(FacetStatements):
         self.turns_table = self.in_schema("memory_turns")
         self._pages: dict[tuple[Order, bool, bool], Statement] = {}
 
-    def write_turn(self, session: Session, draft: Draft, expected: int | None, owner: str | None) -> Appended | None:
+    def write_turn(
+        self, session: Session, draft: Draft, expected: int | None, owner: str | None, refusal: Values
+    ) -> Appended | None:
         """Append a turn; what there is with it, or ``None`` where it may not be appended."""
         raise NotImplementedError
 
-    def write_turns(self, session: Session, drafts: Sequence[Draft]) -> list[Appended]:
+    def write_turns(self, session: Session, drafts: Sequence[Draft], refusal: Values) -> list[Appended]:
         """Append turns of different callers, durable in one go; what there is with each. None has a condition or an
-        owner."""
+        owner. Nothing if one of them is refused."""
         raise NotImplementedError
 
     def values(self, conversation_id: str, draft: StoredTurn) -> dict[str, Any]:
@@ -77,8 +80,10 @@ class ConversationStatements(FacetStatements):
     def create(self) -> Statement:
         now = self._now("now")
         zero: ColumnElement[int] = literal_column("0")
-        row = {"conversation_id": _text("conversation_id"), "turns": zero, "tokens": zero, "owner": _text("owner")}
-        made = self.dialect.insert(self.table).values({**row, "created_at": now, "updated_at": now})
+        row: dict[str, Any] = {"conversation_id": _text("conversation_id"), "turns": zero, "tokens": zero}
+        row |= {"owner": _text("owner")}
+        row |= {"created_at": now, "updated_at": now}
+        made = self.dialect.insert(self.table).from_select(list(row), select(*row.values()).where(not_erased(self, 2)))
         return self.compiled(made.on_conflict_do_nothing())
 
     @cached_property
@@ -117,7 +122,7 @@ class ConversationStatements(FacetStatements):
             self._now("created_at"),
             self._now("created_at"),
             _text("owner"),
-        ).where(as_expected, not_(is_there))
+        ).where(as_expected, not_(is_there), not_erased(self, 2))
         names = ["conversation_id", "turns", "tokens", "created_at", "updated_at", "owner"]
         new = self.dialect.insert(self.table).from_select(names, first)
         counted = new.on_conflict_do_update(
@@ -247,7 +252,8 @@ class ConversationStatements(FacetStatements):
             "updated_at": func.coalesce(appended_at, self._now("now")),
             "owner": c.owner,
         }
-        made = self.dialect.insert(self.table).from_select(list(row), select(*row.values()).where(self._is_this(c)))
+        source = select(*row.values()).where(self._is_this(c), not_erased(self, 1))
+        made = self.dialect.insert(self.table).from_select(list(row), source)
         return self.compiled(made.on_conflict_do_nothing())
 
     @cached_property

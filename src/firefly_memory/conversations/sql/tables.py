@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Index, MetaData, Table, Text, text
 
-from firefly_memory.databases.sql.schema.columns import Columns
+from firefly_memory.databases.sql.schema.columns import GUARDED, Columns
 
 
 def define(tables: MetaData, columns: Columns) -> None:
@@ -26,6 +26,7 @@ def define(tables: MetaData, columns: Columns) -> None:
         columns.instant("updated_at", nullable=False),
         # The person whose conversation it is: set when it is made.
         Column("owner", Text),
+        info=GUARDED,
     )
     c = conversations.c
     by_id = columns.by_code_point("conversation_id")

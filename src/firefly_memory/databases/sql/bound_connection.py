@@ -74,7 +74,7 @@ class BoundDatabase:
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         assert self._connection is not None
         with translated(operation.name, self._db_name):
-            return operation(BoundSession(self._statements, self._connection), *args, **kwargs)
+            return operation(BoundSession(self._statements, self._connection, None), *args, **kwargs)
 
     def initialize(self, migrate: bool | None) -> None:
         """Nothing more: the schema is not this transaction's business."""

@@ -75,6 +75,11 @@ class SQLDialect(ABC):
         """True for every row; leads a planner that would rather sort to the index that is ordered by ``column``."""
         return true()
 
+    def fails_if_changed(self, row: Select[Any]) -> ColumnElement[bool]:
+        """True; an error in a transaction that sees one and the same state from its start, if somebody has changed the
+        row since. Where databases do not let such a transaction write any more anyway, it is only true."""
+        return true()
+
     @abstractmethod
     def texts(self, values: Sequence[str]) -> Any:
         """A parameter for :meth:`is_one_of`."""

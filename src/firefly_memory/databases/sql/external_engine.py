@@ -138,7 +138,7 @@ class ExternalDatabase(ForkAware):
     def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         name, doubt = operation.name, Doubt(operation.retryable)
         with self._alone(name), translated(name, self.db_name, doubt), self._transactional.connect() as connection:
-            session = BoundSession(self._statements, connection)
+            session = BoundSession(self._statements, connection, self.timeout)
             to_commit = False
             try:
                 with connection.begin():

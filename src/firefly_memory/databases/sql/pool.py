@@ -87,7 +87,7 @@ class Pool:
             with attempts, translated(operation.name, self._db_name, doubt):
                 connection = self._borrow(operation)
                 is_new = _LAST_USED not in connection.info
-                session = DriverSession(self.statements, connection, self._gate)
+                session = DriverSession(self.statements, connection, self._gate, self._timeout)
                 try:
                     return work(session, *args, **kwargs)
                 except UndecidedError:

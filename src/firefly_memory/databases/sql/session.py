@@ -20,9 +20,12 @@ Values = Mapping[str, Any]
 class Session(ABC):
     """One connection, for the length of one operation. The mode of the connection makes no difference here."""
 
-    def __init__(self, statements: Statements) -> None:
+    def __init__(self, statements: Statements, timeout: float | None) -> None:
         self.statements = statements.of
         self.dialect = statements.dialect
+        self.timeout = timeout
+        """Seconds that an operation may wait for the transactions of others; ``None`` if it must not, since it is part
+        of a transaction of the caller's, for which others may be waiting."""
         self.may_have_written = False
         """Whether the database may have done a write that was sent: of a transaction, once its end was sent."""
 
@@ -59,9 +62,13 @@ class DriverSession(Session):
     """
 
     def __init__(
-        self, statements: Statements, connection: PoolProxiedConnection, gate: AbstractContextManager[None] | None
+        self,
+        statements: Statements,
+        connection: PoolProxiedConnection,
+        gate: AbstractContextManager[None] | None,
+        timeout: float,
     ) -> None:
-        super().__init__(statements)
+        super().__init__(statements, timeout)
         self.is_usable = True
         """Whether the connection may be used again: not if a transaction could not be ended."""
         self._connection = connection
@@ -114,8 +121,8 @@ class DriverSession(Session):
 class BoundSession(Session):
     """On a SQLAlchemy connection, inside its transaction, visible to its events and log."""
 
-    def __init__(self, statements: Statements, connection: Connection) -> None:
-        super().__init__(statements)
+    def __init__(self, statements: Statements, connection: Connection, timeout: float | None) -> None:
+        super().__init__(statements, timeout)
         self._connection = connection
 
     def execute(self, statement: Statement, values: Values) -> int:

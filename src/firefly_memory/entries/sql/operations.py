@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from firefly_memory.concurrency.group_commit import Grouping
+from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.operation import REPEAT, REPORT, UndecidedError, operation, reads
-from firefly_memory.databases.sql.session import Session
+from firefly_memory.databases.sql.session import Session, Values
 from firefly_memory.entries.ordered_records import is_live
 from firefly_memory.entries.record import Position, Record, Row
+from firefly_memory.entries.scopes import NAMESPACE
 from firefly_memory.entries.sql.statements import EntryStatements
-from firefly_memory.errors import EntryOwnershipError
+from firefly_memory.errors import ConflictError, EntryOwnershipError
 from firefly_memory.facets import Purged
 from firefly_memory.identifiers import original_name
 from firefly_memory.protocols import ABSENT, SAME_METADATA
+from firefly_memory.tombstones.log import Identity, namespace_identity
+from firefly_memory.tombstones.sql.refusal import refusal_of_several, refuse_erased, unless_erased
 
 _ROWS_PER_QUERY = 1_000
 """The most that a query for namespaces reads."""
@@ -25,6 +31,7 @@ def save_unless_saved(session: Session, record: Record, now: datetime) -> None:
     """:func:`save` after a lost answer. If the entry is not as it was saved, it may have been saved and changed by
     others since: saving again would undo that."""
     if not _are_saved(session, [record], now):
+        refuse_erased(session, "save", _identities([record]))
         raise UndecidedError
 
 
@@ -37,18 +44,51 @@ def _are_saved(session: Session, records: Sequence[Record], now: datetime) -> bo
 
 def _save(session: Session, record: Record, now: datetime) -> None:
     statements = session.statements(EntryStatements)
+    values = statements.values_at(record, now)
+    identities = _identities([record])
+    if identities:
+        upsert = partial(_touches, session, statements.upsert_unless_erased, values)
+        is_saved = unless_erased(session, "save", identities, upsert)
+    else:
+        is_saved = _touches(session, statements.upsert, values)
+    if not is_saved:
+        raise not_the_owner(record)
+
+
+def _touches(session: Session, statement: Statement, values: Values, refusal: Values = MappingProxyType({})) -> bool:
+    """Run a statement that writes one row; whether it did."""
     with session.writing():
-        if session.execute(statements.upsert, statements.values_at(record, now)) == 0:
-            raise not_the_owner(record)
+        return session.execute(statement, {**values, **refusal}) == 1
+
+
+def _identities(records: Sequence[Record]) -> list[Identity]:
+    """Those that may be refused: of scopes of working memory. Other namespaces have no tombstones."""
+    namespaces = {record.namespace: None for record in records if record.namespace.startswith(NAMESPACE)}
+    return [namespace_identity(namespace) for namespace in namespaces]
 
 
 @operation(name="save", on_lost_reply=REPORT)
-def save_group(session: Session, saves: Sequence[tuple[Record, datetime]]) -> list[EntryOwnershipError | None]:
+def save_group(session: Session, saves: Sequence[tuple[Record, datetime]]) -> list[ConflictError | None]:
     """Save records of different callers, each for itself; the errors of those that are refused. Durable when it
     returns."""
     records, now = [record for record, _ in saves], max(now for _, now in saves)
-    refused = {record.entry_id for record in session.statements(EntryStatements).write_group(session, records, now)}
-    return [not_the_owner(record) if record.entry_id in refused else None for record in records]
+    identities = _identities(records)
+    refusal = refusal_of_several(session, identities) if identities else None
+    refused = session.statements(EntryStatements).write_group(session, records, now, refusal)
+    errors = {
+        record.entry_id: _saved_alone(session, record, now) if identities else not_the_owner(record)
+        for record in refused
+    }
+    return [errors.get(record.entry_id) for record in records]
+
+
+def _saved_alone(session: Session, record: Record, now: datetime) -> ConflictError | None:
+    """Save a record that was not saved with others; why it is refused."""
+    try:
+        _save(session, record, now)
+    except ConflictError as error:
+        return error
+    return None
 
 
 _SAVES = Grouping(
@@ -72,13 +112,18 @@ def save_if(session: Session, record: Record, expected: Any, now: datetime) -> b
         statement = statements.update_if_same_metadata if by_metadata else statements.update_if_same
         values["expected"] = values["metadata"] if by_metadata else expected
         values |= {"this_id": record.entry_id, "this_namespace": record.namespace}
-    with session.writing():
-        return session.execute(statement, values) == 1
+    identities = _identities([record])
+    if not identities:
+        return _touches(session, statement, values)
+    if expected is ABSENT:
+        statement = statements.insert_if_absent_unless_erased  # what is there already needs no tombstone to be deleted
+    return unless_erased(session, "save_if", identities, partial(_touches, session, statement, values))
 
 
 def save_many_unless_saved(session: Session, records: Sequence[Record], now: datetime) -> None:
     """:func:`save_many` after a lost answer."""
     if not _are_saved(session, records, now):
+        refuse_erased(session, "save_many", _identities(records))
         raise UndecidedError
 
 
@@ -88,6 +133,7 @@ def save_many(session: Session, records: Sequence[Record], now: datetime) -> Non
         refused = session.statements(EntryStatements).write_all(session, records, now)
         if refused:
             raise not_the_owner(refused[0])
+        refuse_erased(session, "save_many", _identities(records))
 
 
 @reads

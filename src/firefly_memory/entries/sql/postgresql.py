@@ -12,10 +12,11 @@ from sqlalchemy import Integer, bindparam, delete, false, func, literal_column, 
 from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.postgresql.arrays import array_in, array_text
 from firefly_memory.databases.sql.postgresql.dialect import GROUP_LOCK_TIMEOUT, PostgreSQLDialect
-from firefly_memory.databases.sql.session import Session
+from firefly_memory.databases.sql.session import Session, Values
 from firefly_memory.entries.record import Record
 from firefly_memory.entries.sql.statements import EntryStatements
 from firefly_memory.facets import Purged
+from firefly_memory.tombstones.sql.statements import none_erased
 
 _LAST = datetime.max.replace(tzinfo=UTC)
 
@@ -85,7 +86,12 @@ class PostgreSQLEntryStatements(EntryStatements):
         """The same, but giving up soon where a row is locked: the callers of a group have nothing to do with it."""
         return self.compiled(self._upsert_arrays(self.dialect.lock_timeout()))
 
-    def _upsert_arrays(self, lock_timeout: Any) -> Any:
+    @cached_property
+    def upsert_group_unless_erased(self) -> Statement:
+        """The same, if none of the namespaces is refused."""
+        return self.compiled(self._upsert_arrays(self.dialect.lock_timeout(), none_erased(self)))
+
+    def _upsert_arrays(self, lock_timeout: Any, *conditions: Any) -> Any:
         columns = list(self._entries.columns)
         arrays = [array_in(column.name, self.dialect.type_in(column)) for column in columns]
         rows = func.unnest(*arrays).table_valued(*[column.name for column in columns]).render_derived(name="rows")
@@ -95,7 +101,9 @@ class PostgreSQLEntryStatements(EntryStatements):
             if lock_timeout is None
             else select(*values).select_from(rows, lock_timeout)
         )
-        insert = self.dialect.insert(self._entries).from_select([column.name for column in columns], source)
+        insert = self.dialect.insert(self._entries).from_select(
+            [column.name for column in columns], source.where(*conditions)
+        )
         return self._or_replace(insert).returning(self._columns.entry_id)
 
     def write_all(self, session: Session, records: Sequence[Record], now: datetime) -> list[Record]:
@@ -109,10 +117,13 @@ class PostgreSQLEntryStatements(EntryStatements):
             refused += self._refused(part, session.fetch(self.upsert_many, self._arrays(part, now)))
         return refused
 
-    def write_group(self, session: Session, records: Sequence[Record], now: datetime) -> list[Record]:
-        values = self._arrays(records, now) | {"lock_timeout": GROUP_LOCK_TIMEOUT}
+    def write_group(
+        self, session: Session, records: Sequence[Record], now: datetime, refusal: Values | None
+    ) -> list[Record]:
+        upsert = self.upsert_group if refusal is None else self.upsert_group_unless_erased
+        values = {**self._arrays(records, now), "lock_timeout": GROUP_LOCK_TIMEOUT, **(refusal or {})}
         with session.writing():
-            return self._refused(records, session.fetch(self.upsert_group, values))
+            return self._refused(records, session.fetch(upsert, values))
 
     def _arrays(self, records: Sequence[Record], now: datetime) -> dict[str, Any]:
         rows = [self.values(record) for record in _in_order(records)]

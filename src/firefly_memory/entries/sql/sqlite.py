@@ -10,10 +10,11 @@ from typing import ClassVar
 from sqlalchemy import Integer, bindparam, delete, select
 
 from firefly_memory.databases.sql.compiled_statement import Statement
-from firefly_memory.databases.sql.session import Session
+from firefly_memory.databases.sql.session import Session, Values
 from firefly_memory.entries.record import Record
 from firefly_memory.entries.sql.statements import EntryStatements
 from firefly_memory.facets import Purged
+from firefly_memory.tombstones.sql.refusal import are_accepted
 
 
 class SQLiteEntryStatements(EntryStatements):
@@ -38,6 +39,10 @@ class SQLiteEntryStatements(EntryStatements):
         # The transaction is lost already; find out on whose account.
         return [record for record, row in zip(records, rows, strict=True) if session.execute(self.upsert, row) == 0]
 
-    def write_group(self, session: Session, records: Sequence[Record], now: datetime) -> list[Record]:
-        with session.transaction():
+    def write_group(
+        self, session: Session, records: Sequence[Record], now: datetime, refusal: Values | None
+    ) -> list[Record]:
+        with session.transaction():  # nobody else writes until it ends, so one look for all is enough
+            if refusal is not None and not are_accepted(session, refusal):
+                return list(records)
             return [record for record in records if session.execute(self.upsert, self.values_at(record, now)) == 0]

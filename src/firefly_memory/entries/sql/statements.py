@@ -30,9 +30,10 @@ from firefly_memory.databases.sql.schema.columns import DOCUMENT, kind_of
 from firefly_memory.databases.sql.statements import FacetStatements
 from firefly_memory.entries.record import Record
 from firefly_memory.facets import Purged
+from firefly_memory.tombstones.sql.statements import not_erased
 
 if TYPE_CHECKING:
-    from firefly_memory.databases.sql.session import Session
+    from firefly_memory.databases.sql.session import Session, Values
 
 _REPLACED = ("scope", "key", "content", "metadata", "expires_at", "importance")
 """What saving an entry again replaces."""
@@ -58,8 +59,11 @@ class EntryStatements(FacetStatements):
         """:attr:`upsert` for many rows inside a transaction; the records that were refused."""
         raise NotImplementedError
 
-    def write_group(self, session: Session, records: Sequence[Record], now: datetime) -> list[Record]:
-        """The same for rows of different callers, durable in one go, each for itself."""
+    def write_group(
+        self, session: Session, records: Sequence[Record], now: datetime, refusal: Values | None
+    ) -> list[Record]:
+        """The same for rows of different callers, durable in one go, each for itself. With ``refusal``, none of them is
+        written if one of their namespaces is refused."""
         raise NotImplementedError
 
     def purge(self, session: Session, limit: int, now: datetime) -> Purged:
@@ -84,14 +88,31 @@ class EntryStatements(FacetStatements):
         return self.compiled(self._or_replace(self.dialect.insert(self._entries).values(self._new_row())))
 
     @cached_property
+    def upsert_unless_erased(self) -> Statement:
+        """The same; touches no row either if the namespace is refused."""
+        return self.compiled(self._or_replace(self._insert_unless_erased))
+
+    @cached_property
     def insert_if_absent(self) -> Statement:
         """:attr:`upsert`, if no live row has the id."""
-        insert = self.dialect.insert(self._entries).values(self._new_row())
+        return self.compiled(self._if_absent(self.dialect.insert(self._entries).values(self._new_row())))
+
+    @cached_property
+    def insert_if_absent_unless_erased(self) -> Statement:
+        """The same, if the namespace is not refused."""
+        return self.compiled(self._if_absent(self._insert_unless_erased))
+
+    def _if_absent(self, insert: Any) -> Any:
         replaced = {name: insert.excluded[name] for name in Record._fields if name != "entry_id"}
-        return self.compiled(
-            insert.on_conflict_do_update(
-                index_elements=[self._columns.entry_id], set_=replaced, where=self._columns.expires_at <= self._now
-            )
+        return insert.on_conflict_do_update(
+            index_elements=[self._columns.entry_id], set_=replaced, where=self._columns.expires_at <= self._now
+        )
+
+    @property
+    def _insert_unless_erased(self) -> Any:
+        row = self._new_row()
+        return self.dialect.insert(self._entries).from_select(
+            list(row), select(*row.values()).where(not_erased(self, 1))
         )
 
     @cached_property

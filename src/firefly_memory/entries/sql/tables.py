@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import CheckConstraint, Column, Float, Index, MetaData, Table, Text, text
 
-from firefly_memory.databases.sql.schema.columns import Columns
+from firefly_memory.databases.sql.schema.columns import GUARDED, Columns
 
 
 def define(tables: MetaData, columns: Columns) -> None:
@@ -21,6 +21,7 @@ def define(tables: MetaData, columns: Columns) -> None:
         columns.instant("expires_at"),
         Column("importance", Float, nullable=False, server_default=text("0.5")),
         CheckConstraint("importance >= 0.0 AND importance <= 1.0", name="memory_entries_importance_check"),
+        info=GUARDED,
     )
     c = entries.c
     keyed = columns.only(c.key.is_not(None))

@@ -62,6 +62,12 @@ class PostgreSQLDialect(SQLDialect):
     def is_in(self, column: ColumnElement[Any], rows: Select[Any]) -> ColumnElement[bool]:
         return column == any_(func.array(rows.scalar_subquery()))  # an array, which leads straight to the rows
 
+    def fails_if_changed(self, row: Select[Any]) -> ColumnElement[bool]:
+        # Locks nothing where each statement sees the newest state: the server looks at the level before any row.
+        level = func.pg_catalog.current_setting(literal_column("'transaction_isolation'"))
+        locked = row.where(level != literal_column("'read committed'")).with_for_update(read=True)
+        return locked.scalar_subquery().is_distinct_from(literal_column("''"))
+
     def texts(self, values: Sequence[str]) -> str:
         return array_text(values)
 

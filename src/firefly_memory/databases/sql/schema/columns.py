@@ -5,12 +5,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, ColumnElement, DateTime, Identity, Integer, Text
+from sqlalchemy import BigInteger, Column, ColumnElement, DateTime, Identity, Integer, Table, Text
 from sqlalchemy.types import TypeEngine
 
 DOCUMENT, INSTANT = "document", "instant"
 
 _KIND = "firefly_memory.kind"
+
+
+GUARDED = {"firefly_memory.guarded": True}
+"""``info`` of each table whose writes look for tombstones: erasing a person waits for the writes to it under way."""
+
+
+def is_guarded(table: Table) -> bool:
+    return table.info.items() >= GUARDED.items()
 
 
 def kind_of(column: Column[Any]) -> str | None:

@@ -242,6 +242,7 @@ def sqlite_engine(
             if path != IN_MEMORY:
                 _use_wal(connection, timeout)
             connection.execute(f"PRAGMA synchronous={synchronous}")
+            connection.execute("PRAGMA secure_delete=ON")  # no deleted row can be read in the file
         except BaseException:
             connection.close()
             raise
