@@ -283,6 +283,24 @@ def test_a_turn_whose_conversation_is_deleted_and_erased_before_it_is_listed_aga
     assert erasure.find_text(files, "secret") == {}
 
 
+def test_a_turn_that_overtakes_the_deletion_of_everything_and_is_erased_does_not_stay(
+    files: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, log = ConversationMemory(store=files), files.blocking.log(CONVERSATION_LOG)
+    memory.add_turn("chat", "p", "a", owner="ann")
+
+    def overtake() -> None:
+        assert isinstance(log, EntryConversationLog)
+        memory.add_turn("chat", "secret", "a", owner="ann")
+        run_without_loop(log._list.remove(["chat"]))
+        add(files, owner_identity("ann"))
+
+    _after_first(monkeypatch, ConversationListFile, "remove", overtake)
+    memory.clear_all()
+    assert erasure.find_text(files, "secret") == {}
+    assert list(memory.list_conversations()) == []
+
+
 def test_an_erasure_deletes_what_interrupted_writes_have_left(files: FileStore) -> None:
     memory = ConversationMemory(store=files)
     memory.add_turn("chat of ann", "p", "a", owner="ann")
