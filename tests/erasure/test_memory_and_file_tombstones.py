@@ -104,7 +104,7 @@ def test_tombstones_name_nobody_and_other_stores_see_them(kind: str, tmp_path: P
         erasure.erase(one, f"person {number}")
         for facts in ({"scope_id": f"person {number}"}, {"conversation_id": f"chat {number}"}):
             with pytest.raises(ErasedError):
-                WorkingMemory(store=other, **facts).set("k", 1)  # type: ignore[arg-type]
+                WorkingMemory(store=other, **facts).set("k", 1)
         with pytest.raises(ErasedError):
             memory.add_turn(f"chat {number}", "p", "a")
         with pytest.raises(ErasedError):
@@ -217,7 +217,8 @@ def test_an_erasure_waits_for_a_turn_that_looked_before_the_tombstone(
 
 def _after_first(patch: pytest.MonkeyPatch, owner: type, method: str, do: Callable[[], object]) -> None:
     """Does something when a coroutine method has ended for the first time."""
-    original, done = getattr(owner, method), []
+    original = getattr(owner, method)
+    done: list[bool] = []
 
     async def followed(this: Any, *arguments: Any, **options: Any) -> Any:
         result = await original(this, *arguments, **options)
