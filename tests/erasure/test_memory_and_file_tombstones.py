@@ -104,7 +104,7 @@ def test_tombstones_name_nobody_and_other_stores_see_them(kind: str, tmp_path: P
         erasure.erase(one, f"person {number}")
         for facts in ({"scope_id": f"person {number}"}, {"conversation_id": f"chat {number}"}):
             with pytest.raises(ErasedError):
-                WorkingMemory(store=other, **facts).set("k", 1)  # type: ignore[arg-type]
+                WorkingMemory(store=other, **facts).set("k", 1)
         with pytest.raises(ErasedError):
             memory.add_turn(f"chat {number}", "p", "a")
         with pytest.raises(ErasedError):
@@ -217,7 +217,8 @@ def test_an_erasure_waits_for_a_turn_that_looked_before_the_tombstone(
 
 def _after_first(patch: pytest.MonkeyPatch, owner: type, method: str, do: Callable[[], object]) -> None:
     """Does something when a coroutine method has ended for the first time."""
-    original, done = getattr(owner, method), []
+    original = getattr(owner, method)
+    done: list[bool] = []
 
     async def followed(this: Any, *arguments: Any, **options: Any) -> Any:
         result = await original(this, *arguments, **options)
@@ -281,6 +282,24 @@ def test_a_turn_whose_conversation_is_deleted_and_erased_before_it_is_listed_aga
         memory.add_turn("chat", "secret", "a", owner="ann")
     assert len(written) == 1, "the turn was written"
     assert erasure.find_text(files, "secret") == {}
+
+
+def test_a_turn_that_overtakes_the_deletion_of_everything_and_is_erased_does_not_stay(
+    files: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, log = ConversationMemory(store=files), files.blocking.log(CONVERSATION_LOG)
+    memory.add_turn("chat", "p", "a", owner="ann")
+
+    def overtake() -> None:
+        assert isinstance(log, EntryConversationLog)
+        memory.add_turn("chat", "secret", "a", owner="ann")
+        run_without_loop(log._list.remove(["chat"]))
+        add(files, owner_identity("ann"))
+
+    _after_first(monkeypatch, ConversationListFile, "remove", overtake)
+    memory.clear_all()
+    assert erasure.find_text(files, "secret") == {}
+    assert list(memory.list_conversations()) == []
 
 
 def test_an_erasure_deletes_what_interrupted_writes_have_left(files: FileStore) -> None:

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from pymongo import ASCENDING, IndexModel
+from pymongo import ASCENDING, IndexModel, UpdateOne
 
 from firefly_memory.databases.mongodb.access import MongoAccess
 from firefly_memory.databases.mongodb.collections import Collection
 from firefly_memory.databases.mongodb.errors import translated, written
+from firefly_memory.errors import ErasedError
 from firefly_memory.facets import Purged
+from firefly_memory.tombstones.mongodb.gates import gate_of
 from tests.toy_facet.log import Note
 from tests.toy_facet.numbered import numbered
 
@@ -24,6 +26,7 @@ def _name(number: int) -> str:
 class MongoToyLog:
     def __init__(self, number: int, access: MongoAccess) -> None:
         self._name = _name(number)
+        (self._collection,) = _collections(number)
         self._access = access
 
     async def put(self, note: Note) -> None:
@@ -31,8 +34,13 @@ class MongoToyLog:
             connection = await self._access.connected("put_note")
             words = re.findall(r"\w+", note.body)
             fields = {"body": note.body, "words": words, "expires_at": note.expires_at, "owner": note.owner}
-            this = {"_id": note.note_id}
-            await connection.result_of(connection[self._name].update_one(this, {"$set": fields}, upsert=True))
+            gate = await gate_of(connection, self._collection, "put_note", note.identities)
+            try:
+                await gate.write([UpdateOne({"_id": note.note_id}, {"$set": fields}, upsert=True)])
+            except ErasedError:  # the tombstone came at the same moment, perhaps, and the note is there
+                theirs = {"_id": note.note_id, "owner": note.owner}
+                await connection.result_of(connection[self._name].delete_one(theirs))
+                raise
 
     async def get(self, note_id: str, now: datetime) -> Note | None:
         with translated("get_note", self._access.database.db_name):
@@ -91,7 +99,7 @@ def _live(now: datetime) -> dict[str, Any]:
 
 def _collections(number: int) -> tuple[Collection, ...]:
     indexes = ("words", "expires_at", "owner")
-    return (Collection(_name(number), tuple(IndexModel([(field, ASCENDING)]) for field in indexes)),)
+    return (Collection(_name(number), tuple(IndexModel([(field, ASCENDING)]) for field in indexes), refused_by="_id"),)
 
 
 def __getattr__(name: str) -> Any:

@@ -87,11 +87,7 @@ class EntryConversationLog:
         guard = _guard(_APPEND, conversation_id, listed.owner)
         appended = await self._entries.edit(_namespace(conversation_id), append, guard)
         if appended is not None and appended.turns == 1:
-            try:  # somebody may have deleted it in between
-                await self._list.add(conversation_id, Listed(draft.created_at, listed.owner), _APPEND)
-            except ErasedError:  # or erased: then nobody would find it any more
-                await self._entries.clear(_namespace(conversation_id))
-                raise
+            await self._list_written(conversation_id, Listed(draft.created_at, listed.owner))
         return appended
 
     async def head(self, conversation_id: str) -> Head | None:
@@ -197,7 +193,18 @@ class EntryConversationLog:
         for conversation_id in deleted:
             again = await self._entries.scan(_namespace(conversation_id), None, None, now)
             if again:
-                await self.create(conversation_id, now, self._conversation(conversation_id, again, now).head.owner)
+                owner = self._conversation(conversation_id, again, now).head.owner
+                with suppress(ErasedError):
+                    await self._list_written(conversation_id, Listed(now, owner))
+
+    async def _list_written(self, conversation_id: str, new: Listed) -> None:
+        """List a conversation that has turns, and that somebody may have deleted before they were written. If it was
+        erased, its turns do not stay, since nobody would find them, and ``ErasedError`` is raised."""
+        try:
+            await self._list.add(conversation_id, new, _APPEND)
+        except ErasedError:
+            await self._entries.clear(_namespace(conversation_id))
+            raise
 
     async def scrub(self) -> None:
         """Forget the ids of conversations that were deleted."""
