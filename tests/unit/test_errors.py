@@ -32,6 +32,7 @@ ERRORS = [
     errors.TurnsDroppedError("chat", 3),
     errors.SchemaMismatchError("load", None, "0001", "alembic upgrade head", "initialize()"),
     errors.StepError("extract", "it broke"),
+    errors.ErasedError("append_turn"),
     errors.MissingDependencyError("agents", "pydantic-ai-slim>=2.60", "agents", "2.0.1"),
 ]
 
