@@ -152,6 +152,7 @@ class _Erasure:
         """Whether there was anything."""
         found, before = 0, self.rows.total()
         for eraser in _erasers_in(self._view):
+            self._add(await eraser.delete(()))
             async for page in eraser.owned(self._owner):
                 identities = [identity for each in page for identity in each.identities]
                 await self._tombstones.add(identities, self._owner, clock.now())

@@ -34,7 +34,8 @@ class Eraser(Protocol):
         """Everything that belongs to a person, in pages. What a page has may be deleted before the next is read."""
 
     async def delete(self, owned: Sequence[Owned]) -> Counts:
-        """Delete these, whose identities are refused by now; how many rows were deleted."""
+        """Delete these, whose identities are refused by now; how many rows were deleted. Without any, only end what an
+        interrupted deletion has left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from firefly_memory.codec import damaged
 from firefly_memory.errors import ConflictError, CorruptDataError
 from firefly_memory.facets import LogOf, Purged
 from firefly_memory.identifiers import original_name
+from firefly_memory.tombstones.log import Identity, history_identity, owner_identity
 
 T = TypeVar("T")
 
@@ -205,6 +206,12 @@ def in_a_circle(entries: Iterable[HistoryEntry]) -> str | None:
         for each in way:
             del parents[each]
     return None
+
+
+def identities_of(record: HistoryRecord) -> tuple[Identity, ...]:
+    """What must not be erased if the record is to be stored."""
+    itself = history_identity(record.conversation_id)
+    return (itself,) if record.scope is None else (itself, owner_identity(record.scope))
 
 
 def ends_of(head_id: str | None, branches: Iterable[str]) -> frozenset[str]:

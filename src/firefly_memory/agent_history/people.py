@@ -23,11 +23,12 @@ class HistoryEraser:
         names = [record.conversation_id for record in await self._log.records(owner, None)]
         for start in range(0, len(names), _PAGE):
             yield [_owned(name) for name in names[start : start + _PAGE]]
-        while await self._log.go_on_deleting():  # messages that an interrupted erasure has left
-            pass
 
     async def delete(self, owned: Sequence[Owned]) -> Counts:
-        return {"agent-history": sum([await delete_record(self._log, each.name) for each in owned])}
+        deleted = sum([await delete_record(self._log, each.name) for each in owned])
+        while await self._log.go_on_deleting():  # messages that an interrupted erasure has left
+            pass
+        return {"agent-history": deleted}
 
 
 def _owned(name: str) -> Owned:

@@ -14,7 +14,7 @@ from typing import Any
 
 from pymongo.errors import BulkWriteError
 
-from firefly_memory.agent_history.log import Ascent, HistoryEntry, HistoryRecord, holders_gained
+from firefly_memory.agent_history.log import Ascent, HistoryEntry, HistoryRecord, holders_gained, identities_of
 from firefly_memory.agent_history.mongodb import documents
 from firefly_memory.agent_history.mongodb.deletion import HistoryDeletion, delete_without_transactions
 from firefly_memory.agent_history.mongodb.documents import ENTRIES, RECORDS
@@ -25,7 +25,7 @@ from firefly_memory.databases.mongodb.errors import DUPLICATE, translated, writt
 from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.databases.mongodb.transactions import InTransaction
 from firefly_memory.errors import ErasedError
-from firefly_memory.tombstones.log import Identity, history_identity, owner_identity
+from firefly_memory.tombstones.log import history_identity
 from firefly_memory.tombstones.mongodb.gates import Gate, Write, gate_of
 
 _MOST_RECORDS = 2**31 - 1
@@ -107,7 +107,7 @@ class MongoHistoryLog:
     async def write(self, record: HistoryRecord, entries: Sequence[HistoryEntry], expected: str | None) -> bool:
         with written("write_record", self._database.db_name, "message", retryable=False), suppress(_ConflictError):
             connection = await self._connected("write_record")
-            gate = await gate_of(connection, documents.OF_RECORDS, "write_record", _identities(record))
+            gate = await gate_of(connection, documents.OF_RECORDS, "write_record", identities_of(record))
 
             async def write(session: Any) -> None:
                 await self._write(connection, session, gate, record, entries, expected)
@@ -210,11 +210,6 @@ class MongoHistoryLog:
         await connection.result_of(connection[RECORDS].delete_one(written))
         entries = {"_id": {"$in": [each["_id"] for each in new]}}
         await connection.result_of(connection[ENTRIES].delete_many(entries))
-
-
-def _identities(record: HistoryRecord) -> list[Identity]:
-    """What is erased where this record is refused."""
-    return [history_identity(record.conversation_id), *([] if record.scope is None else [owner_identity(record.scope)])]
 
 
 async def _hold(connection: Connection, session: Any, entry_id: str, more: int) -> bool:

@@ -9,12 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from firefly_memory.agent_history.log import Ascent, HistoryEntry, HistoryRecord, holders_gained, released
+from firefly_memory.agent_history.log import (
+    Ascent,
+    HistoryEntry,
+    HistoryRecord,
+    holders_gained,
+    identities_of,
+    released,
+)
 from firefly_memory.agent_history.sql.statements import HistoryStatements
 from firefly_memory.databases.sql.errors import is_duplicate
 from firefly_memory.databases.sql.operation import UndecidedError, operation, reads
 from firefly_memory.databases.sql.session import Session, Values
-from firefly_memory.tombstones.log import history_identity, owner_identity
 from firefly_memory.tombstones.sql.refusal import unless_erased
 
 _EVERYTHING = 2**31 - 1
@@ -89,9 +95,7 @@ def write_unless_written(
 def write_record(
     session: Session, record: HistoryRecord, entries: Sequence[HistoryEntry], expected: str | None
 ) -> bool:
-    identities = [history_identity(record.conversation_id)]
-    if record.scope is not None:
-        identities.append(owner_identity(record.scope))
+    identities = identities_of(record)
     return unless_erased(session, "write_record", identities, partial(_write, session, record, entries, expected))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from pymongo import UpdateOne
 from pymongo.errors import BulkWriteError
 
+from firefly_memory.conversations.log import identities_of
 from firefly_memory.conversations.mongodb import documents, queries
 from firefly_memory.conversations.mongodb.damage import lacks_turns
 from firefly_memory.conversations.mongodb.documents import ALL, CONVERSATIONS, Pipeline
@@ -20,14 +21,12 @@ from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection
 from firefly_memory.databases.mongodb.errors import DUPLICATE, despite_a_loss
 from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.errors import ErasedError
-from firefly_memory.tombstones.log import conversation_identity, owner_identity
 from firefly_memory.tombstones.mongodb.gates import Gate, Write, gate_of
 
 
 async def gate_of_new(connection: Connection, operation: str, conversation_id: str, owner: str | None) -> Gate:
     """What has to be passed by whoever makes a conversation."""
-    owners = [] if owner is None else [owner_identity(owner)]
-    return await gate_of(connection, ALL, operation, [conversation_identity(conversation_id), *owners])
+    return await gate_of(connection, ALL, operation, identities_of(conversation_id, owner))
 
 
 async def find_all(connection: Connection, pipeline: Pipeline) -> list[dict[str, Any]]:

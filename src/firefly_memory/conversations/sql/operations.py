@@ -15,6 +15,7 @@ from firefly_memory.conversations.log import (
     StoredTurn,
     checked_head,
     checked_turn,
+    identities_of,
 )
 from firefly_memory.conversations.sql.statements import ConversationStatements
 from firefly_memory.databases.sql.errors import is_duplicate
@@ -24,7 +25,7 @@ from firefly_memory.entries.record import Row
 from firefly_memory.entries.scopes import FACTS_OF_CONVERSATIONS
 from firefly_memory.entries.sql.statements import EntryStatements
 from firefly_memory.errors import ErasedError
-from firefly_memory.tombstones.log import Identity, conversation_identity, owner_identity
+from firefly_memory.tombstones.log import conversation_identity, owner_identity
 from firefly_memory.tombstones.sql.refusal import refusal_of_several, refuse_erased, unless_erased
 
 _HEAD = len(HEAD_COLUMNS)
@@ -53,12 +54,7 @@ def create_conversation(session: Session, conversation_id: str, now: datetime, o
         with session.writing():
             return session.execute(statements.create, {**values, **refusal}) == 1
 
-    return unless_erased(session, "new_conversation", _identities(conversation_id, owner), create)
-
-
-def _identities(conversation_id: str, owner: str | None) -> list[Identity]:
-    this = conversation_identity(conversation_id)
-    return [this] if owner is None else [this, owner_identity(owner)]
+    return unless_erased(session, "new_conversation", identities_of(conversation_id, owner), create)
 
 
 def append_unless_appended(
@@ -102,7 +98,7 @@ def _append_turn(
     statements = session.statements(ConversationStatements)
     append = partial(statements.write_turn, session, (conversation_id, draft), expected, owner)
     try:
-        return unless_erased(session, "append_turn", _identities(conversation_id, owner), append)
+        return unless_erased(session, "append_turn", identities_of(conversation_id, owner), append)
     except Exception as exc:
         if not is_duplicate(exc):
             raise

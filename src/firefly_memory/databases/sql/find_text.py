@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from itertools import groupby
@@ -16,6 +15,7 @@ from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.operation import reads
 from firefly_memory.databases.sql.session import Session
 from firefly_memory.databases.sql.statements import FacetStatements
+from firefly_memory.databases.text_forms import forms_of
 from firefly_memory.identifiers import stored_text
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -81,11 +81,9 @@ class PostgreSQLTextSearch(TextSearch):
 
 
 def _forms(text: str) -> list[str]:
-    """The text as it may be stored: by itself, in JSON, and among bytes that the database shows in digits."""
-    stored = stored_text(text)
-    in_json = [json.dumps(each, ensure_ascii=escapes)[1:-1] for each in (text, stored) for escapes in (True, False)]
-    forms = [stored, *in_json, stored.encode().hex()]
-    return [each for each in dict.fromkeys(forms) if _UNSTORABLE.search(each) is None]
+    """Also among bytes, which the database shows in digits."""
+    forms = [*forms_of(text), stored_text(text).encode().hex()]
+    return [each for each in forms if _UNSTORABLE.search(each) is None]
 
 
 @reads

@@ -14,13 +14,13 @@ from firefly_memory.databases.sql.operation import REPEAT, REPORT, UndecidedErro
 from firefly_memory.databases.sql.session import Session, Values
 from firefly_memory.entries.ordered_records import is_live
 from firefly_memory.entries.record import Position, Record, Row
-from firefly_memory.entries.scopes import NAMESPACE
+from firefly_memory.entries.scopes import identities_of_namespace
 from firefly_memory.entries.sql.statements import EntryStatements
 from firefly_memory.errors import ConflictError, EntryOwnershipError
 from firefly_memory.facets import Purged
 from firefly_memory.identifiers import original_name
 from firefly_memory.protocols import ABSENT, SAME_METADATA
-from firefly_memory.tombstones.log import Identity, namespace_identity
+from firefly_memory.tombstones.log import Identity
 from firefly_memory.tombstones.sql.refusal import refusal_of_several, refuse_erased, unless_erased
 
 _ROWS_PER_QUERY = 1_000
@@ -62,9 +62,9 @@ def _touches(session: Session, statement: Statement, values: Values, refusal: Va
 
 
 def _identities(records: Sequence[Record]) -> list[Identity]:
-    """Those that may be refused: of scopes of working memory. Other namespaces have no tombstones."""
-    namespaces = {record.namespace: None for record in records if record.namespace.startswith(NAMESPACE)}
-    return [namespace_identity(namespace) for namespace in namespaces]
+    """Those that may be refused."""
+    namespaces = dict.fromkeys(record.namespace for record in records)
+    return [identity for namespace in namespaces for identity in identities_of_namespace(namespace)]
 
 
 @operation(name="save", on_lost_reply=REPORT)
