@@ -167,7 +167,7 @@ class _Erasure:
         self._add({kind: await self._view.count(namespace)})
 
     def _add(self, counts: Mapping[str, int]) -> None:
-        self.rows.update(counts)
+        self.rows.update({kind: rows for kind, rows in counts.items() if rows})
         if self._progress is not None:
             self._progress(self.rows)
 

@@ -124,6 +124,6 @@ def test_what_was_killed_in_the_middle_goes_on(step: int, used: Options, capsys:
         memory = ConversationMemory(store=store)
         with pytest.raises(ErasedError):
             memory.add_turn("new", "p", "a", owner="ann")
-        assert len(memory.get_turns("chat of ann")) == (2 if step < 3 else 0)
+        assert len(memory.get_turns("chat of ann")) == (2 if step < 4 else 0)
     ran(capsys, ["forget", "ann", "--namespace", "notes of ann", "--find", "ann", "--yes"], used)
     assert turns_of(used, "bob") == 2

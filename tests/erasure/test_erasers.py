@@ -198,4 +198,5 @@ async def test_messages_that_an_interrupted_erasure_has_left_are_deleted_by_the_
             await erased(eraser, OWNER)
     assert len(await there(log, *entries)) == 3
     assert await erased(eraser, OWNER) == ({}, 0)
+    assert await eraser.delete(()) == {"agent-history": 0}
     assert await there(log, *entries) == set()

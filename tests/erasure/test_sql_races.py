@@ -31,8 +31,8 @@ from firefly_memory.tombstones.log import (
     namespace_identity,
     owner_identity,
 )
-from tests.erasure.test_sql_tombstones import KINDS, WRITES, Write, identities_of, opened, refuse
 from tests.support.backends import Place
+from tests.support.refused_writes import KINDS, WRITES, Write, identities_of, opened, refuse
 
 WRITERS = 4
 

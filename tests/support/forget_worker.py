@@ -14,8 +14,8 @@ from firefly_memory import erasure
 from firefly_memory.cli import main
 from tests.support.workers import ROOT
 
-STEPS = 4
-"""The tombstone of the owner, those of a page, the deletion of the page, and the end of all pages."""
+STEPS = 5
+"""The tombstone of the owner, the end of interrupted deletions, the tombstones of a page, its deletion, the next facet."""
 
 
 def killed_forget(step: int, owner: str, *options: str) -> None:
