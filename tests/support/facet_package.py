@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from alembic.config import main as alembic
+
+from firefly_memory.cli import main
 from tests.support.documentation import ROOT
+from tests.support.workers import run_command
 
 NAME = "notes_package.facet:FACET"
 VARIABLE = "FIREFLY_AGENTIC_MEMORY_FACETS"
@@ -44,11 +48,10 @@ def environment(package: Path, **variables: str) -> dict[str, str]:
 def run(arguments: list[str], variables: dict[str, str], directory: Path) -> subprocess.CompletedProcess[str]:
     """``firefly-memory``, or ``alembic`` with the ``alembic.ini`` of the checkout, with these variables."""
     command, *rest = arguments
-    program = {
-        "firefly-memory": ["-m", "firefly_memory.cli"],
-        "alembic": ["-m", "alembic", "-c", str(ROOT / "alembic.ini")],
-        "python": [],
-    }[command]
-    return subprocess.run(
-        [sys.executable, *program, *rest], cwd=directory, env=variables, capture_output=True, text=True, check=False
-    )
+    if command == "python":
+        return subprocess.run(
+            [sys.executable, *rest], cwd=directory, env=variables, capture_output=True, text=True, check=False
+        )
+    if command == "alembic":
+        return run_command(alembic, ["-c", str(ROOT / "alembic.ini"), *rest], directory, variables, warnings="default")
+    return run_command(main, rest, directory, variables, warnings="default")
