@@ -46,7 +46,7 @@ from tests.support.store_worker import start, together
 T = TypeVar("T")
 
 NAME = "lost_replies"
-AT_ONCE = 8
+AT_ONCE = 5
 """Losses that wait for their time-outs together."""
 KINDS = [
     ("asyncpg", Mode.SUSPENDING),
