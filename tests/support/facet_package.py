@@ -11,7 +11,7 @@ from alembic.config import main as alembic
 
 from firefly_memory.cli import main
 from tests.support.documentation import ROOT
-from tests.support.workers import run_command
+from tests.support.workers import Main, run_command
 
 NAME = "notes_package.facet:FACET"
 VARIABLE = "FIREFLY_AGENTIC_MEMORY_FACETS"
@@ -46,12 +46,17 @@ def environment(package: Path, **variables: str) -> dict[str, str]:
 
 
 def run(arguments: list[str], variables: dict[str, str], directory: Path) -> subprocess.CompletedProcess[str]:
-    """``firefly-memory``, or ``alembic`` with the ``alembic.ini`` of the checkout, with these variables."""
+    """``firefly-memory``, ``python -c``, or ``alembic`` with the ``alembic.ini`` of the checkout, with these variables."""
     command, *rest = arguments
-    if command == "python":
-        return subprocess.run(
-            [sys.executable, *rest], cwd=directory, env=variables, capture_output=True, text=True, check=False
-        )
-    if command == "alembic":
-        return run_command(alembic, ["-c", str(ROOT / "alembic.ini"), *rest], directory, variables, warnings="default")
-    return run_command(main, rest, directory, variables, warnings="default")
+    programs: dict[str, Main] = {"firefly-memory": main, "alembic": _alembic, "python": _python}
+    return run_command(programs[command], rest, directory, variables, warnings="default")
+
+
+def _alembic(arguments: list[str]) -> None:
+    alembic(["-c", str(ROOT / "alembic.ini"), *arguments])
+
+
+def _python(arguments: list[str]) -> None:
+    _, code, *rest = arguments
+    sys.argv = ["-c", *rest]
+    exec(compile(code, "-c", "exec"), {"__name__": "__main__"})
