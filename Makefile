@@ -18,8 +18,9 @@ $(READY): pyproject.toml constraints.txt scripts/virtual-environment
 	@scripts/virtual-environment $(PYTHON)
 	@touch $@
 
+# Two more than there are cores, because many tests wait for time-outs, but not more than there is memory for their servers.
 # Each process has servers of its own; where you named yours, one process has them to itself.
-PROCESSES ?= $(if $(FIREFLY_TEST_POSTGRES_URL)$(FIREFLY_TEST_MONGODB_URL),0,auto)
+PROCESSES ?= $(if $(FIREFLY_TEST_POSTGRES_URL)$(FIREFLY_TEST_MONGODB_URL),0,$(shell expr $$(nproc) + 2))
 
 SUITE = $(BIN)/pytest --numprocesses $(PROCESSES) --maxprocesses 4 --dist worksteal
 

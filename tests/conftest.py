@@ -31,7 +31,7 @@ from firefly_memory import (
 from firefly_memory.agent_history import moving as agent_history
 from firefly_memory.testing import Mode
 from firefly_memory.tokens import tiktoken_loader
-from tests.support import servers
+from tests.support import pymongo_pauses, servers
 from tests.support.backends import Place
 from tests.support.databases import empty_postgresql
 from tests.support.ram_disk import use_ram_disk
@@ -57,6 +57,7 @@ settings.load_profile("suite")
 
 def pytest_configure(config: pytest.Config) -> None:
     use_ram_disk()
+    pymongo_pauses.shorten()
     if _WITH_OLDEST_PYDANTIC_AI:  # before 2.64, tasks of pydantic-ai's own stay behind when a run is cancelled
         config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -26,6 +24,7 @@ from pydantic_ai.messages import (
 
 from firefly_memory import DatabaseStoreError, EntryStore, MemoryManager, StaleConversationError, connect
 from firefly_memory.agents import Memory
+from tests.support.agent_worker import runs_until_one_ends
 from tests.support.backends import Place
 from tests.support.cancellation import cancelled_at
 from tests.support.scripted_model import Scripted, stored
@@ -152,13 +151,7 @@ async def test_a_run_killed_at_each_of_its_waits_leaves_a_history_that_the_next_
         "mongodb": place.mongodb,
     }
     url, conversation_id = urls[kind](), f"killed-{uuid4().hex}"
-    worker = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-W", "error", "-m", "tests.support.agent_worker", url, conversation_id),
-        stdout=subprocess.PIPE,
-    )
-    printed, _ = await worker.communicate()
-    assert worker.returncode == 0
-    runs = int(printed)
+    runs = runs_until_one_ends(url, conversation_id)
     assert runs > 3
     async with connect(url) as store:
         manager = MemoryManager(store=store)

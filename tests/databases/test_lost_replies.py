@@ -8,7 +8,7 @@ import dataclasses
 import json
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypeVar
@@ -37,7 +37,7 @@ from firefly_memory.databases.sql.operation import Operation, operation
 from firefly_memory.entries.sql import operations
 from firefly_memory.testing import Mode, checks
 from firefly_memory.testing.checks import Check
-from firefly_memory.testing.proxy import Proxy, Weather
+from firefly_memory.testing.proxy import CALM, Proxy, Weather
 from firefly_memory.tombstones.sql import operations as tombstone_operations
 from tests.support.backends import BY_NAME, Place
 from tests.support.lost_reply_cases import ACTS, MANY, MEETINGS, Act, Meeting, Uses
@@ -46,6 +46,8 @@ from tests.support.store_worker import start, together
 T = TypeVar("T")
 
 NAME = "lost_replies"
+AT_ONCE = 5
+"""Losses that wait for their time-outs together."""
 KINDS = [
     ("asyncpg", Mode.SUSPENDING),
     ("psycopg", Mode.SUSPENDING),
@@ -73,13 +75,17 @@ class Server:
         return self.open(self.proxy.url(self.url), timeout)
 
 
+def _proxy_of(url: str, weather: Weather = CALM) -> AbstractContextManager[Proxy]:
+    port = urlsplit(url).port
+    assert port is not None
+    return Proxy(port, weather).running()
+
+
 @pytest.fixture(params=KINDS, ids="-".join)
 def server(request: pytest.FixtureRequest, place: Place) -> Iterator[Server]:
     kind, mode = request.param
     url = place.mongodb() if kind == "mongodb" else place.postgresql()
-    port = urlsplit(url).port
-    assert port is not None
-    with Proxy(port).running() as proxy:
+    with _proxy_of(url) as proxy:
         yield Server(kind, mode, url, proxy)
 
 
@@ -172,25 +178,24 @@ def test_a_retry_does_not_undo_changes_of_others(meeting: Meeting, server: Serve
 
 @pytest.mark.parametrize("server", [each for each in KINDS if each[1] is Mode.SUSPENDING], indirect=True, ids="-".join)
 @pytest.mark.parametrize("what", ["entries", "turns"])
-async def test_after_a_lost_reply_and_a_lost_server_the_outcome_is_unknown(what: str, server: Server) -> None:
-    """Writes of several tasks go together; their answer is lost, and the store cannot look what became of them."""
+def test_after_a_lost_reply_and_a_lost_server_the_outcome_is_unknown(what: str, server: Server) -> None:
+    """Writes of several tasks go together; their answer is lost, and the store cannot look what became of them. Each loss
+    waits for the time-out, so several are tried at once, each behind a proxy of its own."""
     with server.open(server.url) as direct:
         direct.count("there")
-        answers, lost = 0, 1
-        while lost:
+
+        async def lost_after(answers: int, proxy: Proxy) -> int:
             name = uuid4().hex
-            server.proxy.is_closed = False
-            async with server.open_behind_proxy(timeout=5) as store:
+            async with server.open(proxy.url(server.url), timeout=5) as store:
                 uses = Uses(store, Mode.SUSPENDING, name)
                 await uses.store.count("warm")
-                server.proxy.lose_reply(answers, server.proxy.close)
+                proxy.lose_reply(answers, proxy.close)
                 if what == "entries":
                     calls = [uses.store.save(name, MemoryEntry(entry_id=f"{name} {n}")) for n in range(4)]
                 else:
                     calls = [uses.turns.add_turn(name, str(n), "answer") for n in range(4)]
                 results = await asyncio.gather(*calls, return_exceptions=True)
-                server.proxy.calm_down()
-                lost = server.proxy.lost
+                proxy.calm_down()
             if what == "entries":
                 there = {entry.entry_id.removeprefix(f"{name} ") for entry in direct.load(name)}
             else:
@@ -201,8 +206,18 @@ async def test_after_a_lost_reply_and_a_lost_server_the_outcome_is_unknown(what:
                 elif not isinstance(result, OutcomeUnknownError):
                     assert isinstance(result, DatabaseConnectionError | StoreTimeoutError)
                     assert str(number) not in there
-            answers += 1
-        assert answers > 2
+            return proxy.lost
+
+        async def all_of(proxies: dict[int, Proxy]) -> list[int]:
+            return await asyncio.gather(*[lost_after(answers, proxy) for answers, proxy in proxies.items()])
+
+        tried, lost = 0, [1]
+        while all(lost):
+            with ExitStack() as running:
+                numbers = range(tried, tried + AT_ONCE)
+                lost = asyncio.run(all_of({n: running.enter_context(_proxy_of(server.url)) for n in numbers}))
+            tried += AT_ONCE
+        assert tried - lost.count(0) >= 2
 
 
 @pytest.mark.parametrize("server", [("psycopg", Mode.BLOCKING)], indirect=True, ids="-".join)
@@ -254,9 +269,7 @@ WEATHER = Weather(lost_reply=0.03, cut=0.02, stall=0.02, seed=9)
 def test_processes_on_breaking_connections_get_right_results(name: str, mode: Mode, place: Place) -> None:
     backend, scope = BY_NAME[name], uuid4().hex
     url = place.mongodb() if name == "mongodb" else place.postgresql()
-    port = urlsplit(url).port
-    assert port is not None
-    with Proxy(port, WEATHER).running() as proxy, adapt(backend.open(place)) as store:
+    with _proxy_of(url, WEATHER) as proxy, adapt(backend.open(place)) as store:
         store.count("there")
         behind = dataclasses.replace(place, postgresql=lambda: proxy.url(url), mongodb=lambda: proxy.url(url))
         work = ("work_in_bad_weather", scope)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ import pytest
 from firefly_memory import ConfigurationError, DatabaseConnectionError, MemoryEntry, MongoDBStore, PostgreSQLStore
 from firefly_memory.testing import Mode
 from tests.support.backends import Place
+from tests.support.command_line import run
 from tests.support.store_caller import MakeStoreCaller
 from tests.support.tls_servers import (
     SERVER_NAME,
@@ -107,11 +106,10 @@ def test_a_missing_certificate_authority_is_an_error_before_connecting(
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "mongodb"])
-def test_commands_use_tls_like_stores(kind: str, secured: Secured) -> None:
+def test_commands_use_tls_like_stores(kind: str, secured: Secured, tmp_path: Path) -> None:
     driver = "psycopg" if kind == "postgresql" else kind
     for authority, code in [(secured.certificates.authority, 0), (secured.certificates.other_authority, 6)]:
         url = secured.url(driver, authority=authority)
-        command = [sys.executable, "-m", "firefly_memory.cli", "db", "upgrade", "--url", url, "--timeout", "3"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = run("db", "upgrade", "--url", url, "--timeout", "3", cwd=tmp_path)
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr

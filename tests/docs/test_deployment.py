@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from firefly_memory import connect
+from tests.support import command_line
 from tests.support.backends import Place
 from tests.support.databases import empty_postgresql
 from tests.support.documentation import ROOT, blocks
@@ -57,13 +58,7 @@ def run(command: list[str], url: str, directory: Path) -> None:
     secret = directory / "url"
     secret.write_text(url)
     mapped = [str(secret) if part.startswith("/run/secrets/") else part for part in command]
-    ran = subprocess.run(
-        [sys.executable, "-m", "firefly_memory.cli", *mapped[1:]],
-        env=os.environ | {"FIREFLY_AGENTIC_MEMORY_URL": url},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ran = command_line.run(*mapped[1:], cwd=directory, FIREFLY_AGENTIC_MEMORY_URL=url)
     assert ran.returncode == 0, ran.stderr
 
 

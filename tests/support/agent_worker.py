@@ -1,4 +1,4 @@
-"""Runs of an agent whose process is killed: ``python -m tests.support.agent_worker URL CONVERSATION``.
+"""Runs of an agent whose process is killed.
 
 The n-th run of conversation ``CONVERSATION-n`` is in a process of its own, which kills itself with -9 when the run waits
 for the n-th time. Ends with the first run that nothing stopped, and prints how many there were.
@@ -21,6 +21,15 @@ from firefly_memory.tokens import tiktoken_loader
 from tests.support.cancellation import interrupted
 from tests.support.scripted_model import Scripted
 from tests.support.tiktoken_vocabularies import LONG_ENOUGH
+from tests.support.workers import Worker
+
+
+def runs_until_one_ends(url: str, conversation_id: str) -> int:
+    """How many runs there were; they are forked by a process of their own."""
+    worker = Worker(__name__, url, conversation_id)
+    printed = worker.communicate()
+    assert worker.returncode == 0
+    return int(printed)
 
 
 async def run(url: str, conversation_id: str, killed_at: int) -> None:
@@ -56,7 +65,3 @@ def main() -> None:
             print(number)
             return
         assert os.WTERMSIG(status) == signal.SIGKILL
-
-
-if __name__ == "__main__":
-    main()

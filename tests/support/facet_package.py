@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from alembic.config import main as alembic
+
+from firefly_memory.cli import main
 from tests.support.documentation import ROOT
+from tests.support.workers import Main, run_command
 
 NAME = "notes_package.facet:FACET"
 VARIABLE = "FIREFLY_AGENTIC_MEMORY_FACETS"
@@ -42,13 +46,17 @@ def environment(package: Path, **variables: str) -> dict[str, str]:
 
 
 def run(arguments: list[str], variables: dict[str, str], directory: Path) -> subprocess.CompletedProcess[str]:
-    """``firefly-memory``, or ``alembic`` with the ``alembic.ini`` of the checkout, with these variables."""
+    """``firefly-memory``, ``python -c``, or ``alembic`` with the ``alembic.ini`` of the checkout, with these variables."""
     command, *rest = arguments
-    program = {
-        "firefly-memory": ["-m", "firefly_memory.cli"],
-        "alembic": ["-m", "alembic", "-c", str(ROOT / "alembic.ini")],
-        "python": [],
-    }[command]
-    return subprocess.run(
-        [sys.executable, *program, *rest], cwd=directory, env=variables, capture_output=True, text=True, check=False
-    )
+    programs: dict[str, Main] = {"firefly-memory": main, "alembic": _alembic, "python": _python}
+    return run_command(programs[command], rest, directory, variables, warnings="default")
+
+
+def _alembic(arguments: list[str]) -> None:
+    alembic(["-c", str(ROOT / "alembic.ini"), *arguments])
+
+
+def _python(arguments: list[str]) -> None:
+    _, code, *rest = arguments
+    sys.argv = ["-c", *rest]
+    exec(compile(code, "-c", "exec"), {"__name__": "__main__"})

@@ -8,9 +8,11 @@ from importlib import import_module
 
 import tiktoken
 
+from tests.support import pymongo_pauses
 from tests.support.tiktoken_vocabularies import VOCABULARIES
 
 warnings.simplefilter("error")
+pymongo_pauses.shorten()
 for name in (
     "asyncpg",
     "motor.motor_asyncio",

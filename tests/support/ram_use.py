@@ -5,10 +5,10 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager
-from multiprocessing import get_context
 from pathlib import Path
+
+from tests.support.workers import one_process
 
 Work = Callable[[], object]
 Prepare = Callable[[int, Path], AbstractContextManager[Sequence[Work]]]
@@ -20,7 +20,7 @@ def assert_more_takes_no_more_memory(prepare: Prepare, directory: Path, few: int
 
     So the work is done in a process of its own, and once before it is measured.
     """
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+    with one_process() as process:
         _, less, more = process.submit(_peaks, prepare, directory, (few, few, many)).result()
     for peak_of_few, peak_of_many in zip(less, more, strict=True):
         assert peak_of_many < peak_of_few * 1.5
@@ -49,7 +49,7 @@ def kept_by_each(prepare: Prepare, directory: Path, size: int) -> list[int]:
 
     It has been done once before, and is done twice: Python's own tables grow now and then, drivers' as well.
     """
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+    with one_process() as process:
         return process.submit(_kept, prepare, directory, size).result()
 
 

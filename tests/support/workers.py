@@ -10,6 +10,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import chdir
 from functools import cache
 from multiprocessing.connection import Connection
@@ -104,6 +105,12 @@ def _started(target: Callable[..., None], *arguments: object) -> ForkServerProce
     start_server()
     process.start()
     return process
+
+
+def one_process() -> ProcessPoolExecutor:
+    """A process of its own for functions of other modules, which has imported everything."""
+    start_server()
+    return ProcessPoolExecutor(1, mp_context=_forking)
 
 
 def start_server() -> None:
