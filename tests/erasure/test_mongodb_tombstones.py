@@ -238,6 +238,7 @@ def test_every_write_is_the_command_that_it_was(somewhere: Somewhere) -> None:
         assert sent(lambda: log.append("chat", a_turn("p"), None)) == [("aggregate", 0), ("update", 3 + looks)]
         assert sent(lambda: log.append("chat", a_turn("p"), None)) == [("update", 2)], "as if there were no tombstones"
         assert sent(lambda: log.create("new", NOW, "Ann")) == [("update", 1 + 2 * looks)]
+        assert sent(lambda: log.append("new", a_turn("p"), None)) == [("update", 2)], "its end is known"
         assert sent(lambda: store.save("notes", entry)) == [("update", 1)]
         assert sent(lambda: store.save_if("notes", MemoryEntry(content=2), ABSENT)) == [("insert", 0)]
         assert sent(lambda: store.save(facts, MemoryEntry(content=1))) == [("update", 1 + looks)]
