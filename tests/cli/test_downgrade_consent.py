@@ -87,7 +87,10 @@ def test_a_renamed_table_is_counted_under_its_present_name(used: str, capsys: py
     assert "would drop memory_agent_history_entries with 1 row" in capsys.readouterr().out.splitlines()
     assert main(["db", "downgrade", "0004", "--dry-run", "--json", "--url", used]) == Exit.DONE
     # The column of revision 0006 goes; the tables that revision 0005 has renamed lose nothing.
-    assert json.loads(capsys.readouterr().out)["would_drop"] == [{"table": "memory_conversations", "rows": 1}]
+    assert json.loads(capsys.readouterr().out)["would_drop"] == [
+        {"table": "memory_tombstones", "rows": 0},
+        {"table": "memory_conversations", "rows": 1},
+    ]
 
 
 def test_a_terminal_user_has_to_type_the_name_of_the_database(used: str) -> None:

@@ -282,7 +282,7 @@ ERASURES = [
     Act(refuse, refused, doubts="never"),
     Act(readmit, refused, erased, doubts="always"),
     Act(add_refused_turn, TURNS, erased, doubts="never"),
-    Act(set_refused_fact, FACTS, erased, doubts="never"),
+    Act(set_refused_fact, FACTS, erased),
 ]
 """Not in a transaction of the application's, where nobody can be erased."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Index, MetaData, Table, Text
 
-from firefly_memory.databases.sql.schema.columns import Columns
+from firefly_memory.databases.sql.schema.columns import ROWS_OF_ITS_REVISION, Columns
 
 
 def define(tables: MetaData, columns: Columns) -> None:
@@ -18,5 +18,6 @@ def define(tables: MetaData, columns: Columns) -> None:
         # Only of the key.
         Column("secret", Text),
         columns.instant("created_at", nullable=False),
+        info={ROWS_OF_ITS_REVISION: 1},  # the key
     )
     Index("idx_tombstones_owner", tombstones.c.owner, **columns.only(tombstones.c.owner.is_not(None)))

@@ -12,6 +12,8 @@ DOCUMENT, INSTANT = "document", "instant"
 
 _KIND = "firefly_memory.kind"
 
+ROWS_OF_ITS_REVISION = "firefly_memory.rows_of_its_revision"
+"""In the info of a table: how many rows its revision makes. They are nobody's data."""
 
 GUARDED = {"firefly_memory.guarded": True}
 """``info`` of each table whose writes look for tombstones: erasing a person waits for the writes to it under way."""

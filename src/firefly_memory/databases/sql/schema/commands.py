@@ -15,6 +15,7 @@ from firefly_memory.databases.sql.estimates import estimated_rows
 from firefly_memory.databases.sql.schema import metadata as schema
 from firefly_memory.databases.sql.schema import migrate, revisions
 from firefly_memory.databases.sql.schema.changed_tables import losses_of
+from firefly_memory.databases.sql.schema.columns import ROWS_OF_ITS_REVISION
 from firefly_memory.databases.sql.schema.drift import differences
 from firefly_memory.databases.sql.search_path import ONLY_PG_CATALOG, pinned_for_reading
 from firefly_memory.errors import ConfigurationError
@@ -151,7 +152,9 @@ class Administration:
 
     def _rows(self, connection: Connection, name: str) -> int:
         counted = select(func.count()).select_from(table(name, schema=self._db_name.schema_name))
-        return int(connection.execute(counted).scalar_one())
+        registered = schema.metadata(None).tables.get(name)
+        of_its_revision = 0 if registered is None else registered.info.get(ROWS_OF_ITS_REVISION, 0)
+        return max(0, int(connection.execute(counted).scalar_one()) - of_its_revision)
 
     def downgrade(self, target: str) -> list[str]:
         """Undo the revisions after ``target``, all or none, and return which, newest first."""
