@@ -31,6 +31,8 @@ async def conversations_are_listed_newest_first_page_by_page(subject: Subject) -
         after = page.next
         if after is None:
             break
+        nothing = await memory.list_conversations(0, after)
+        assert (list(nothing), nothing.next) == ([], after)
     assert [each.conversation_id for each in found] == names[::-1]
     assert [each.turns for each in found] == [4, 3, 2, 1, 0]
     ids_of_all = await subject.ids_of_conversations(memory)
