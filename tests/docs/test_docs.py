@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from environments.table import ENVIRONMENTS, PACKAGE
 from tests.support import documentation
 from tests.support.backends import Place
 from tests.support.documentation import ROOT, Block, pages, prose
+from tests.support.workers import run_command
 
 POSTGRESQL = "localhost/firefly"
 MONGODB = "mongodb://localhost:27017/"
@@ -46,14 +46,7 @@ def test_every_block_of_a_page_runs(page: Path, place: Place) -> None:
             real = url.partition("://")[2]
             replacements += [(f"user:pass@{POSTGRESQL}", real), (POSTGRESQL, real.rpartition("@")[2])]
         settings = json.dumps({"replacements": replacements, "postgresql_url": url})
-        ended = subprocess.run(
-            [sys.executable, "-W", "error", documentation.__file__, str(page), settings],
-            cwd=place.directory,
-            capture_output=True,
-            text=True,
-            timeout=170,
-            check=False,
-        )
+        ended = run_command(documentation.main, [str(page), settings], place.directory, {**os.environ})
     assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
 
 

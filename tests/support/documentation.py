@@ -1,6 +1,6 @@
 """The documentation as programs: which blocks a page has, and how a page is run.
 
-Run as a script, in a process and a directory of its own, this executes the blocks of one page in their order:
+:func:`main`, in a process and a directory of its own, executes the blocks of one page in their order:
 
 * ``python`` blocks share one namespace and one event loop, in which their ``await`` at the top level runs. What a line
   prints is compared with the comment behind it: ``print(1 + 1)  # 2``.
@@ -147,9 +147,8 @@ class PageRun:
             connection.execute(text.encode())
 
 
-def main() -> None:
-    page, settings = Path(sys.argv[1]), json.loads(sys.argv[2])
-    sys.path[0] = str(Path.cwd())  # as if the blocks had been typed here
+def main(arguments: list[str]) -> int:
+    page, settings = Path(arguments[0]), json.loads(arguments[1])
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     for name in ("alembic.ini", "migrations"):
         Path(name).symlink_to(ROOT / name)
@@ -160,7 +159,4 @@ def main() -> None:
     PageRun(settings["replacements"], settings["postgresql_url"]).run(page)
     if ignored:
         raise AssertionError(f"{page} leaves something behind: {[each.exc_value for each in ignored]}")
-
-
-if __name__ == "__main__":
-    main()
+    return 0

@@ -79,9 +79,11 @@ def run_command(
     """Like ``subprocess.run`` with the command whose function is ``main``; ``warnings`` are what ``-W`` says."""
     with TemporaryDirectory() as directory:
         out, err = f"{directory}/out", f"{directory}/err"
-        process = _started(_command, main, list(arguments), str(cwd), environment, warnings, out, err)
+        process = _started(_command, main, list(arguments), str(cwd), environment, warnings, out, err, may_fork=True)
         process.join(_MOST_SECONDS)
-        assert process.exitcode is not None, "it does not end"
+        if process.exitcode is None:
+            process.kill()
+            raise AssertionError(f"it does not end: {arguments}")
         return subprocess.CompletedProcess(arguments, process.exitcode, Path(out).read_text(), Path(err).read_text())
 
 
@@ -100,8 +102,8 @@ def _command(
     sys.exit(main(arguments))  # type: ignore[arg-type]
 
 
-def _started(target: Callable[..., None], *arguments: object) -> ForkServerProcess:
-    process = _forking.Process(target=target, args=arguments, daemon=True)
+def _started(target: Callable[..., None], *arguments: object, may_fork: bool = False) -> ForkServerProcess:
+    process = _forking.Process(target=target, args=arguments, daemon=not may_fork)
     start_server()
     process.start()
     return process
