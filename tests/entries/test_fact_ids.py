@@ -36,6 +36,7 @@ from firefly_memory.entries.record import Position
 from firefly_memory.identifiers import original_name
 from tests.support.backends import Place
 from tests.support.earlier_facts import NOW, SCOPES, id_of_before, rows_of_before, rows_of_mallory
+from tests.support.mongodb_commands import AtCommand
 from tests.support.servers import EmbeddedMongoDB
 
 
@@ -350,3 +351,31 @@ def test_every_archive_import_renames_an_entry_under_the_id_of_a_fact_alike() ->
     alice = WorkingMemory(scope_id="alice", store=target)
     alice.set("name", "of Alice")
     assert alice.get("name") == "of Alice"
+
+
+@pytest.mark.parametrize("server", ["standalone"], indirect=True)
+def test_a_standalone_mongodb_loses_no_fact_whenever_another_process_starts(server: EmbeddedMongoDB, name: str) -> None:
+    between = AtCommand()
+    with pymongo.MongoClient[dict[str, Any]](server.url, event_listeners=[between]) as client:
+        commands = 1
+        while True:
+            with MongoDBStore(server.url, database=name):
+                pass  # the indexes
+            with pymongo.MongoClient[dict[str, Any]](server.url) as other:
+                other[name].entries.delete_many({})
+            save_in_mongodb_as_before(server, name, rows_of_before())
+            began: list[int] = []
+
+            def start(began: list[int] = began) -> None:
+                began.append(1)
+                with MongoDBStore(server.url, database=name):
+                    pass
+
+            between.arm(commands, start)
+            with MongoDBStore(client=client, database=name) as store:
+                assert len(store.load("working:alice")) == 4, f"at command {commands}"
+            between.arm(0, lambda: None)
+            if not began:
+                break
+            commands += 1
+        assert commands > 20

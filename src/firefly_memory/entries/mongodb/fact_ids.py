@@ -127,7 +127,9 @@ async def _rename_one_by_one(connection: Connection, batch: Sequence[str]) -> No
             if after is not None:
                 with suppress(DuplicateKeyError):  # somebody else was faster
                     await connection.result_of(connection.entries.insert_one(after))
-            await connection.result_of(connection.entries.delete_one({"_id": before["_id"]}))
+            # By its namespace as well: another process may have renamed it, and given its place and id to a fact.
+            this = {"_id": before["_id"], "namespace": before["namespace"]}
+            await connection.result_of(connection.entries.delete_one(this))
 
 
 async def _renamed(
