@@ -254,3 +254,14 @@ def test_calls_of_a_closed_store_are_refused(place: Place) -> None:
     store.close_sync()
     with pytest.raises(StoreClosedError, match="append_turn"):
         run_without_loop(store.blocking.log(CONVERSATION_LOG).append("c", a_turn(), None))
+
+
+def test_a_conversation_whose_first_turn_is_refused_is_not_made(place: Place) -> None:
+    name, other, turn = new_id(), new_id(), a_turn("once")
+    with MongoDBStore(place.mongodb(), database=DATABASE) as store:
+        log = store.blocking.log(CONVERSATION_LOG)
+        run_without_loop(log.append(name, turn, None))
+        with pytest.raises(ConflictError, match="was used in another conversation"):
+            run_without_loop(log.append(other, turn, None))
+        assert run_without_loop(log.head(other)) is None
+        assert run_without_loop(log.append(other, a_turn("another"), None)) is not None
