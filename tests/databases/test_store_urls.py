@@ -243,7 +243,14 @@ def test_a_password_may_contain_harmless_characters_unencoded(password: str) -> 
     assert password not in repr(url)
 
 
-@pytest.mark.parametrize("url", ["postgresql+psycopg://h/d?password=s3cret", "postgresql+psycopg://u:s3cret@h/d"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql+psycopg://h/d?password=s3cret",
+        "postgresql+psycopg://u:s3cret@h/d",
+        "postgresql+psycopg:///d?host=/run&password=s3cret",
+    ],
+)
 def test_an_engine_of_the_caller_is_shown_without_its_secrets(url: str) -> None:
     engine = create_engine(url)
     store = PostgreSQLStore(engine=engine)
