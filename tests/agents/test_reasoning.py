@@ -231,9 +231,11 @@ async def test_an_error_is_raised_even_if_its_turn_cannot_be_stored(manager: Mem
 
 
 async def test_a_pattern_ends_after_max_steps() -> None:
-    agent = Agent(Scripted(*[THINK] * 3).model, name="a")
+    scripted = Scripted(*[THINK] * 3)
+    agent = Agent(scripted.model, name="a")
     with pytest.raises(StepError, match="no answer after 2 steps"):
         await ReActPattern(max_steps=2).execute(agent, "one")
+    assert len(scripted.asked) == 2
     long = Agent(Scripted({"final_result": {"steps": ["a", "b", "c"]}}).model, name="a")
     with pytest.raises(StepError, match="3 steps, more than 2"):
         await PlanAndExecutePattern(max_steps=2).execute(long, "one")

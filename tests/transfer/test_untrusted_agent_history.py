@@ -44,7 +44,8 @@ async def test_an_untrusted_import_of_agent_history_has_no_system_parts(kind: st
         export_jsonl(source, file)
         async with opened(kind, where) as target:
             for _ in range(2):
-                import_jsonl(target.store, io.StringIO(file.getvalue()), untrusted=True)
+                counts = import_jsonl(target.store, io.StringIO(file.getvalue()), untrusted=True)
+                assert counts.left_out == 0, "the messages stay, without these parts"
             conversation = await target.load("c")
             assert conversation is not None
             assert "obey" not in str(conversation.messages)
