@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from firefly_memory import clock
 from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.entries.scopes import NAMESPACE, checked_scope
-from firefly_memory.errors import DatabaseStoreError, InvalidEntryError, NotSupportedError
-from firefly_memory.facets import all_facets, load
+from firefly_memory.errors import DatabaseStoreError, InvalidEntryError
 from firefly_memory.identifiers import stored_name, stored_namespace, stored_text
-from firefly_memory.people import Eraser
+from firefly_memory.people import Eraser, parts_in
 from firefly_memory.protocols import MemoryStore, StoreView
 from firefly_memory.stores.adapter import adapt
 from firefly_memory.tombstones.log import TOMBSTONES, namespace_identity, owner_identity
@@ -174,14 +173,7 @@ class _Erasure:
 
 def _erasers_in(view: StoreView) -> Iterator[Eraser]:
     """Those of the facets that the store keeps."""
-    for facet in all_facets():
-        make = load(facet.people, "erase")
-        if make is None:
-            continue
-        try:
-            yield make(view)
-        except NotSupportedError:
-            continue
+    return parts_in(view, "erase")
 
 
 def _scope_of_person(owner: str) -> list[str]:

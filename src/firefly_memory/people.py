@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from firefly_memory.errors import NotSupportedError
+from firefly_memory.facets import all_facets, load
+from firefly_memory.protocols import StoreView
 from firefly_memory.tombstones.log import Identity
 
 Counts = Mapping[str, int]
@@ -25,6 +28,18 @@ class Owned(NamedTuple):
     """What is refused once it is erased."""
     counts: Counts
     """The rows that it consists of."""
+
+
+def parts_in(view: StoreView, entry: str) -> Iterator[Any]:
+    """What the facets that a store keeps have declared as this entry of ``People``, made for the store."""
+    for facet in all_facets():
+        make = load(facet.people, entry)
+        if make is None:
+            continue
+        try:
+            yield make(view)
+        except NotSupportedError:
+            continue
 
 
 class Eraser(Protocol):

@@ -13,10 +13,9 @@ from typing import Any, Self
 
 from firefly_memory import clock
 from firefly_memory.concurrency.sync_bridge import run_without_loop
-from firefly_memory.errors import ConfigurationError, NotSupportedError
-from firefly_memory.facets import all_facets, load
+from firefly_memory.errors import ConfigurationError
 from firefly_memory.identifiers import stored_name
-from firefly_memory.people import Bounds, Pruner
+from firefly_memory.people import Bounds, Pruner, parts_in
 from firefly_memory.protocols import MemoryStore, StoreView
 from firefly_memory.settings import MemorySettings
 from firefly_memory.stores.adapter import adapt
@@ -148,11 +147,4 @@ async def prune_view(
 
 def _pruners_in(view: StoreView) -> Iterator[Pruner]:
     """Those of the facets that the store keeps."""
-    for facet in all_facets():
-        make = load(facet.people, "retention")
-        if make is None:
-            continue
-        try:
-            yield make(view)
-        except NotSupportedError:
-            continue
+    return parts_in(view, "retention")

@@ -243,7 +243,7 @@ def released(found: Mapping[str, tuple[str | None, int]]) -> tuple[list[str], di
 
 
 async def delete_record(log: HistoryLog, conversation_id: str) -> bool:
-    """Delete a record as it is now, whoever writes it meanwhile; whether there was one."""
+    """Delete a record, also if others write it meanwhile; whether there was one."""
     for _ in range(_ATTEMPTS):
         record = await log.record(conversation_id)
         if record is None:

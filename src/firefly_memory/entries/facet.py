@@ -25,7 +25,7 @@ FACET = Facet(
         without=absent("what archives and copies are made for"),
         nothing_but_messages=False,
     ),
-    people=absent("entries have no owner: an erasure deletes the namespaces that it is told"),
+    people=absent("entries have no owner: an erasure deletes the namespaces that are named"),
     looking=Looking(
         diagnosis=absent("the doctor looks at databases, not at facets"),
         sizes=absent("its resources are counted"),

@@ -1,7 +1,8 @@
 """How conversations come into being: empty, by an append, or as forks.
 
-Whoever makes one passes the gate of its id and its owner, before the step that makes it visible and after that step. So
-does whoever appends to one that is not settled. An append to one that is settled goes by its life.
+A writer that makes a conversation passes the gate of its id and its owner, before the step that makes it visible and
+after that step. So does a writer that appends to a conversation that is not settled. An append to a settled
+conversation goes by its life.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from firefly_memory.tombstones.mongodb.gates import Gate, Write, gate_of
 
 
 async def gate_of_new(connection: Connection, operation: str, conversation_id: str, owner: str | None) -> Gate:
-    """What has to be passed by whoever makes a conversation."""
+    """What a writer that makes a conversation has to pass."""
     return await gate_of(connection, ALL, operation, identities_of(conversation_id, owner))
 
 

@@ -90,7 +90,7 @@ class Connection:
         self.client = client
         self.result_of = result_of
         self.kept = {} if kept is None else kept
-        """What was read of this database and never changes, by whoever needs it again. All connections share it."""
+        """What was read of this database and never changes. All connections share it."""
         self._database = client.get_database(database)
         self._made: dict[str, Any] = {}
         self.entries = self._database.get_collection(entries, **_COLLECTION_OPTIONS)
