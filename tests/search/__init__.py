@@ -1,0 +1,1 @@
+"""Search: words, ranking, vectors, embedders."""
