@@ -9,8 +9,9 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from benchmarks.conversations import ANSWER, BUDGET, ESTIMATOR, PROMPT, fills
+from benchmarks.conversations import BUDGET, ESTIMATOR, fills
 from benchmarks.harness import Result, Work, measure
+from benchmarks.one_turn import ANSWER, PROMPT
 from benchmarks.stores import Places
 from benchmarks.turns import Pair, filled, pairs
 from firefly_memory import MemoryManager

@@ -24,7 +24,8 @@ from pymongo import DESCENDING, AsyncMongoClient, MongoClient, WriteConcern
 from pymongo.errors import DuplicateKeyError
 
 from benchmarks.bare import new_id
-from benchmarks.conversations import ANSWER, BUDGET, MESSAGES, PROMPT, TOKENS, bare_document
+from benchmarks.conversations import BUDGET, TOKENS, bare_document
+from benchmarks.one_turn import ANSWER, MESSAGES, PROMPT
 from benchmarks.stores import BARE
 
 

@@ -1,4 +1,4 @@
-"""A turn as agents make them, and conversations of any length, put into the tables and collections directly."""
+"""Conversations of any length, put into the tables and collections directly."""
 
 from __future__ import annotations
 
@@ -10,20 +10,10 @@ from typing import Any
 
 import psycopg
 import pymongo
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelMessagesTypeAdapter,
-    ModelRequest,
-    ModelResponse,
-    ModelResponsePart,
-    TextPart,
-    ToolCallPart,
-    ToolReturnPart,
-    UserPromptPart,
-)
-from pydantic_ai.usage import RequestUsage
+from pydantic_ai.messages import ModelMessagesTypeAdapter
 from pymongo import ASCENDING
 
+from benchmarks.one_turn import ANSWER, MESSAGES, PROMPT, WHEN
 from benchmarks.stores import BARE, Places
 from firefly_memory import TokenEstimator
 from firefly_memory.conversations.log import StoredTurn
@@ -34,44 +24,6 @@ from firefly_memory.messages.storage import PYDANTIC_AI
 BUDGET = 4_000
 """Tokens of a window."""
 
-WHEN = datetime(2024, 4, 2, 9, 30, tzinfo=UTC)
-PROMPT = "What did we pay Acme Corp in the last quarter, and is any of their invoices still open?"
-ANSWER = (
-    "We paid Acme Corp 3,612.50 EUR between January and March, on two invoices: INV-2024-0117 and INV-2024-0162. "
-    "INV-2024-0188 is still open. Shall I put it on the next payment run?"
-)
-_INVOICES = [
-    {"number": "INV-2024-0117", "total": 2412.5, "status": "paid"},
-    {"number": "INV-2024-0162", "total": 1200.0, "status": "paid"},
-    {"number": "INV-2024-0188", "total": 980.0, "status": "open"},
-]
-_CALL = "call_Vq2xT7mB9nK4pL1s"
-
-
-def _response(part: ModelResponsePart) -> ModelResponse:
-    return ModelResponse(
-        parts=[part],
-        usage=RequestUsage(input_tokens=1_800, output_tokens=60),
-        model_name="gpt-4o-2024-08-06",
-        timestamp=WHEN,
-        provider_name="openai",
-        provider_response_id="chatcmpl-9ACcOwYf3k2mXo4q8J1rS6tU7vW0x",
-        finish_reason="stop",
-    )
-
-
-MESSAGES: list[ModelMessage] = [
-    ModelRequest(parts=[UserPromptPart(PROMPT, timestamp=WHEN)], timestamp=WHEN),
-    _response(
-        ToolCallPart(
-            "find_invoices",
-            {"vendor": "Acme Corp", "since": "2024-01-01", "until": "2024-03-31"},
-            tool_call_id=_CALL,
-        )
-    ),
-    ModelRequest(parts=[ToolReturnPart("find_invoices", _INVOICES, tool_call_id=_CALL, timestamp=WHEN)]),
-    _response(TextPart(ANSWER)),
-]
 _TEXT = ModelMessagesTypeAdapter.dump_json(MESSAGES).decode()
 
 ESTIMATOR = TokenEstimator(model="gpt-4")

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import statistics
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 
 Work = Callable[[], Awaitable[None]]
@@ -43,19 +43,29 @@ class Result:
 
 
 async def measure(ours: Work, bare: Work, *, operations: int, callers: int = 1, rounds: int = 9) -> tuple[float, float]:
-    """Microseconds per operation of both, taking turns; the first round only warms up."""
-    times: dict[str, list[float]] = {"ours": [], "bare": []}
+    """Microseconds per operation of both."""
+    times = await interleaved({"bare": bare, "ours": ours}, operations=operations, callers=callers, rounds=rounds)
+    return times["ours"], times["bare"]
+
+
+async def interleaved(
+    works: Mapping[str, Work], *, operations: int, callers: int = 1, rounds: int = 9
+) -> dict[str, float]:
+    """Microseconds per operation of each, taking turns; the first round only warms up."""
+    times: dict[str, list[float]] = {name: [] for name in works}
+    order = list(works)
     for number in range(rounds + 1):
-        for name, work in (("ours", ours), ("bare", bare)) if number % 2 else (("bare", bare), ("ours", ours)):
+        for name in order:
             gc.collect()
             gc.disable()
             started = time.perf_counter()
-            await _run(work, operations, callers)
+            await _run(works[name], operations, callers)
             spent = time.perf_counter() - started
             gc.enable()
             if number:
                 times[name].append(spent / operations * 1e6)
-    return statistics.median(times["ours"]), statistics.median(times["bare"])
+        order.reverse()
+    return {name: statistics.median(spent) for name, spent in times.items()}
 
 
 async def _run(work: Work, operations: int, callers: int) -> None:

@@ -19,8 +19,9 @@ from benchmarks.bare_turns import (
     BareSQLiteTurns,
     BareTurns,
 )
-from benchmarks.conversations import ANSWER, BUDGET, ESTIMATOR, MESSAGES, PROMPT, TOKENS, Fill, fills
+from benchmarks.conversations import BUDGET, ESTIMATOR, TOKENS, Fill, fills
 from benchmarks.harness import Result, Work, measure
+from benchmarks.one_turn import ANSWER, MESSAGES, PROMPT
 from benchmarks.stores import Places
 from firefly_memory import ConversationMemory, EntryStore
 

@@ -56,10 +56,11 @@ def _run(name: str, environment: Environment, seed: int) -> bool:
 
 
 def _made(name: str, environment: Environment) -> Path | None:
-    """The Python of a new environment; ``None`` if something cannot be installed."""
+    """The Python of a new environment; ``None`` if it is not there, or something cannot be installed."""
     directory = HOME / name
     shutil.rmtree(directory, ignore_errors=True)
-    subprocess.run(["uv", "venv", "--quiet", "--python", sys.executable, directory], check=True)
+    if subprocess.run(["uv", "venv", "--quiet", "--python", environment.python, directory], check=False).returncode:
+        return None
     python = directory / "bin" / "python"
     command = ["uv", "pip", "install", "--quiet", "--python", str(python)]
     # The library is built anew: its version is the same each time.

@@ -1,4 +1,4 @@
-"""The worked examples of `docs/contributing.md` name files that are there, and what is in them."""
+"""The examples of `docs/worked-examples.md` name files that are there, and what is in them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import firefly_memory
 from tests.support.documentation import ROOT
 
 PACKAGE = Path(firefly_memory.__file__).parent
-EXAMPLES = (ROOT / "docs" / "contributing.md").read_text(encoding="utf-8").partition("\n## Worked examples\n")[2]
-PARTS = {part.partition("\n")[0]: part for part in EXAMPLES.split("\n### ")[1:]}
+EXAMPLES = (ROOT / "docs" / "worked-examples.md").read_text(encoding="utf-8")
+PARTS = {part.partition("\n")[0]: part for part in EXAMPLES.split("\n## ")[1:]}
 
 # The names in the files that the examples tell to look for.
 NAMES = {

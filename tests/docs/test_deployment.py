@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -93,6 +95,31 @@ def test_the_script_creates_a_missing_database_and_can_run_twice(tmp_path: Path)
         said.append(ran.stdout)
     assert "ran 0001" in said[0]
     assert said[1].endswith("nothing to do\n")
+
+
+def named(piece: Any) -> Iterator[str]:
+    """What a piece takes from elsewhere: images, actions, machines, packages."""
+    for key, value in piece.items() if isinstance(piece, dict) else enumerate(piece) if isinstance(piece, list) else ():
+        if key in {"image", "uses", "runs-on"}:
+            yield value
+        elif isinstance(value, str) and (package := re.search(r"pip install '?([^' ]+)", value)):
+            yield package[1]
+        else:
+            yield from named(value)
+
+
+@pytest.mark.parametrize("line", PIECES, ids=str)
+def test_an_example_names_a_version_of_everything_that_it_takes_from_elsewhere(line: int) -> None:
+    found = list(named(PIECES[line]))
+    assert found
+    exact = re.compile(r".+(:|@v|==)\d+\.\d+(\.\d+)?(-[\w-]+)?|ubuntu-\d+\.\d+")
+    assert [name for name in found if not exact.fullmatch(name)] == []
+
+
+def test_the_examples_install_the_version_of_this_checkout() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    packages = [name for piece in PIECES.values() for name in named(piece) if name.startswith("firefly-memory")]
+    assert packages == [f"firefly-memory[postgres]=={version}"] * 2
 
 
 def test_the_page_has_six_examples() -> None:

@@ -6,12 +6,8 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 
 import firefly_memory
@@ -21,9 +17,6 @@ from tests.support import documentation
 from tests.support.backends import Place
 from tests.support.documentation import ROOT, Block, pages, prose
 from tests.support.workers import run_command
-
-POSTGRESQL = "localhost/firefly"
-MONGODB = "mongodb://localhost:27017/"
 
 BLOCKS = [block for page in pages() for block in documentation.blocks(page)]
 
@@ -37,40 +30,36 @@ RUNNING = [page for page in pages() if any(block.runs and block.page == page for
 
 @pytest.mark.parametrize("page", RUNNING, ids=name_of)
 def test_every_block_of_a_page_runs(page: Path, place: Place) -> None:
-    text = "".join(block.text for block in BLOCKS if block.page == page and block.runs)
-    replacements: documentation.Replacements = []
-    if MONGODB in text:
-        replacements.append((MONGODB, place.mongodb()))
-    with _database_for(page, text, place) as url:
-        if url is not None:
-            real = url.partition("://")[2]
-            replacements += [(f"user:pass@{POSTGRESQL}", real), (POSTGRESQL, real.rpartition("@")[2])]
-        settings = json.dumps({"replacements": replacements, "postgresql_url": url})
-        ended = run_command(documentation.main, [str(page), settings], place.directory, {**os.environ})
+    with documentation.settings_of(page, place.postgresql, place.mongodb) as settings:
+        arguments = [str(page), json.dumps(settings)]
+        ended = run_command(documentation.main, arguments, place.directory, {**os.environ})
     assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
 
 
-@contextmanager
-def _database_for(page: Path, text: str, place: Place) -> Iterator[str | None]:
-    """The URL of a new PostgreSQL database for a page that needs one, without the roles that the page creates."""
-    if POSTGRESQL not in text:
-        yield None
-        return
-    server = place.postgresql()
-    name = f"docs_{page.stem.lower()}"
-    drop = [f"DROP DATABASE IF EXISTS {name} WITH (FORCE)"]
-    drop += [f"DROP ROLE IF EXISTS {role}" for role in re.findall(r"CREATE ROLE (\w+)", text)]
+INCOMPLETE = {
+    "uses a name of an earlier block": "print(number)",
+    "awaits outside of a function": "import asyncio\nawait asyncio.sleep(0)",
+    "prints something else": "print(1 + 1)  # 3",
+    "leaves a file open": "import sys\nopen(sys.argv[0])",
+}
 
-    def execute(statements: list[str]) -> None:
-        with psycopg.connect(server, autocommit=True) as connection:
-            for statement in statements:
-                connection.execute(statement.encode())
 
-    execute([*drop, f"CREATE DATABASE {name}"])
-    try:
-        yield urlsplit(server)._replace(path=f"/{name}").geturl()
-    finally:
-        execute(drop)
+@pytest.mark.parametrize("text", INCOMPLETE.values(), ids=INCOMPLETE)
+def test_a_block_that_cannot_be_pasted_fails(text: str, place: Place) -> None:
+    page = place.directory / "page.md"
+    page.write_text(f"```python\nnumber = 1\nprint(number)  # 1\n```\n\n```python\n{text}\n```\n")
+    settings = json.dumps({"replacements": [], "postgresql_url": None})
+    ended = run_command(documentation.main, [str(page), settings], place.directory, {**os.environ})
+    assert (ended.returncode, ended.stdout.count("running")) == (1, 2)
+
+
+WITH_PYTHON = [page for page in RUNNING if any(b.page == page and b.runs and b.language == "python" for b in BLOCKS)]
+
+
+@pytest.mark.parametrize("page", [page for page in WITH_PYTHON if page.parent.name == "docs"], ids=name_of)
+def test_a_page_with_snippets_says_at_its_top_what_to_install(page: Path) -> None:
+    (line,) = re.findall(r"^Install: `pip install .+`$", page.read_text().partition("\n```")[0], re.MULTILINE)
+    assert any(each.startswith("firefly-memory") for each in documentation.required(page)), line
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block.not_run is not None], ids=str)
@@ -82,6 +71,11 @@ def test_a_block_that_is_not_run_says_why(block: Block) -> None:
 def test_every_block_names_a_language_that_is_run_or_only_shown() -> None:
     unknown = [str(block) for block in BLOCKS if block.language not in documentation.RUN | documentation.SHOWN]
     assert not unknown
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if page.name != "changelog.md"], ids=name_of)
+def test_no_page_is_longer_than_300_lines(page: Path) -> None:
+    assert len(page.read_text().splitlines()) <= 300
 
 
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
@@ -126,22 +120,20 @@ def section(page: Path, heading: str) -> str:
     return found[2]
 
 
-STORES = ROOT / "docs" / "stores.md"
+PAGES_OF_STORES: dict[type[firefly_memory.EntryStore], str] = {
+    firefly_memory.InMemoryStore: "stores.md",
+    firefly_memory.FileStore: "files.md",
+    firefly_memory.SQLiteStore: "sqlite.md",
+    firefly_memory.PostgreSQLStore: "postgresql.md",
+    firefly_memory.MongoDBStore: "mongodb.md",
+}
 
 
-@pytest.mark.parametrize(
-    "store",
-    [
-        firefly_memory.InMemoryStore,
-        firefly_memory.FileStore,
-        firefly_memory.SQLiteStore,
-        firefly_memory.PostgreSQLStore,
-        firefly_memory.MongoDBStore,
-    ],
-    ids=lambda store: store.__name__,
-)
-def test_the_documented_parameters_and_defaults_are_the_real_ones(store: type) -> None:
-    rows = re.findall(r"^\| `(\w+)` \| (?:`([^`]+)` )?\|", section(STORES, store.__name__), flags=re.MULTILINE)
+@pytest.mark.parametrize("store", PAGES_OF_STORES, ids=lambda store: store.__name__)
+def test_the_documented_parameters_and_defaults_are_the_real_ones(store: type[firefly_memory.EntryStore]) -> None:
+    text = (ROOT / "docs" / PAGES_OF_STORES[store]).read_text()
+    table = text.partition("| parameter | default | |\n")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| `(\w+)` \| (?:`([^`]+)` )?\|", table, flags=re.MULTILINE)
     documented = dict(rows)
     parameters = list(inspect.signature(store).parameters.values())
     real = {each.name: _as_written(each) for each in parameters}
@@ -154,7 +146,7 @@ def _as_written(parameter: inspect.Parameter) -> str:
 
 
 def test_every_operation_is_in_the_table_under_both_its_names() -> None:
-    table = section(STORES, "The operations")
+    table = section(ROOT / "docs" / "stores.md", "The operations")
     names = [
         name
         for name in vars(firefly_memory.EntryStore)
@@ -183,4 +175,4 @@ def test_the_example_backend_package_equals_the_code_on_its_page(name: str) -> N
 def test_every_environment_is_documented() -> None:
     table = section(ROOT / "docs" / "contributing.md", "Environments")
     rows = re.findall(r"^\| (`.+?`) \|", table, re.MULTILINE)
-    assert [name for row in rows for name in re.findall(r"`([\w-]+)`", row)] == list(ENVIRONMENTS)
+    assert [name for row in rows for name in re.findall(r"`([\w.-]+)`", row)] == list(ENVIRONMENTS)

@@ -15,6 +15,11 @@ from typing import Any
 
 import pytest
 
+from firefly_memory import ConversationMemory, SQLiteStore, connect
+from tests.support import command_line
+from tests.support.backends import Place
+from tests.support.databases import empty_postgresql
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -30,12 +35,24 @@ def run(name: str, *arguments: object, model: str | None = None) -> str:
     return done.stdout
 
 
-def test_a_chat_survives_its_process(tmp_path: Path) -> None:
-    printed = run("chat_that_survives.py", tmp_path / "memory.db")
-    assert len(set(re.findall(r"Process (\d+)", printed))) == 2
-    assert printed.rstrip().endswith("What is my name? Before that you said: My name is Ada.")
-    again = run("chat_that_survives.py", tmp_path / "memory.db", "And now?")
-    assert again.rstrip().endswith("Before that you said: My name is Ada. / What is my name?")
+def test_the_demonstration_kills_a_process_and_goes_on_in_another(tmp_path: Path, place: Place) -> None:
+    printed = run("demo.py", tmp_path / "memory.db")
+    first, second = re.findall(r"^Process (\d+) ", printed, re.MULTILINE)
+    assert first != second
+    before, after = printed.split(f"kill -9 {first}")
+    assert before.rstrip().endswith("You need 4 times 89.90 EUR, together")
+    assert (before.count("calls the tool"), after.count("calls the tool")) == (1, 0)
+    assert "together 359.60 EUR, on the train NJ 467." in after
+    with SQLiteStore(tmp_path / "memory.db") as store:
+        assert len(ConversationMemory(store=store).get_turns("ada")) == 2
+
+    (line,) = re.findall(r"^  \S*firefly-memory (copy .*)$", printed, re.MULTILINE)
+    target = "postgresql://USER:PASSWORD@HOST/DATABASE"
+    with empty_postgresql(place.postgresql()) as url:
+        copied = command_line.run(*line.replace(target, url).split(), cwd=tmp_path)
+        assert (copied.returncode, target in line) == (0, True), copied.stderr
+        with connect(url, migrate=False) as store:
+            assert len(ConversationMemory(store=store).get_turns("ada")) == 2
 
 
 def test_the_example_with_two_agents_runs() -> None:
@@ -54,10 +71,6 @@ def test_the_pipeline_example_runs() -> None:
 @pytest.mark.parametrize("name", ["two_agents.py", "pipeline.py"])
 def test_an_example_accepts_the_name_of_a_model(name: str) -> None:
     assert "success (no tool calls)" in run(name, model="test")
-
-
-def test_the_chat_example_accepts_the_name_of_a_model(tmp_path: Path) -> None:
-    assert "success (no tool calls)" in run("chat_that_survives.py", tmp_path / "memory.db", "Hello", model="test")
 
 
 ENDLESS = """

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.documentation import ROOT
 
-FOLDERS = ["src", "tests", "docs", "migrations", "benchmarks", "environments", "examples", "scripts"]
+FOLDERS = ["src", "tests", "docs", "migrations", "benchmarks", "environments", "examples", "scripts", "website"]
 SUFFIXES = {"", ".ini", ".md", ".py", ".toml", ".yml"}
 
 UNPLAIN = {
@@ -26,7 +26,8 @@ UNPLAIN = {
 # The former name of agent history. Archives, revisions and the renaming of collections have it, because data has it.
 TELLING_HISTORY = {
     "docs/changelog.md",
-    "docs/migrations.md",
+    "docs/mongodb.md",
+    "docs/schema.md",
     "docs/decisions",
     "migrations/versions/0003_dialogues.py",
     "migrations/versions/0005_agent_history.py",

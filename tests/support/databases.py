@@ -17,7 +17,9 @@ def empty_postgresql(server_url: str) -> Iterator[str]:
     """The URL of an empty database, gone at the end."""
     name = f"own_{uuid4().hex[:12]}"
     with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
+        # Copying the template's files takes half the time of logging its pages, which PostgreSQL does from 15 on.
+        strategy = "STRATEGY FILE_COPY" if connection.info.server_version >= 150000 else ""
+        connection.execute(f"CREATE DATABASE {name} {strategy}".encode())
         try:
             yield re.sub(r"/[^/?]*(?=$|\?)", f"/{name}", server_url)
         finally:

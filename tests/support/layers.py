@@ -4,11 +4,12 @@ from __future__ import annotations
 
 # Each layer may import those below it. A name stands for a module or for a package with all that is in it.
 LAYERS = [
-    {"errors", "clock", "lazy_names", "reprs", "validation", "url_text"},
+    {"errors", "clock", "lazy_names", "likely_names", "reprs", "validation", "url_text"},
     {"concurrency"},
     {"identifiers", "codec", "python_values"},
     {"messages", "tokens"},
     {"databases", "facets"},
+    {"search"},
     {"tombstones", "entries", "protocols", "moving", "looking", "people"},
     {"stores"},
     {"conversations", "agent_history"},

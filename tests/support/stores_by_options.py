@@ -16,7 +16,8 @@ Options = list[str]
 def opened(options: Options) -> Any:
     names = {"--schema": "schema_name", "--database": "database"}
     given = dict(zip(options[2::2], options[3::2], strict=True))
-    return connect(options[1], **{names[name]: value for name, value in given.items()})
+    options_of_store: Any = {names[name]: value for name, value in given.items()}
+    return connect(options[1], **options_of_store)
 
 
 def ran(

@@ -20,6 +20,8 @@ WRITES = frozenset({"write", "pwrite64", "ftruncate"})
 SYNCS = frozenset({"fsync", "fdatasync"})
 RENAMES = frozenset({"rename", "renameat", "renameat2"})
 _LINE = re.compile(r"\d+ +(?P<name>\w+)\((?P<arguments>.*)\) += ")
+_UNFINISHED = " <unfinished ...>"
+_RESUMED = re.compile(r"\d+ +<\.\.\. \w+ resumed>")
 _OPEN_FILE = re.compile(r"(?P<number>\d+)<(?P<path>[^>]*)>")
 
 
@@ -38,7 +40,7 @@ def calls_of(module: str, *arguments: str, log: Path, refuse: SystemCall | None 
     """Run ``python -m module`` and return its writes, syncs and renames. ``refuse`` meets a full disk."""
     log.unlink(missing_ok=True)
     names = sorted(WRITES | SYNCS | RENAMES)
-    command = [_strace(), "-f", "-y", "-s", "40", "-o", str(log), "-e", f"trace={','.join(names)}"]
+    command = [_strace(), "--seccomp-bpf", "-f", "-y", "-s", "40", "-o", str(log), "-e", f"trace={','.join(names)}"]
     if refuse is not None:
         command += ["-e", f"inject={refuse.name}:error=ENOSPC:when={refuse.ordinal}"]
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
@@ -57,9 +59,22 @@ def calls_of(module: str, *arguments: str, log: Path, refuse: SystemCall | None 
     return list(_parsed(log.read_text().splitlines()))
 
 
+def _whole(lines: list[str]) -> Iterator[str]:
+    """Each call in one line, where it ended: strace splits a call during which another thread did something."""
+    begun: dict[str, str] = {}
+    for line in lines:
+        thread = line.partition(" ")[0]
+        if line.endswith(_UNFINISHED):
+            begun[thread] = line.removesuffix(_UNFINISHED)
+        elif (resumed := _RESUMED.match(line)) is not None:
+            yield begun.pop(thread) + line[resumed.end() :]
+        else:
+            yield line
+
+
 def _parsed(lines: list[str]) -> Iterator[SystemCall]:
     counts: Counter[str] = Counter()
-    for line in lines:
+    for line in _whole(lines):
         if (found := _LINE.match(line)) is not None:
             name, arguments = found["name"], found["arguments"]
             counts[name] += 1

@@ -1,0 +1,33 @@
+"""Stores with nothing in them, some of which are on servers that other tests use as well."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from firefly_memory import ConversationMemory, EntryStore, MongoDBStore, PostgreSQLStore
+
+_emptied: set[tuple[str, type[EntryStore]]] = set()
+
+
+@asynccontextmanager
+async def opened_empty(store: EntryStore, name: str) -> AsyncIterator[EntryStore]:
+    """``store``, open and empty. Each ``name`` has a schema or database of its own, which its tests leave empty; only an
+    earlier run may have left something on a server that lasts."""
+    async with store:
+        lasts = isinstance(store, PostgreSQLStore | MongoDBStore)
+        if lasts and (name, type(store)) not in _emptied:
+            await empty(store)
+        _emptied.add((name, type(store)))
+        try:
+            yield store
+        finally:
+            if lasts:
+                await empty(store)
+
+
+async def empty(store: EntryStore) -> None:
+    await ConversationMemory(store=store).async_clear_all()
+    while namespaces := await store.async_namespaces():
+        for namespace in namespaces:
+            await store.async_clear(namespace)

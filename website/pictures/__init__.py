@@ -1,0 +1,1 @@
+"""The pictures of the documentation, as SVG: ``python -m website.pictures`` writes them into ``docs/pictures``."""
