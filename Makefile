@@ -1,10 +1,10 @@
 PYTHON ?= python3
 READY := .venv/.ready
 BIN := .venv/bin
-DEMO := .cache/demo/memory.db
+DEMO := .cache/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test coverage lint demo bench fuzz mutants test-containers environments clean
+.PHONY: help setup test coverage lint types demo bench bench-comparison eval fuzz mutants test-containers environments docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,12 +15,15 @@ setup: $(READY) ## Everything for development, in .venv (PYTHON=python3.12 to ch
 	@scripts/strace
 
 $(READY): pyproject.toml constraints.txt scripts/virtual-environment
-	@scripts/virtual-environment $(PYTHON)
+	@scripts/virtual-environment $(PYTHON) .venv --editable '.[all,embeddings]' --group dev
 	@touch $@
 
 # Two more than there are cores, because many tests wait for time-outs, but not more than there is memory for their servers.
 # Each process has servers of its own; where you named yours, one process has them to itself.
 PROCESSES ?= $(if $(FIREFLY_TEST_POSTGRES_URL)$(FIREFLY_TEST_MONGODB_URL),0,$(shell expr $$(nproc) + 2))
+
+# Modules are compiled once, and not by every process that a test starts, also where a machine says otherwise.
+export PYTHONDONTWRITEBYTECODE =
 
 SUITE = $(BIN)/pytest --numprocesses $(PROCESSES) --maxprocesses 4 --dist worksteal
 
@@ -35,17 +38,25 @@ lint: $(READY) ## Style, formatting and types
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 
-# The demo may count tokens, or estimate them where there is no vocabulary.
-demo: export PYTHONWARNINGS = ignore:tokens are estimated
-demo: $(READY) ## An agent that remembers: two processes, one SQLite file
-	@rm -rf $(dir $(DEMO))
-	@$(BIN)/python examples/first_session.py $(DEMO)
-	@sleep 1
-	@$(BIN)/python examples/next_session.py $(DEMO)
-	@$(BIN)/python examples/show.py $(DEMO)
+types: $(READY) ## Types and docstrings as a user's editor sees them: tests/typing under mypy --strict and Pyright
+	@scripts/types
+
+demo: $(DEMO)/.ready ## An agent's process is killed in the middle of an answer; another process goes on
+	@rm -f $(DEMO)/memory.db*
+	@$(DEMO)/venv/bin/python examples/demo.py $(DEMO)/memory.db
+
+$(DEMO)/.ready: pyproject.toml constraints.txt scripts/virtual-environment
+	@scripts/virtual-environment $(PYTHON) $(DEMO)/venv --editable '.[agents,cli,postgres]'
+	@touch $@
 
 bench: setup ## Our stores against the bare drivers
 	@$(BIN)/python -m benchmarks
+
+bench-comparison: setup ## Stores of other libraries, in an environment of their own, and the tables in docs/comparison.md
+	@$(BIN)/python -m benchmarks.comparison
+
+eval: setup ## How much of what was said a search finds: recall and MRR of each mode
+	@$(BIN)/python -m evaluation
 
 fuzz: setup ## Fuzzing targets for MINUTES=15 each (TARGETS="archives codec urls rows")
 	@$(BIN)/python -m tests.fuzzing --minutes $(or $(MINUTES),15) $(TARGETS)
@@ -58,6 +69,9 @@ test-containers: $(READY) ## The conformance suite with PostgreSQL and MongoDB i
 
 environments: setup ## The library in environments of its own, for every night (ENVIRONMENTS="core oldest" for some)
 	@$(BIN)/python -m environments $(ENVIRONMENTS)
+
+docs: $(READY) ## The documentation as a site, in .cache/site
+	@$(BIN)/python -m website
 
 clean: ## Remove all that was made here
 	@rm -rf .venv .cache .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache dist

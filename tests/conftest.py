@@ -19,7 +19,6 @@ from sqlalchemy import event
 from sqlalchemy.pool import Pool
 
 from firefly_memory import (
-    ConversationMemory,
     EntryStore,
     InMemoryStore,
     MemoryManager,
@@ -34,6 +33,7 @@ from firefly_memory.tokens import tiktoken_loader
 from tests.support import pymongo_pauses, servers
 from tests.support.backends import Place
 from tests.support.databases import empty_postgresql
+from tests.support.empty_store import opened_empty
 from tests.support.ram_disk import use_ram_disk
 from tests.support.store_caller import MakeStoreCaller, StoreCaller
 from tests.support.tiktoken_vocabularies import LONG_ENOUGH, fill_cache
@@ -155,10 +155,8 @@ def place(tmp_path: Path, servers_of_the_session: dict[str, Callable[[], str]]) 
 @pytest.fixture(params=["memory", "sqlite", "asyncpg", "psycopg", "mongodb"])
 async def store(request: pytest.FixtureRequest, place: Place, new_sqlite_file: Path) -> AsyncIterator[EntryStore]:
     """A store of each kind, with nothing in it, for what is built on stores."""
-    async with _of_kind(request.param, place, new_sqlite_file) as store:
-        await _empty(store)
+    async with opened_empty(_of_kind(request.param, place, new_sqlite_file), "any_store") as store:
         yield store
-        await _empty(store)
 
 
 def _of_kind(kind: str, place: Place, new_sqlite_file: Path) -> EntryStore:
@@ -170,13 +168,6 @@ def _of_kind(kind: str, place: Place, new_sqlite_file: Path) -> EntryStore:
     if kind == "mongodb":
         return MongoDBStore(place.mongodb(), database="any_store")
     return PostgreSQLStore(place.with_driver(kind), schema_name="any_store")
-
-
-async def _empty(store: EntryStore) -> None:
-    await ConversationMemory(store=store).async_clear_all()
-    while namespaces := await store.async_namespaces():
-        for namespace in namespaces:
-            await store.async_clear(namespace)
 
 
 @pytest.fixture

@@ -154,8 +154,10 @@ _WHERE = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    return lazily(name, _WHERE, globals())
+if not TYPE_CHECKING:  # or no checker would notice a misspelt name
+
+    def __getattr__(name: str) -> Any:
+        return lazily(name, _WHERE, globals())
 
 
 def __dir__() -> list[str]:

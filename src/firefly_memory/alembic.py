@@ -78,5 +78,8 @@ def _register_once() -> None:
 
 
 _default = LeaveOut()
-include_name = _default.include_name
-include_object = _default.include_object
+include_name: IncludeName = _default.include_name
+"""For ``context.configure(include_name=…)``: leaves out this library's tables and its default schema."""
+
+include_object: IncludeObject = _default.include_object
+"""For ``context.configure(include_object=…)``: leaves out this library's tables."""

@@ -19,5 +19,7 @@ _WHERE = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    return lazily(name, _WHERE, globals())
+if not TYPE_CHECKING:  # or no checker would notice a misspelt name
+
+    def __getattr__(name: str) -> Any:
+        return lazily(name, _WHERE, globals())

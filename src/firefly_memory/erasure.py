@@ -77,6 +77,14 @@ async def async_erase(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> Receipt:
+    """Delete everything of the person ``owner``, and refuse what is written of this person from now on.
+
+    Deleted are the conversations of the owner with their turns and facts, agent history whose scope is the owner, what
+    other facets have of the owner, the facts in the scope ``owner``, and the entries in ``namespaces``: entries have no
+    owner. A tombstone without a name stays. By it, a late write raises ``ErasedError``, until :func:`readmit`.
+
+    What was interrupted is simply started again. ``dry_run`` only counts.
+    """
     return await _erase(adapt(store).suspending, owner, namespaces, dry_run, progress)
 
 
@@ -86,6 +94,7 @@ def readmit(store: MemoryStore, owner: str) -> bool:
 
 
 async def async_readmit(store: MemoryStore, owner: str) -> bool:
+    """Accept new data of a person who was erased; whether the person was. Nothing that was erased comes back."""
     return await _readmit(adapt(store).suspending, owner)
 
 
@@ -96,11 +105,9 @@ def find_text(store: MemoryStore, text: str) -> dict[str, int]:
 
 
 async def async_find_text(store: MemoryStore, text: str) -> dict[str, int]:
+    """Every table, collection or file of the store that has the text, and in how many rows or documents: the proof
+    that it was erased, if there is none. It reads everything."""
     return await _find_text(adapt(store).suspending, text)
-
-
-for _blocking, _awaited in ((erase, async_erase), (readmit, async_readmit), (find_text, async_find_text)):
-    _awaited.__doc__ = _blocking.__doc__
 
 
 async def _erase(

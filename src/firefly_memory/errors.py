@@ -13,6 +13,9 @@ from typing import Any
 class FireflyMemoryError(Exception):
     """The root: ``except FireflyMemoryError`` catches whatever this library raises on purpose."""
 
+    result: Any = None
+    """Of an agent's run whose turn was not stored: the run's result, which is the caller's all the same."""
+
 
 class ConfigurationError(FireflyMemoryError, ValueError):
     """A URL, option or environment variable cannot be used as it is."""
@@ -55,9 +58,6 @@ class InvalidEntryError(FireflyMemoryError, ValueError):
 class ConflictError(FireflyMemoryError):
     """An expected owner, revision or uniqueness did not hold; nothing was written."""
 
-    result: Any = None
-    """Of an agent's run whose turn was refused: the run's result, which is the caller's all the same."""
-
 
 class EntryOwnershipError(ConflictError):
     """The ``entry_id`` belongs to an entry of another namespace (rule R3)."""
@@ -75,7 +75,7 @@ class EntryOwnershipError(ConflictError):
 
 
 class ErasedError(ConflictError):
-    """What was to be written belongs to a person who was erased; nothing was written. The message names nobody."""
+    """The person, or the conversation, was erased: nothing was written, or is begun. The message names nobody."""
 
     def __init__(self, operation: str) -> None:
         super().__init__(operation)
@@ -254,6 +254,18 @@ class CorruptDataError(DatabaseStoreError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.operation, self.where, self.problem)
+
+
+class EmbedderError(FireflyMemoryError):
+    """An embedder failed, or gave back something else than a vector for each text. Nothing was stored."""
+
+    def __init__(self, embedder: str, problem: str) -> None:
+        super().__init__(embedder, problem)
+        self.embedder = embedder
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"the embedder {self.embedder!r} failed: {self.problem}"
 
 
 class StepError(FireflyMemoryError):

@@ -125,6 +125,7 @@ class Resource:
     """Why a row cannot be deleted by itself; ``None`` if it can."""
 
     def field(self, name: str) -> Field | None:
+        """The field of this name, or ``None``."""
         return next((each for each in self.fields if each.name == name), None)
 
 

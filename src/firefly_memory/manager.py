@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, Self
+from datetime import timedelta
+from typing import Any, Self, TypedDict, Unpack
 
-from firefly_memory.concurrency.async_pairs import Openable, documented
+from firefly_memory.concurrency.async_pairs import Openable
 from firefly_memory.conversations.memory import ConversationMemory, Summarizer
 from firefly_memory.conversations.types import ConversationTurn
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.identifiers import new_entry_id
+from firefly_memory.likely_names import answers_guesses
 from firefly_memory.protocols import MemoryStore
 from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.adapter import adapt
@@ -23,7 +25,16 @@ _REALISTIC_THRESHOLD = 3000
 """What to set where the documented default, 10, was meant to be replaced."""
 
 
-@documented
+class ManagerOptions(TypedDict, total=False):
+    """The options of :meth:`MemoryManager.from_config`."""
+
+    summarizer: Summarizer | None
+    estimator: TokenEstimator | None
+    working_scope_id: str
+    max_conversation_tokens: int
+    summarize_threshold: int
+
+
 class MemoryManager(Openable):
     """``conversation`` and ``working`` memory on one ``store``, with shortcuts to what is used most.
 
@@ -31,6 +42,7 @@ class MemoryManager(Openable):
     manager opened itself. The other arguments are those of :class:`ConversationMemory` and :class:`WorkingMemory`.
     """
 
+    @answers_guesses
     def __init__(
         self,
         *,
@@ -55,7 +67,7 @@ class MemoryManager(Openable):
         self._scopes = frozenset({self._working.scope_id})
 
     @classmethod
-    def from_config(cls, **options: Any) -> Self:
+    def from_config(cls, **options: Unpack[ManagerOptions]) -> Self:
         """A manager as the variables ``FIREFLY_AGENTIC_MEMORY_…`` say, its store opened and initialized.
 
         ``options`` are ``summarizer``, ``estimator`` and ``working_scope_id``; others take the place of a variable.
@@ -65,7 +77,11 @@ class MemoryManager(Openable):
         return manager.__enter__()
 
     @classmethod
-    async def async_from_config(cls, **options: Any) -> Self:
+    async def async_from_config(cls, **options: Unpack[ManagerOptions]) -> Self:
+        """A manager as the variables ``FIREFLY_AGENTIC_MEMORY_…`` say, its store opened and initialized.
+
+        ``options`` are ``summarizer``, ``estimator`` and ``working_scope_id``; others take the place of a variable.
+        """
         manager = cls(**_configured(options))
         manager._owns_store = True
         return await manager.__aenter__()
@@ -120,6 +136,7 @@ class MemoryManager(Openable):
         return self._conversation.new_conversation(conversation_id, owner=owner)
 
     async def async_new_conversation(self, conversation_id: str | None = None, *, owner: str | None = None) -> str:
+        """Make an empty conversation, of ``owner``, and return its id, a new one unless it is given."""
         return await self._conversation.async_new_conversation(conversation_id, owner=owner)
 
     def add_turn(
@@ -128,10 +145,36 @@ class MemoryManager(Openable):
         user_prompt: str,
         assistant_response: str,
         raw_messages: Sequence[Any] = (),
-        **options: Any,
+        *,
+        metadata: dict[str, Any] | None = None,
+        turn_id: int | None = None,
+        idempotency_key: str | None = None,
+        expected_turns: int | None = None,
+        owner: str | None = None,
+        summarize: bool = True,
     ) -> ConversationTurn:
-        """Append a turn; ``options`` are those of :meth:`ConversationMemory.add_turn`."""
-        return self._conversation.add_turn(conversation_id, user_prompt, assistant_response, raw_messages, **options)
+        """Append a turn, durably, and return it with the number it got.
+
+        ``raw_messages`` are pydantic-ai's, or any JSON values; without any, the two texts are what is replayed.
+        With ``turn_id`` or ``idempotency_key`` a retry returns what the first try stored, and ``TurnConflictError`` is
+        raised if that was something else. With ``expected_turns``, ``StaleConversationError`` is raised, and nothing
+        stored, if the conversation does not have exactly so many turns. The turn is stored before a summary is made, if
+        one is due; with ``summarize=False`` that is left to :meth:`ConversationMemory.summarize`, and the turn's
+        ``summary_is_due`` tells whether there is need of it. A new conversation gets ``owner``; ``ConflictError`` is
+        raised, and nothing stored, if the conversation has another owner, or none.
+        """
+        return self._conversation.add_turn(
+            conversation_id,
+            user_prompt,
+            assistant_response,
+            raw_messages,
+            metadata=metadata,
+            turn_id=turn_id,
+            idempotency_key=idempotency_key,
+            expected_turns=expected_turns,
+            owner=owner,
+            summarize=summarize,
+        )
 
     async def async_add_turn(
         self,
@@ -139,10 +182,35 @@ class MemoryManager(Openable):
         user_prompt: str,
         assistant_response: str,
         raw_messages: Sequence[Any] = (),
-        **options: Any,
+        *,
+        metadata: dict[str, Any] | None = None,
+        turn_id: int | None = None,
+        idempotency_key: str | None = None,
+        expected_turns: int | None = None,
+        owner: str | None = None,
+        summarize: bool = True,
     ) -> ConversationTurn:
+        """Append a turn, durably, and return it with the number it got.
+
+        ``raw_messages`` are pydantic-ai's, or any JSON values; without any, the two texts are what is replayed.
+        With ``turn_id`` or ``idempotency_key`` a retry returns what the first try stored, and ``TurnConflictError`` is
+        raised if that was something else. With ``expected_turns``, ``StaleConversationError`` is raised, and nothing
+        stored, if the conversation does not have exactly so many turns. The turn is stored before a summary is made, if
+        one is due; with ``summarize=False`` that is left to :meth:`ConversationMemory.summarize`, and the turn's
+        ``summary_is_due`` tells whether there is need of it. A new conversation gets ``owner``; ``ConflictError`` is
+        raised, and nothing stored, if the conversation has another owner, or none.
+        """
         return await self._conversation.async_add_turn(
-            conversation_id, user_prompt, assistant_response, raw_messages, **options
+            conversation_id,
+            user_prompt,
+            assistant_response,
+            raw_messages,
+            metadata=metadata,
+            turn_id=turn_id,
+            idempotency_key=idempotency_key,
+            expected_turns=expected_turns,
+            owner=owner,
+            summarize=summarize,
         )
 
     def get_message_history(self, conversation_id: str, max_tokens: int | None = None) -> list[Any]:
@@ -150,13 +218,17 @@ class MemoryManager(Openable):
         return self._conversation.get_message_history(conversation_id, max_tokens)
 
     async def async_get_message_history(self, conversation_id: str, max_tokens: int | None = None) -> list[Any]:
+        """The messages of a conversation to replay: the summary and the newest turns that fit the budget."""
         return await self._conversation.async_get_message_history(conversation_id, max_tokens)
 
-    def set_fact(self, key: str, value: Any, *, importance: float = 0.5, ttl: float | None = None) -> None:
+    def set_fact(self, key: str, value: Any, *, importance: float = 0.5, ttl: float | timedelta | None = None) -> None:
         """Remember ``value`` in working memory, for ``ttl`` seconds or until it is deleted."""
         self._working.set(key, value, importance=importance, ttl=ttl)
 
-    async def async_set_fact(self, key: str, value: Any, *, importance: float = 0.5, ttl: float | None = None) -> None:
+    async def async_set_fact(
+        self, key: str, value: Any, *, importance: float = 0.5, ttl: float | timedelta | None = None
+    ) -> None:
+        """Remember ``value`` in working memory, for ``ttl`` seconds or until it is deleted."""
         await self._working.async_set(key, value, importance=importance, ttl=ttl)
 
     def get_fact(self, key: str, default: Any = None) -> Any:
@@ -164,6 +236,7 @@ class MemoryManager(Openable):
         return self._working.get(key, default)
 
     async def async_get_fact(self, key: str, default: Any = None) -> Any:
+        """What working memory has under ``key``."""
         return await self._working.async_get(key, default)
 
     def get_working_context(self) -> str:
@@ -171,6 +244,7 @@ class MemoryManager(Openable):
         return self._working.to_context_string()
 
     async def async_get_working_context(self) -> str:
+        """Working memory as a text for a prompt."""
         return await self._working.async_to_context_string()
 
     def clear_conversation(self, conversation_id: str) -> None:
@@ -178,6 +252,7 @@ class MemoryManager(Openable):
         self._conversation.clear(conversation_id)
 
     async def async_clear_conversation(self, conversation_id: str) -> None:
+        """Delete one conversation, with its turns and its facts."""
         await self._conversation.async_clear(conversation_id)
 
     def clear_working(self) -> None:
@@ -185,16 +260,21 @@ class MemoryManager(Openable):
         self._working.clear()
 
     async def async_clear_working(self) -> None:
+        """Delete the facts of this manager's scope."""
         await self._working.async_clear()
 
     def clear_all(self) -> None:
-        """Delete every conversation of the store, whoever made it, with its facts, and those of this manager's scope.
+        """Delete every conversation of the store, of every owner, with its facts, and those of this manager's scope.
 
         It is one call to the store, which keeps the promises of :meth:`ConversationMemory.clear_all` for both.
         """
         self._working.clear_with_conversations()
 
     async def async_clear_all(self) -> None:
+        """Delete every conversation of the store, of every owner, with its facts, and those of this manager's scope.
+
+        It is one call to the store, which keeps the promises of :meth:`ConversationMemory.clear_all` for both.
+        """
         await self._working.async_clear_with_conversations()
 
     def initialize_sync(self) -> None:
@@ -216,7 +296,7 @@ class MemoryManager(Openable):
             await self._store.close()
 
 
-def _configured(options: dict[str, Any]) -> dict[str, Any]:
+def _configured(options: ManagerOptions) -> dict[str, Any]:
     if "store" in options:
         raise ConfigurationError(
             "from_config() opens the store itself; for one of your own there is MemoryManager(store=…)"

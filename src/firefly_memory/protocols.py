@@ -96,7 +96,8 @@ Two modes
 
 Every operation exists twice: ``store.save(…)`` and ``await store.async_save(…)``. The three names that were
 coroutines from the start, ``initialize``, ``close`` and ``cleanup_expired``, are coroutines on every store, and their
-blocking forms end in ``_sync``. Code that must serve both is written once, as a coroutine over a :class:`StoreView`.
+blocking forms end in ``_sync``. They have names with ``async_`` as well: ``async_initialize``, ``async_close`` and
+``async_cleanup_expired``. Code that must serve both is written once, as a coroutine over a :class:`StoreView`.
 """
 
 from __future__ import annotations
@@ -168,15 +169,20 @@ class MemoryStore(Protocol):
 class AsyncMemoryStore(Protocol):
     """The asynchronous forms. A backend that has these too is awaited; one without them runs in a worker thread."""
 
-    async def async_save(self, namespace: str, entry: MemoryEntry) -> None: ...
+    async def async_save(self, namespace: str, entry: MemoryEntry) -> None:
+        """Save ``entry``, replacing the one with its ``entry_id``."""
 
-    async def async_load(self, namespace: str) -> list[MemoryEntry]: ...
+    async def async_load(self, namespace: str) -> list[MemoryEntry]:
+        """All live entries of ``namespace``, oldest first. An unknown namespace is empty."""
 
-    async def async_load_by_key(self, namespace: str, key: str) -> MemoryEntry | None: ...
+    async def async_load_by_key(self, namespace: str, key: str) -> MemoryEntry | None:
+        """The newest live entry with ``key``, or ``None``."""
 
-    async def async_delete(self, namespace: str, entry_id: str) -> None: ...
+    async def async_delete(self, namespace: str, entry_id: str) -> None:
+        """Delete one entry. Deleting what is not there changes nothing."""
 
-    async def async_clear(self, namespace: str) -> None: ...
+    async def async_clear(self, namespace: str) -> None:
+        """Delete every entry of ``namespace``."""
 
 
 class Readable(NamedTuple):
@@ -192,6 +198,7 @@ class Page(Sequence[MemoryEntry]):
     """Some entries of a namespace, and in ``next`` where to go on: ``load_page(…, after=page.next)``."""
 
     entries: tuple[MemoryEntry, ...]
+    """The entries of this page."""
     next: str | None
     """``None`` on the last page."""
 

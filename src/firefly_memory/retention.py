@@ -114,11 +114,19 @@ async def async_prune(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> Pruned:
+    """Delete the conversations that are out of bounds, with their turns and facts, and agent history; what was deleted.
+
+    ``older_than`` is a ``timedelta``, seconds, or text such as ``"90d"``, ``"12h"`` or ``"30m"``: a conversation goes
+    whose newest turn is older. ``keep_last`` is how many conversations stay, those with the newest turns.
+    ``max_tokens`` is how many tokens stay, those of the newest conversations. Each bound counts for each owner apart,
+    and for all conversations without an owner together. With ``owner``, only those of this person go.
+    ``ConfigurationError`` without a bound.
+
+    A conversation to which somebody has appended meanwhile stays. What was interrupted is simply started again.
+    ``dry_run`` only counts. ``progress(rows)`` is called after each batch; a dry run tells the total.
+    """
     asked = _asked(older_than, keep_last, max_tokens, owner)
     return await prune_view(adapt(store).suspending, asked, dry_run=dry_run, progress=progress)
-
-
-async_prune.__doc__ = prune.__doc__
 
 
 def _asked(older_than: Any, keep_last: Any, max_tokens: Any, owner: str | None) -> Bounds:

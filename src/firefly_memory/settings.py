@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from dotenv import dotenv_values
 from pydantic import BeforeValidator, Field, PrivateAttr, SecretStr, ValidationError, field_validator
@@ -44,7 +44,7 @@ Mode = Annotated[int | None, BeforeValidator(_as_a_mode)]
 class FacetSettings(BaseSettings):
     """Which facets of other packages there are. Commands read this first: the facets say which options they have."""
 
-    model_config = SettingsConfigDict(
+    model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(
         env_prefix=PREFIX, env_file=ENV_FILE, extra="ignore", hide_input_in_errors=True, env_ignore_empty=True
     )
 
@@ -90,28 +90,51 @@ class MemorySettings(FacetSettings):
     """
 
     url: SecretStr | None = None
+    """The URL of the store."""
     url_file: Path | None = None
+    """A file with the URL of the store, such as a mounted secret."""
     backend: Literal["in_memory", "file", "sqlite", "postgres", "mongodb"] = "in_memory"
-    max_conversation_tokens: int = Field(128_000, ge=1)
-    summarize_threshold: int = Field(10, ge=0)
+    """The kind of the store, if no URL names one."""
+    max_conversation_tokens: int = Field(default=128_000, ge=1)
+    """The budget of ``get_message_history``."""
+    summarize_threshold: int = Field(default=10, ge=0)
+    """The most tokens of all turns before the oldest are summarized, if there is a summarizer."""
     summary_model: str | None = None
+    """The model for :func:`create_llm_summarizer`, if none is named there."""
     download_vocabularies: bool = False
+    """Whether tiktoken may download a vocabulary."""
     file_dir: str = DIRECTORY
+    """The directory of a ``FileStore``."""
     sqlite_path: str | None = None
+    """The file of a ``SQLiteStore``."""
     file_mode: Mode = None
+    """The rights on files that a store makes."""
     directory_mode: Mode = None
+    """The rights on directories that a store makes."""
     postgres_url: SecretStr | None = None
-    postgres_pool_size: int = Field(10, ge=1)
-    postgres_pool_min_size: int = Field(2, ge=0)
+    """The URL of a ``PostgreSQLStore``."""
+    postgres_pool_size: int = Field(default=10, ge=1)
+    """The most connections of each mode."""
+    postgres_pool_min_size: int = Field(default=2, ge=0)
+    """How many connections ``initialize()`` opens."""
     postgres_schema: str = POSTGRESQL_SCHEMA
+    """The schema of all tables."""
     postgres_pooler: Pooler | None = None
+    """How a pooler in front of the server shares connections."""
     mongodb_url: SecretStr | None = None
+    """The URL of a ``MongoDBStore``."""
     mongodb_database: str = "firefly_memory"
+    """The database, if the URL names none."""
     mongodb_collection: str = "entries"
-    mongodb_pool_size: int = Field(10, ge=1)
+    """The collection of entries."""
+    mongodb_pool_size: int = Field(default=10, ge=1)
+    """The most connections of each client."""
     migrate: bool = True
+    """Whether a store brings its schema up to date; otherwise it checks the schema."""
     retention_older_than: str | None = None
-    retention_keep_last: int | None = Field(None, ge=1)
+    """The age at which conversations are pruned, such as ``90d``."""
+    retention_keep_last: int | None = Field(default=None, ge=1)
+    """How many conversations of each owner stay when conversations are pruned."""
 
     _url_in_file: str | None = PrivateAttr(default=None)
 

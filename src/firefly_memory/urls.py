@@ -10,10 +10,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.facets import load_name
+from firefly_memory.likely_names import scheme_meant, sqlite_url_meant
 from firefly_memory.url_text import database_in, masked_server_url, scheme_of
 from firefly_memory.validation import require_extra
 
@@ -260,7 +261,15 @@ def row_of(url: str) -> Row:
     # Not the URL itself: it may hold a password.
     known = re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme) if colon else None
     problem = f"no store has a URL that starts with {scheme!r}:" if known else "this is not a URL:"
-    raise ConfigurationError(f"{problem} use {EXAMPLES}")
+    meant = scheme_meant(scheme, _BY_SCHEME) if known else None
+    exact = sqlite_url_meant(url)
+    if exact is not None:
+        problem += f" use {exact} for this file; URLs of other stores are"
+    elif meant is not None:
+        problem += f" did you mean {meant!r}? Use"
+    else:
+        problem += " use"
+    raise ConfigurationError(f"{problem} {EXAMPLES}")
 
 
 def without_password(url: str) -> str:
@@ -272,7 +281,32 @@ def without_password(url: str) -> str:
     return url if is_path else masked_server_url(url)
 
 
-def connect(url: str, **options: Any) -> EntryStore:
+class AnyURL(Protocol):
+    """An object with a URL, such as SQLAlchemy's."""
+
+    def render_as_string(self, hide_password: bool = True) -> str:
+        """The URL as text."""
+        ...
+
+
+class StoreOptions(TypedDict, total=False):
+    """The options of the stores that :func:`connect` opens. Each store has some of them; see its class."""
+
+    timeout: float
+    migrate: bool
+    pool_size: int
+    pool_min_size: int
+    pooler: str | None
+    schema_name: str
+    synchronous: str
+    database: str
+    collection: str
+    file_mode: int
+    directory_mode: int
+    max_turns_kept: int | None
+
+
+def connect(url: str | AnyURL, **options: Unpack[StoreOptions]) -> EntryStore:
     """Open the store that ``url`` names; ``options`` are those of its class.
 
     ==========================================  ==========================================================

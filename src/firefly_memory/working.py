@@ -9,7 +9,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from firefly_memory import clock
-from firefly_memory.concurrency.async_pairs import documented
 from firefly_memory.concurrency.process_fork import ForkAware
 from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.log import CONVERSATION_LOG
@@ -18,6 +17,7 @@ from firefly_memory.entries.fact_ids import fact_id
 from firefly_memory.entries.scopes import NAMESPACE, checked_scope, scope_of
 from firefly_memory.errors import ConfigurationError, ConflictError, InvalidEntryError
 from firefly_memory.identifiers import stored_text
+from firefly_memory.likely_names import answers_guesses
 from firefly_memory.messages.quoted_text import facts_text
 from firefly_memory.protocols import ABSENT, MemoryStore, StoreView
 from firefly_memory.reprs import even_half_built, shown
@@ -29,7 +29,6 @@ from firefly_memory.validation import checked_number
 _ATTEMPTS = 1000  # each that fails is another writer's success
 
 
-@documented
 class WorkingMemory:
     """Facts of the scope ``scope_id``, or of a conversation, in ``store`` or, without one, in memory.
 
@@ -38,13 +37,14 @@ class WorkingMemory:
     conversation are in a scope that no ``scope_id`` names, and are deleted with the conversation.
     """
 
+    @answers_guesses
     def __init__(
         self, *, scope_id: str = "default", store: MemoryStore | None = None, conversation_id: str | None = None
     ) -> None:
         if conversation_id is not None and scope_id != "default":
             raise ConfigurationError("a working memory has a scope_id or a conversation_id, not both")
-        self.scope_id = checked_scope(scope_id) if conversation_id is None else scope_of(conversation_id)
-        self.namespace = f"{NAMESPACE}{self.scope_id}"
+        self.scope_id: str = checked_scope(scope_id) if conversation_id is None else scope_of(conversation_id)
+        self.namespace: str = f"{NAMESPACE}{self.scope_id}"
         self.store: EntryStore = InMemoryStore() if store is None else adapt(store)
         self._blocking = _Flows(self.store.blocking, self.namespace)
         self._suspending = _Flows(self.store.suspending, self.namespace)
@@ -65,6 +65,7 @@ class WorkingMemory:
     async def async_set(
         self, key: str, value: Any, *, importance: float = 0.5, ttl: float | timedelta | None = None
     ) -> None:
+        """Remember ``value``, in place of what ``key`` had before; for ``ttl`` seconds, or until it is deleted."""
         await self._suspending.set(key, value, importance, ttl)
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -72,6 +73,7 @@ class WorkingMemory:
         return run_without_loop(self._blocking.get(key, default))
 
     async def async_get(self, key: str, default: Any = None) -> Any:
+        """The value of ``key``, or ``default`` if there is none."""
         return await self._suspending.get(key, default)
 
     def has(self, key: str) -> bool:
@@ -79,6 +81,7 @@ class WorkingMemory:
         return run_without_loop(self._blocking.get(key, ABSENT)) is not ABSENT
 
     async def async_has(self, key: str) -> bool:
+        """Whether ``key`` has a value, even ``None``."""
         return await self._suspending.get(key, ABSENT) is not ABSENT
 
     def delete(self, key: str) -> None:
@@ -86,6 +89,7 @@ class WorkingMemory:
         run_without_loop(self._blocking.delete(key))
 
     async def async_delete(self, key: str) -> None:
+        """Forget ``key``. Forgetting what is not there changes nothing."""
         await self._suspending.delete(key)
 
     def keys(self) -> list[str]:
@@ -93,6 +97,7 @@ class WorkingMemory:
         return list(run_without_loop(self._blocking.to_dict()))
 
     async def async_keys(self) -> list[str]:
+        """The keys, in the order they were first set."""
         return list(await self._suspending.to_dict())
 
     def items(self) -> list[tuple[str, Any]]:
@@ -100,6 +105,7 @@ class WorkingMemory:
         return list(run_without_loop(self._blocking.to_dict()).items())
 
     async def async_items(self) -> list[tuple[str, Any]]:
+        """Keys and values, in the same order."""
         return list((await self._suspending.to_dict()).items())
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,6 +113,7 @@ class WorkingMemory:
         return run_without_loop(self._blocking.to_dict())
 
     async def async_to_dict(self) -> dict[str, Any]:
+        """Keys and values as a dict, in the same order."""
         return await self._suspending.to_dict()
 
     def to_context_string(self) -> str:
@@ -118,6 +125,11 @@ class WorkingMemory:
         return facts_text(run_without_loop(self._blocking.to_dict()))
 
     async def async_to_context_string(self) -> str:
+        """All facts as a text for a prompt, a line for each; the empty text if there are none.
+
+        Values that are no text are written as JSON; further lines of a key or value are indented, so that none of them
+        looks like a fact.
+        """
         return facts_text(await self._suspending.to_dict())
 
     def increment(self, key: str, by: float = 1) -> int | float:
@@ -128,6 +140,10 @@ class WorkingMemory:
         return run_without_loop(self._blocking.increment(key, by))
 
     async def async_increment(self, key: str, by: float = 1) -> int | float:
+        """Add ``by`` to the number that ``key`` has, or to 0, and return the sum; nobody's addition is lost.
+
+        Importance and expiry stay. ``InvalidEntryError`` if the value is no number.
+        """
         return await self._suspending.increment(key, by)
 
     def compare_and_set(
@@ -142,6 +158,10 @@ class WorkingMemory:
     async def async_compare_and_set(
         self, key: str, expected: Any, value: Any, *, importance: float = 0.5, ttl: float | timedelta | None = None
     ) -> bool:
+        """Set ``key`` if it still has the value ``expected``, and return whether it had.
+
+        ``expected=ABSENT`` stands for no value. What counts is the value as it is stored, down to the order of keys.
+        """
         return await self._suspending.compare_and_set(key, expected, value, importance, ttl)
 
     def clear(self) -> None:
@@ -149,6 +169,7 @@ class WorkingMemory:
         run_without_loop(self._blocking.clear())
 
     async def async_clear(self) -> None:
+        """Forget everything in this scope."""
         await self._suspending.clear()
 
     def clear_with_conversations(self) -> None:
@@ -156,6 +177,7 @@ class WorkingMemory:
         run_without_loop(self._blocking.clear_with_conversations())
 
     async def async_clear_with_conversations(self) -> None:
+        """Forget everything in this scope, and every conversation of the store, in one call to it."""
         await self._suspending.clear_with_conversations()
 
 

@@ -37,14 +37,16 @@ async def test_a_run_that_was_going_on_ends_with_an_error_that_has_its_result(
         await erasure.async_readmit(store, "ann")
 
 
-async def test_a_new_run_of_an_erased_person_stores_nothing(store: EntryStore) -> None:
+async def test_a_new_run_of_an_erased_person_asks_no_model_and_stores_nothing(store: EntryStore) -> None:
     manager = MemoryManager(store=store)
     agent = Agent(capabilities=[Memory(manager, owner="ann", on_conflict="branch")])
     await erasure.async_erase(store, "ann")
     try:
         for conversation in ("new", "of somebody"):
+            scripted = Scripted("hi")
             with pytest.raises(ErasedError):
-                await agent.run("hello", model=Scripted("hi").model, conversation_id=conversation)
+                await agent.run("hello", model=scripted.model, conversation_id=conversation)
+            assert scripted.asked == [], "what an erased person says goes to no model"
         assert list(await manager.conversation.async_list_conversations()) == []
     finally:
         await erasure.async_readmit(store, "ann")

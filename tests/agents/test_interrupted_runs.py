@@ -22,7 +22,14 @@ from pydantic_ai.messages import (
     ModelMessage,
 )
 
-from firefly_memory import DatabaseStoreError, EntryStore, MemoryManager, StaleConversationError, connect
+from firefly_memory import (
+    DatabaseStoreError,
+    EntryStore,
+    MemoryManager,
+    StaleConversationError,
+    StoreClosedError,
+    connect,
+)
 from firefly_memory.agents import Memory
 from tests.support.agent_worker import runs_until_one_ends
 from tests.support.backends import Place
@@ -202,6 +209,51 @@ async def test_an_answer_is_returned_although_it_could_not_be_stored(
 
     result = await agent.run("one", conversation_id="c")
     assert result.output == "the answer"
+    assert "was not stored" in caplog.text
+
+
+@pytest.mark.parametrize("on_conflict", ["append", "reject", "branch"])
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_run_that_must_store_its_turn_raises_the_stores_error_with_its_result(
+    tmp_path: Any, on_conflict: Any, streamed: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = connect(f"sqlite:///{tmp_path}/memory.db")
+    scripted = Scripted({"unplug": {}}, "the answer")
+    memory = Memory(MemoryManager(store=store), must_store=True, on_conflict=on_conflict)
+    agent = Agent(scripted.model, capabilities=[memory])
+
+    @agent.tool_plain
+    async def unplug() -> str:
+        await store.close()
+        return "gone"
+
+    async def run() -> None:
+        if not streamed:
+            await agent.run("one", conversation_id="c")
+            return
+        async with agent.run_stream("one", conversation_id="c") as stream:
+            await stream.get_output()
+
+    with pytest.raises(StoreClosedError) as caught:
+        await run()
+    assert caught.value.result.output == "the answer"
+    assert "was not stored" in caplog.text
+
+
+async def test_a_run_that_fails_raises_its_own_error_although_it_must_store_its_turn(
+    tmp_path: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = connect(f"sqlite:///{tmp_path}/memory.db")
+    memory = Memory(MemoryManager(store=store), must_store=True)
+    agent = Agent(Scripted({"unplug": {}}).model, capabilities=[memory])
+
+    @agent.tool_plain
+    async def unplug() -> str:
+        await store.close()
+        raise RuntimeError("out of paper")
+
+    with pytest.raises(RuntimeError, match="out of paper"):
+        await agent.run("one", conversation_id="c")
     assert "was not stored" in caplog.text
 
 

@@ -233,11 +233,11 @@ async def test_a_firefly_agent_offers_the_decorators_of_its_agent(manager: Memor
     scripted = Scripted({"today": {}}, "Monday")
     assistant = FireflyAgent(name="assistant", model=scripted.model, memory=manager)
 
-    @assistant.tool_plain  # type: ignore[untyped-decorator]
+    @assistant.tool_plain
     def today() -> str:
         return "Monday"
 
-    @assistant.instructions  # type: ignore[untyped-decorator]
+    @assistant.instructions
     def brief() -> str:
         return "Be brief."
 
@@ -245,4 +245,4 @@ async def test_a_firefly_agent_offers_the_decorators_of_its_agent(manager: Memor
     assert scripted.instructions[0] == "Be brief."
     assert copy(assistant).name == "assistant"
     with pytest.raises(AttributeError, match="nothing"):
-        assistant.nothing  # noqa: B018
+        assistant.nothing  # type: ignore[attr-defined]  # noqa: B018

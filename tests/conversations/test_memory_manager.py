@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from firefly_memory import (
     ConversationTurn,
     FileStore,
     InMemoryStore,
+    InvalidEntryError,
     MemoryManager,
     MongoDBStore,
     PostgreSQLStore,
@@ -23,6 +25,7 @@ from firefly_memory import (
 )
 from firefly_memory.settings import EARLIER_PREFIX, MemorySettings, read_settings
 from firefly_memory.target import target
+from firefly_memory.testing import stopped
 from tests.support.backends import Place
 
 PREFIX = "FIREFLY_AGENTIC_MEMORY_"
@@ -57,6 +60,21 @@ def test_the_shortcuts_lead_to_the_parts() -> None:
     manager.set_fact("b", 1)
     manager.clear_all()
     assert (manager.conversation.conversation_ids, manager.working.keys()) == ([], [])
+
+
+async def test_a_fact_may_expire_after_a_timedelta_in_both_modes() -> None:
+    manager = MemoryManager()
+    with stopped() as clock:
+        manager.set_fact("city", "Oslo", ttl=timedelta(hours=1))
+        await manager.async_set_fact("name", "Ada", ttl=timedelta(hours=2))
+        clock.advance(hours=1)
+        assert (manager.get_fact("city"), manager.get_fact("name")) == (None, "Ada")
+        clock.advance(hours=1)
+        assert await manager.async_get_fact("name") is None
+    with pytest.raises(InvalidEntryError, match=r"^ttl: must be longer than nothing, not -1 day"):
+        manager.set_fact("city", "Oslo", ttl=timedelta(days=-1))
+    with pytest.raises(InvalidEntryError, match=r"^ttl: must be longer than nothing"):
+        await manager.async_set_fact("city", "Oslo", ttl=-5)
 
 
 async def test_the_shortcuts_have_asynchronous_forms(tmp_path: Path) -> None:
@@ -350,7 +368,7 @@ def test_an_unusable_settings_file_is_named(tmp_path: Path) -> None:
 
 def test_from_config_takes_no_store() -> None:
     with pytest.raises(ConfigurationError, match=r"MemoryManager\(store=…\)"):
-        MemoryManager.from_config(store=InMemoryStore())
+        MemoryManager.from_config(store=InMemoryStore())  # type: ignore[call-arg]
 
 
 def test_invalid_arguments_are_refused() -> None:

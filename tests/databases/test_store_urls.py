@@ -64,7 +64,7 @@ def test_options_of_a_url_are_those_of_the_store_class(tmp_path: Path) -> None:
     store = connect("postgresql://h/d", schema_name="mine", pool_size=3)
     assert "schema_name='mine'" in repr(store)
     with pytest.raises(TypeError, match="nonsense"):
-        connect(f"sqlite:///{tmp_path}/x.db", nonsense=1)
+        connect(f"sqlite:///{tmp_path}/x.db", nonsense=1)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_sqlalchemys_own_url_objects_keep_their_password() -> None:
     for url in (make_url("postgresql+asyncpg://u:s3cret@h:5/d"), URL.create("postgresql", "u", "s3cret", "h", 5, "d")):
         assert postgresql_url(url).parameters["password"] == "s3cret"
         assert "s3cret" not in repr(PostgreSQLStore(url))
-        assert isinstance(connect(url), PostgreSQLStore)  # type: ignore[arg-type]
+        assert isinstance(connect(url), PostgreSQLStore)
 
 
 @pytest.mark.parametrize(

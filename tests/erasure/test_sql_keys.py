@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import pytest
@@ -20,12 +20,31 @@ from firefly_memory import (
     clock,
 )
 from firefly_memory.concurrency.sync_bridge import run_without_loop
+from firefly_memory.databases.sql.operation import REPORT, Operation, operation, reads
+from firefly_memory.databases.sql.session import Session, Values
 from firefly_memory.stores.sql import SQLStore
-from firefly_memory.tombstones.log import TOMBSTONES, conversation_identity, owner_identity
+from firefly_memory.tombstones.log import KEY, TOMBSTONES, conversation_identity, owner_identity
+from firefly_memory.tombstones.sql.refusal import are_accepted, read_key, unless_erased
+from firefly_memory.tombstones.sql.statements import Key
 from tests.support.backends import Place
 from tests.support.databases import execute
 
+T = TypeVar("T")
+
 CHANGE = "UPDATE {}memory_tombstones SET secret = 'another', created_at = '2030-01-01T00:00:00.000000+00:00' WHERE id = 'key'"
+
+
+@reads
+def kept_key(session: Session) -> Key:
+    key: Key = session.kept[KEY]
+    return key
+
+
+def _run(store: SQLStore, operation: Operation[[], T]) -> T:
+    view: Any = store.blocking
+    executor = view._backend.initialize.__self__
+    result: T = run_without_loop(executor.run(operation))
+    return result
 
 
 def _erase(store: SQLStore, owner: str) -> None:
@@ -81,6 +100,47 @@ def test_a_store_notices_another_key(kind: str, tmp_path: Path, place: Place) ->
         ):
             with pytest.raises(ErasedError):
                 write()
+    if kind == "psycopg":
+        execute(place.postgresql(), f"DROP SCHEMA {name} CASCADE")
+
+
+def test_stores_that_share_statements_each_keep_their_own_key(tmp_path: Path) -> None:
+    with SQLiteStore(tmp_path / "one.db") as one, SQLiteStore(tmp_path / "other.db") as other:
+        memories = [ConversationMemory(store=store) for store in (one, other)]
+        for memory in memories:
+            memory.add_turn("chat", "p", "a", owner="bob")
+        keys = [_run(store, kept_key) for store in (one, other)]
+        assert keys[0] != keys[1]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "psycopg"])
+def test_a_write_with_an_old_key_is_repeated_although_another_thread_has_read_the_new_one(
+    kind: str, tmp_path: Path, place: Place
+) -> None:
+    """The write is not lost: whether it was refused is asked with the key that it was made with."""
+    name = f"key_{uuid4().hex[:12]}"
+    writes: list[int] = []
+
+    @operation(on_lost_reply=REPORT)
+    def write_while_another_thread_reads_the_key(session: Session) -> bool:
+        session.kept[KEY] = Key("old", session.dialect.native_instant(clock.now()))
+
+        def write(refusal: Values) -> bool:
+            accepted = are_accepted(session, {**refusal, "tombstones": session.dialect.texts([])})
+            writes.append(accepted)
+            read_key(session)  # which another thread might do at this moment
+            return accepted
+
+        return unless_erased(session, "write", [owner_identity("ann")], write)
+
+    store: SQLStore
+    if kind == "sqlite":
+        store = SQLiteStore(tmp_path / "memory.db")
+    else:
+        store = PostgreSQLStore(place.with_driver(kind), schema_name=name)
+    with store:
+        assert _run(store, write_while_another_thread_reads_the_key)
+    assert writes == [False, True]
     if kind == "psycopg":
         execute(place.postgresql(), f"DROP SCHEMA {name} CASCADE")
 

@@ -145,7 +145,7 @@ def test_the_sql_of_the_branch_runs_with_a_transaction_for_each_statement(projec
 BRANCH = Path(firefly_memory.__file__).parent / "alembic_branch"
 FIRST, LATER = (
     block.text
-    for block in blocks(ROOT / "docs" / "migrations.md")
+    for block in blocks(ROOT / "docs" / "alembic.md")
     if block.not_run is not None and "alembic revision" in block.text
 )
 

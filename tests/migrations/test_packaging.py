@@ -1,4 +1,4 @@
-"""The migrations in the wheel, in an installed package and in a checkout."""
+"""The migrations in an installed package and in a checkout. The environment ``package`` has those in the wheel."""
 
 from __future__ import annotations
 
@@ -44,23 +44,3 @@ def test_a_checkout_can_write_new_revisions(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "alembic", "revision", "-m", "ours"]
     subprocess.run(command, check=True, cwd=checkout, env=environment, capture_output=True)
     assert len(list(versions.glob("*_ours.py"))) == 1
-
-
-def test_the_wheel_contains_the_migrations_and_an_ini_of_two_lines_finds_them(tmp_path: Path) -> None:
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), str(ROOT)]
-    subprocess.run(build, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("firefly_memory-*.whl")
-    site = tmp_path / "site"
-    shutil.unpack_archive(wheel, site, "zip")
-    names = {str(path.relative_to(site)) for path in site.rglob("*")}
-    assert {"firefly_memory/migrations/env.py", "firefly_memory/migrations/versions/0001_memory_entries.py"} <= names
-    assert "firefly_memory/py.typed" in names
-    (tmp_path / "alembic.ini").write_text("[alembic]\nscript_location = firefly_memory:migrations\n")
-    run = [sys.executable, "-m", "alembic", "-x", f"url=sqlite:///{tmp_path}/memory.db", "upgrade", "head"]
-    environment = os.environ | {"PYTHONPATH": str(site)}
-    subprocess.run(run, check=True, cwd=tmp_path, env=environment, capture_output=True)
-    use = "import firefly_memory, sys; s = firefly_memory.SQLiteStore(sys.argv[1]); s.save('n', firefly_memory.MemoryEntry()); print(firefly_memory.__file__)"
-    for name in ("memory.db", "new.db"):
-        command = [sys.executable, "-c", use, str(tmp_path / name)]
-        used = subprocess.run(command, check=True, cwd=tmp_path, env=environment, capture_output=True, text=True)
-        assert str(site) in used.stdout

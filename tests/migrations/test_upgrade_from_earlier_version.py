@@ -25,6 +25,7 @@ from pymongo.database import Database as MongoDatabase
 
 from firefly_memory import ConversationMemory, EntryStore, MemoryEntry, SQLiteStore, WorkingMemory, connect
 from firefly_memory.archive import async_import_jsonl
+from firefly_memory.urls import StoreOptions
 from tests.support.backends import Place
 from tests.support.databases import empty_postgresql, execute
 from tests.support.documentation import ROOT
@@ -49,8 +50,10 @@ class Database:
     """On a server of MongoDB, which has several."""
 
     def open(self) -> EntryStore:
-        options = {} if self.name is None else {"database": self.name}
-        return connect(self.url, migrate=False, **options)
+        options: StoreOptions = {"migrate": False}
+        if self.name is not None:
+            options["database"] = self.name
+        return connect(self.url, **options)
 
     def run(self, action: str) -> None:
         name = [] if self.name is None else ["--database", self.name]

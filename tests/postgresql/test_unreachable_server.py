@@ -36,7 +36,7 @@ def test_dead_idle_connections_are_replaced_silently(
 
 @IN_BOTH_MODES
 def test_an_unreachable_host_is_an_error_without_the_password(mode: Mode, using: MakeStoreCaller) -> None:
-    for host in (f"127.0.0.1:{free_port()}", "no-such-host.invalid", "%2Fno%2Fsuch%2Fsocket"):
+    for host in (f"127.0.0.1:{free_port()}", "no-such-host.invalid", "a..b", "%2Fno%2Fsuch%2Fsocket"):
         store = using(PostgreSQLStore(f"postgresql://user:{PASSWORD}@{host}/name", timeout=5), mode)
         with pytest.raises(DatabaseConnectionError) as caught:
             store("load", "n")

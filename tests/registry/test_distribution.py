@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Iterator
 from functools import cached_property
-from importlib import import_module
 from typing import Any
 
 import pytest
@@ -33,9 +31,10 @@ from sqlalchemy.dialects.postgresql import insert
 
 from firefly_memory.databases.sql.postgresql.dialect import PostgreSQLDialect
 from firefly_memory.databases.sql.schema.metadata import metadata, tables_of
-from firefly_memory.databases.sql.statements import FacetStatements, Statements
+from firefly_memory.databases.sql.statements import Statements
 from firefly_memory.facets import Facet, all_facets
 from tests.support.distribution import refusals
+from tests.support.sql_statements import statements_of_facet
 
 SCHEMA = "distributed"
 
@@ -64,16 +63,6 @@ def key_of(facet: Facet) -> str | None:
     return key if isinstance(key, str) else None
 
 
-def classes_of(facet: Facet) -> Iterator[type[FacetStatements]]:
-    """The classes of statements in the package of a facet."""
-    package = import_module(str(getattr(facet.storage, "tables")).partition(":")[0].rpartition(".")[0])  # noqa: B009
-    modules = [import_module(f"{package.__name__}.{each.name}") for each in pkgutil.iter_modules(package.__path__)]
-    for module in modules:
-        for each in vars(module).values():
-            if isinstance(each, type) and issubclass(each, FacetStatements) and each.__module__ == module.__name__:
-                yield each
-
-
 class Constructs(PostgreSQLDialect):
     """Leaves statements as the constructs that they are made of."""
 
@@ -88,7 +77,7 @@ def constructs(driver: str) -> dict[str, Any]:
     for facet in all_facets():
         if key_of(facet) is None:
             continue
-        classes = list(classes_of(facet))
+        classes = list(statements_of_facet(facet))
         assert classes, facet.name
         for kind in {type(Statements(dialect, SCHEMA).of(each)) for each in classes}:
             made = kind(dialect, SCHEMA)

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 import pytest
 
 from firefly_memory import (
-    ConversationMemory,
     EntryStore,
     FileStore,
     InMemoryStore,
@@ -17,6 +16,7 @@ from firefly_memory import (
     adapt,
 )
 from tests.support.backends import Place
+from tests.support.empty_store import opened_empty
 from tests.support.folder_backend import FolderStore
 
 KINDS = ["memory", "file", "sqlite", "asyncpg", "psycopg", "mongodb", "five methods"]
@@ -41,7 +41,5 @@ def store_of(kind: str, place: Place) -> EntryStore:
 
 @pytest.fixture(params=KINDS)
 async def store(request: pytest.FixtureRequest, place: Place) -> AsyncIterator[EntryStore]:
-    async with store_of(request.param, place) as store:
-        await ConversationMemory(store=store).async_clear_all()
+    async with opened_empty(store_of(request.param, place), "retention") as store:
         yield store
-        await ConversationMemory(store=store).async_clear_all()

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from firefly_memory import (
-    ConversationMemory,
     EntryStore,
     FileStore,
     InMemoryStore,
@@ -21,6 +20,7 @@ from firefly_memory import (
 from firefly_memory.service import Row, RowPage, Size, Stats
 from firefly_memory.testing import Mode
 from tests.support.backends import Place
+from tests.support.empty_store import opened_empty
 
 KINDS = ["memory", "file", "sqlite", "asyncpg", "psycopg", "mongodb"]
 
@@ -84,19 +84,10 @@ def store_of(kind: str, place: Place) -> EntryStore:
             return PostgreSQLStore(place.with_driver(driver), schema_name="looking")
 
 
-async def empty(store: EntryStore) -> None:
-    await ConversationMemory(store=store).async_clear_all()
-    while namespaces := await store.async_namespaces():
-        for namespace in namespaces:
-            await store.async_clear(namespace)
-
-
 @pytest.fixture(params=KINDS)
 async def store(request: pytest.FixtureRequest, place: Place) -> AsyncIterator[EntryStore]:
-    async with store_of(request.param, place) as store:
-        await empty(store)
+    async with opened_empty(store_of(request.param, place), "looking") as store:
         yield store
-        await empty(store)
 
 
 @pytest.fixture(params=Mode)

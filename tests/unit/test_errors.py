@@ -33,6 +33,7 @@ ERRORS = [
     errors.SchemaMismatchError("load", None, "0001", "alembic upgrade head", "initialize()"),
     errors.StepError("extract", "it broke"),
     errors.ErasedError("append_turn"),
+    errors.EmbedderError("openai:text-embedding-3-small", "no answer"),
     errors.MissingDependencyError("agents", "pydantic-ai-slim>=2.60", "agents", "2.0.1"),
 ]
 

@@ -31,5 +31,7 @@ _CONVERSATION_STORES = "firefly_memory.agents.conversation_stores"
 _WHERE = {"MongoConversationStore": _CONVERSATION_STORES, "SQLConversationStore": _CONVERSATION_STORES}
 
 
-def __getattr__(name: str) -> Any:
-    return lazily(name, _WHERE, globals())
+if not TYPE_CHECKING:  # or no checker would notice a misspelt name
+
+    def __getattr__(name: str) -> Any:
+        return lazily(name, _WHERE, globals())

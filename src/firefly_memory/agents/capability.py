@@ -103,6 +103,8 @@ class Memory(AbstractCapability[Any]):
     on_conflict: OnConflict = "append"
     """What to do with a turn if another turn was added during its run: append it, refuse it with
     ``StaleConversationError``, or store it in a new conversation with the turns that the run has seen."""
+    must_store: bool = False
+    """Whether a run fails if its turn cannot be stored. ``error.result`` is its result; otherwise the log says so."""
     _run: RunState = field(init=False, repr=False, compare=False, default_factory=RunState)
     _facts: RunFacts | None = field(init=False, repr=False, compare=False, default=None)
     _turn: TurnOfSteps | None = field(init=False, repr=False, compare=False, default=None)
@@ -116,7 +118,7 @@ class Memory(AbstractCapability[Any]):
             raise ConfigurationError(
                 f"on_conflict must be 'append', 'reject' or 'branch', not {shown(self.on_conflict)}"
             )
-        for name in ("context", "tools", "overwrite", "fenced"):
+        for name in ("context", "tools", "overwrite", "fenced", "must_store"):
             true_or_false(name, getattr(self, name))
         self._limits()  # says what is wrong with them
         if self.max_tokens is not None:
@@ -139,6 +141,7 @@ class Memory(AbstractCapability[Any]):
         context: bool = True,
         tools: bool = False,
         on_conflict: OnConflict = "append",
+        must_store: bool = False,
         overwrite: bool = False,
         fenced: bool = False,
         max_fact_tokens: int = 2000,
@@ -159,6 +162,7 @@ class Memory(AbstractCapability[Any]):
             context=context,
             tools=tools,
             on_conflict=on_conflict,
+            must_store=must_store,
             overwrite=overwrite,
             fenced=fenced,
             max_fact_tokens=max_fact_tokens,
@@ -330,7 +334,7 @@ class Memory(AbstractCapability[Any]):
             await self._recorder(turn.owner).add_broken(turn.turn_key, turn.loaded, said)
 
     def _recorder(self, owner: str | None) -> Recorder:
-        return Recorder(self.manager.conversation, self.on_conflict, owner)
+        return Recorder(self.manager.conversation, self.on_conflict, owner, must_store=self.must_store)
 
     async def _load(self, ctx: RunContext[Any]) -> Loaded:
         conversation, prompt, owner = self.manager.conversation, prompt_text(ctx.prompt), self._owner_of_run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from typing import Any
+from typing import Any, Unpack
 
 from pydantic_ai import AgentRunResult
 from pydantic_ai.result import StreamedRunResult
@@ -19,7 +19,7 @@ from firefly_memory.agents.routing import (
     RouteRequest,
     Strategy,
 )
-from firefly_memory.agents.run_options import own_scope, with_memory
+from firefly_memory.agents.run_options import RunOptions, own_scope, with_memory
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.manager import MemoryManager
 from firefly_memory.reprs import shown
@@ -51,7 +51,7 @@ class DelegationRouter:
             raise ConfigurationError("a DelegationRouter needs at least one agent")
         if not callable(getattr(strategy, "select", None)) and strategy is not None:
             raise ConfigurationError(f"a strategy has a method select(agents, request); {shown(strategy)} has none")
-        self.agents = tuple(agents)
+        self.agents: tuple[AnyAgent, ...] = tuple(agents)
         self.strategy: Strategy = RoundRobinStrategy() if strategy is None else strategy
         self.memory = memory
         self._in_flight = [0] * len(self.agents)
@@ -63,7 +63,7 @@ class DelegationRouter:
         conversation_id: str | None = None,
         tags: Iterable[str] = (),
         memory: MemoryManager | None = None,
-        **options: Any,
+        **options: Unpack[RunOptions],
     ) -> AgentRunResult[Any]:
         """Run one of the agents. ``options`` are those of ``Agent.run``.
 
@@ -71,8 +71,8 @@ class DelegationRouter:
         whose facts are looked at afterwards.
         """
         async with self._routed(prompt, conversation_id, tags, memory) as (agent, scope):
-            options = {"conversation_id": conversation_id, **options}
-            return await agent.run(prompt, **with_memory(agent, scope, options))
+            given: dict[str, Any] = {"conversation_id": conversation_id, **options}
+            return await agent.run(prompt, **with_memory(agent, scope, given))
 
     @asynccontextmanager
     async def route_stream(
@@ -82,12 +82,12 @@ class DelegationRouter:
         conversation_id: str | None = None,
         tags: Iterable[str] = (),
         memory: MemoryManager | None = None,
-        **options: Any,
+        **options: Unpack[RunOptions],
     ) -> AsyncIterator[StreamedRunResult[Any, Any]]:
         """The same, as ``Agent.run_stream`` does it: ``async with router.route_stream(prompt) as stream``."""
         async with self._routed(prompt, conversation_id, tags, memory) as (agent, scope):
-            options = {"conversation_id": conversation_id, **options}
-            async with agent.run_stream(prompt, **with_memory(agent, scope, options)) as stream:
+            given: dict[str, Any] = {"conversation_id": conversation_id, **options}
+            async with agent.run_stream(prompt, **with_memory(agent, scope, given)) as stream:
                 yield stream
 
     @asynccontextmanager

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import NoneType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, Unpack
 
 from pydantic_ai import Agent, AgentCapability
-from pydantic_ai.agent import AbstractAgent, WrapperAgent
+from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.output import OutputDataT, OutputSpec
 from pydantic_ai.tools import AgentDepsT
@@ -18,6 +17,14 @@ from firefly_memory.agents.turn_recorder import OnConflict
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.manager import MemoryManager
 from firefly_memory.reprs import even_half_built
+
+if TYPE_CHECKING:
+    from pydantic_ai import AgentModelSettings, AgentRetries, AgentToolset, EndStrategy, RunContext, TemplateStr, Tool
+    from pydantic_ai._instructions import AgentInstructions  # the public name of it has lost its parameter
+    from pydantic_ai.agent.abstract import AgentMetadata
+    from pydantic_ai.concurrency import AnyConcurrencyLimit
+    from pydantic_ai.models import KnownModelName, Model
+    from pydantic_ai.tools import ToolFuncEither
 
 
 def memory_of(agent: AbstractAgent[Any, Any]) -> Memory | None:
@@ -32,46 +39,61 @@ def capabilities_of(agent: AbstractAgent[Any, Any]) -> list[AbstractCapability[A
     return found
 
 
-class FireflyAgent(WrapperAgent[AgentDepsT, OutputDataT]):
+class AgentOptions(TypedDict, Generic[AgentDepsT], total=False):
+    """The other options of :class:`pydantic_ai.Agent`. They are passed on as they are."""
+
+    instructions: AgentInstructions[AgentDepsT]
+    system_prompt: str | Sequence[str]
+    description: TemplateStr[AgentDepsT] | str | None
+    model_settings: AgentModelSettings[AgentDepsT] | None
+    retries: int | AgentRetries | None
+    validation_context: Any | Callable[[RunContext[AgentDepsT]], Any]
+    tools: Sequence[Tool[AgentDepsT] | ToolFuncEither[AgentDepsT, ...]]
+    toolsets: Sequence[AgentToolset[AgentDepsT]] | None
+    defer_model_check: bool
+    end_strategy: EndStrategy
+    metadata: AgentMetadata[AgentDepsT] | None
+    tool_timeout: float | None
+    max_concurrency: AnyConcurrencyLimit
+
+
+class FireflyAgent(Agent[AgentDepsT, OutputDataT]):
     """``FireflyAgent(name="assistant", model="openai:gpt-5.2", memory=manager)``.
 
-    A thin layer: ``agent`` is the real :class:`pydantic_ai.Agent`, with the capability :class:`Memory`, and all that it
-    can do this can do as well. ``memory`` may be a ``Memory`` too, for its other options. ``options`` are those of
-    ``Agent``.
+    A :class:`pydantic_ai.Agent` with the capability :class:`Memory`. ``memory`` may be a ``Memory`` too, for its other
+    options. ``options`` are those of ``Agent``.
     """
 
     def __init__(
         self,
         *,
         name: str,
-        model: Any = None,
+        model: Model | KnownModelName | str | None = None,
         memory: MemoryManager | Memory | None = None,
         memory_tools: bool = False,
         on_conflict: OnConflict = "append",
-        output_type: OutputSpec[OutputDataT] = cast("OutputSpec[OutputDataT]", str),  # noqa: B008 - a type
-        deps_type: type[AgentDepsT] = cast("type[AgentDepsT]", NoneType),  # noqa: B008 - likewise
-        capabilities: Sequence[AgentCapability[AgentDepsT]] = (),
-        **options: Any,
+        output_type: OutputSpec[OutputDataT] = str,  # type: ignore[assignment] # with a cast Pyright infers nothing
+        deps_type: type[AgentDepsT] = object,  # type: ignore[assignment]
+        capabilities: Sequence[AgentCapability[AgentDepsT]] | None = None,
+        **options: Unpack[AgentOptions[AgentDepsT]],
     ) -> None:
         self._memory_options: dict[str, Any] = {"tools": memory_tools, "on_conflict": on_conflict}
         if isinstance(memory, Memory) and (memory_tools or on_conflict != "append"):
             raise ConfigurationError("memory_tools and on_conflict are options of the Memory that is given")
         own = memory if memory is None or isinstance(memory, Memory) else Memory(memory, **self._memory_options)
-        self.agent: Agent[AgentDepsT, OutputDataT] = Agent(
+        super().__init__(
             model,
             name=name,
             output_type=output_type,
             deps_type=deps_type,
-            capabilities=[*([] if own is None else [own]), *capabilities],
+            capabilities=[*([] if own is None else [own]), *(capabilities or ())],
             **options,
         )
-        super().__init__(self.agent)
 
-    def __getattr__(self, name: str) -> Any:
-        """Any other attribute of the agent: the decorators ``tool``, ``instructions`` and others."""
-        if name.startswith("_") or name == "agent":
-            raise AttributeError(f"{type(self).__name__} has no {name!r}")
-        return getattr(self.agent, name)
+    @property
+    def agent(self) -> Agent[AgentDepsT, OutputDataT]:
+        """The agent itself, as an :class:`pydantic_ai.Agent`."""
+        return self
 
     @property
     def memory(self) -> MemoryManager | None:

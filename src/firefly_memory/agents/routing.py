@@ -84,7 +84,7 @@ class CapabilityStrategy:
     def __init__(self, capabilities: Mapping[str, Iterable[str]], among: Strategy | None = None) -> None:
         if wrong := [name for name, tags in capabilities.items() if isinstance(tags, str)]:
             raise ConfigurationError(f"the tags of {wrong[0]!r} must be several texts, not one")
-        self.capabilities = {name: _folded(tags) for name, tags in capabilities.items()}
+        self.capabilities: dict[str, frozenset[str]] = {name: _folded(tags) for name, tags in capabilities.items()}
         self.among: Strategy = RoundRobinStrategy() if among is None else among
 
     def select(self, agents: Sequence[AnyAgent], request: RouteRequest) -> AnyAgent | Awaitable[AnyAgent]:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from pydantic_ai.capabilities import AbstractCapability, DynamicCapability
 
@@ -17,7 +17,57 @@ from firefly_memory.concurrency.cancellation import finished
 from firefly_memory.errors import FireflyMemoryError
 from firefly_memory.manager import MemoryManager
 
+if TYPE_CHECKING:
+    from pydantic_ai import (
+        AgentCapability,
+        AgentModelSettings,
+        AgentRetries,
+        AgentSpec,
+        DeferredToolResults,
+        ModelMessage,
+        RunUsage,
+        UsageLimits,
+    )
+    from pydantic_ai._instructions import AgentInstructions
+    from pydantic_ai.agent import EventStreamHandler
+    from pydantic_ai.agent.abstract import AgentMetadata
+    from pydantic_ai.models import KnownModelName, Model
+    from pydantic_ai.output import OutputSpec
+    from pydantic_ai.toolsets import AbstractToolset
+
 logger = logging.getLogger("firefly_memory")
+
+
+class RunOptions(TypedDict, total=False):
+    """The options of ``Agent.run``, for what runs an agent. They are passed on as they are."""
+
+    output_type: OutputSpec[Any] | None
+    conversation: Any
+    message_history: Sequence[ModelMessage] | None
+    deferred_tool_results: DeferredToolResults | None
+    run_id: str | None
+    model: Model | KnownModelName | str | None
+    instructions: AgentInstructions[Any]
+    deps: Any
+    model_settings: AgentModelSettings[Any] | None
+    usage_limits: UsageLimits | None
+    cancellation_token: Any
+    timeout: float | None
+    usage: RunUsage | None
+    metadata: AgentMetadata[Any] | None
+    retries: int | AgentRetries | None
+    infer_name: bool
+    toolsets: Sequence[AbstractToolset[Any]] | None
+    event_stream_handler: EventStreamHandler[Any] | None
+    capabilities: Sequence[AgentCapability[Any]] | None
+    workspace: Any
+    spec: dict[str, Any] | AgentSpec | None
+
+
+class StepOptions(RunOptions, total=False):
+    """The same for a step, which may have a conversation of its own."""
+
+    conversation_id: str | None
 
 
 def with_memory(agent: AnyAgent, memory: MemoryManager | None, options: dict[str, Any]) -> dict[str, Any]:

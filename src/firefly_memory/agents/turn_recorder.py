@@ -17,6 +17,7 @@ from firefly_memory.conversations.types import ConversationTurn, Window
 from firefly_memory.errors import (
     ConflictError,
     ErasedError,
+    FireflyMemoryError,
     InvalidEntryError,
     TurnConflictError,
     UnknownConversationError,
@@ -57,10 +58,19 @@ class TurnOfSteps:
 
 
 class Recorder:
-    """Appends turns to conversations of ``owner`` as ``on_conflict`` says."""
+    """Appends turns to conversations of ``owner`` as ``on_conflict`` says. A turn that cannot be stored is logged, or,
+    if it ``must_store``, an error."""
 
-    def __init__(self, conversation: ConversationMemory, on_conflict: OnConflict, owner: str | None = None) -> None:
+    def __init__(
+        self,
+        conversation: ConversationMemory,
+        on_conflict: OnConflict,
+        owner: str | None = None,
+        *,
+        must_store: bool = False,
+    ) -> None:
         self._conversation = conversation
+        self._must_store = must_store
         self._on_conflict = on_conflict
         self._owner = owner
 
@@ -79,7 +89,7 @@ class Recorder:
         """Store the turn of a run that failed. An error of storing is logged, because the run raises its own error."""
         try:
             await self._append(key, loaded, said, None)
-        except ConflictError:
+        except FireflyMemoryError:
             logger.exception("the turn of a run that broke off was not stored")
 
     async def _append(
@@ -101,10 +111,11 @@ class Recorder:
             if self._on_conflict != "branch" or isinstance(conflict, ErasedError):
                 conflict.result = result
                 raise
-            return await self._branch(loaded, said)
-        except Exception:
+            return await self._branch(loaded, said, result)
+        except Exception as error:
             logger.exception("the turn of run %s in %r was not stored", key, loaded.conversation_id)
             await self._forget_facts_of_deleted(loaded)
+            self._raise_if_it_must(error, result)
         return loaded.conversation_id, turn
 
     async def _stored_before(self, conflict: TurnConflictError) -> ConversationTurn | None:
@@ -113,15 +124,21 @@ class Recorder:
         turns = await self._conversation.async_get_turns(conflict.conversation_id, limit=1, after=after)
         return turns[0] if turns else None
 
-    async def _branch(self, loaded: Window, said: Said) -> _Stored:
+    def _raise_if_it_must(self, error: Exception, result: Any) -> None:
+        if self._must_store and isinstance(error, FireflyMemoryError):
+            error.result = result
+            raise error
+
+    async def _branch(self, loaded: Window, said: Said, result: Any) -> _Stored:
         conversation_id = branch = loaded.conversation_id
         turn = None
         try:
             branch = await self._new_branch(loaded)
             said = said._replace(messages=in_conversation(said.messages, branch))
             turn = await self._add_turn(branch, said, {"metadata": {"branched_from": conversation_id}})
-        except Exception:
+        except Exception as error:
             logger.exception("the turn of a run in %r, which has gone another way, was not stored", conversation_id)
+            self._raise_if_it_must(error, result)
         else:
             logger.warning("%r has gone another way; the turn is in the new conversation %r", conversation_id, branch)
         return branch, turn

@@ -46,6 +46,7 @@ from typing import Any
 
 import click
 
+from firefly_memory import likely_names
 from firefly_memory.cli.exits import INTERRUPTED, Exit, exit_of
 from firefly_memory.cli.group import NAME, Commands
 from firefly_memory.cli.invocation import Invocation
@@ -100,9 +101,19 @@ def _completions(instruction: str) -> int:
 def _in_words(error: click.UsageError) -> str:
     help_of = "" if error.ctx is None else f"; see `{error.ctx.command_path} --help`"
     if isinstance(error, click.NoSuchOption):  # each version of click has other words for it
-        similar = f" (did you mean {' or '.join(error.possibilities)}?)" if error.possibilities else ""
+        meant = _option_meant(error)
+        similar = "" if meant is None else f" (did you mean {meant}?)"
         return f"there is no option {error.option_name}{similar}{help_of}"
     return error.format_message().rstrip(".") + help_of
+
+
+def _option_meant(error: click.NoSuchOption) -> str | None:
+    """An option that the command has."""
+    if error.ctx is None:
+        return None
+    options = {name for param in error.ctx.command.get_params(error.ctx) for name in param.opts}
+    meant = likely_names.meant(error.option_name, options, likely_names.OPTIONS)
+    return meant if meant in options else None
 
 
 def _failed(invocation: Invocation, message: str, code: Exit) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from firefly_memory import likely_names
 from firefly_memory.cli import commands as table
 from firefly_memory.cli.command import HELP, Command, Option, WithHelp
 from firefly_memory.cli.options import before_the_command
@@ -55,8 +56,15 @@ class Commands(WithHelp, click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         names = self.list_commands(ctx)
         if args[0] not in names and not ctx.resilient_parsing:
-            ctx.fail(f"there is no command {args[0]!r}; there are {', '.join(names)}")
+            ctx.fail(f"there is no command {args[0]!r}{self._advice(args[0])}; there are {', '.join(names)}")
         return super().resolve_command(ctx, args)
+
+    def _advice(self, word: str) -> str:
+        """What is probably meant: a command of this group, or of another one."""
+        known = {path.rpartition(" ")[2]: path for path in table.COMMANDS if path.startswith(self.path)}
+        guesses = likely_names.COMMANDS_OF_DB if self.path else likely_names.COMMANDS
+        meant = likely_names.meant(word, known, guesses)
+        return "" if meant is None else f" (did you mean `{NAME} {known.get(meant, meant)}`?)"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:

@@ -1,28 +1,38 @@
-"""Classes whose operations exist in both modes: ``name`` and ``async_name``."""
+"""What is opened and closed in both modes."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from types import TracebackType
-from typing import Self, TypeVar
-
-C = TypeVar("C", bound=type)
+from typing import Self
 
 
 class Openable(ABC):
     """``with`` and ``async with`` for what is initialized and closed in both modes."""
 
     @abstractmethod
-    def initialize_sync(self) -> None: ...
+    def initialize_sync(self) -> None:
+        """Connect now instead of at the first use."""
 
     @abstractmethod
-    async def initialize(self) -> None: ...
+    async def initialize(self) -> None:
+        """Connect now instead of at the first use."""
+
+    async def async_initialize(self) -> None:
+        """Connect now instead of at the first use."""
+        await self.initialize()
 
     @abstractmethod
-    def close_sync(self) -> None: ...
+    def close_sync(self) -> None:
+        """Give back what was opened. Closing twice is fine."""
 
     @abstractmethod
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Give back what was opened. Closing twice is fine."""
+
+    async def async_close(self) -> None:
+        """Give back what was opened. Closing twice is fine."""
+        await self.close()
 
     def __enter__(self) -> Self:
         try:
@@ -49,17 +59,3 @@ class Openable(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
-
-
-def documented(cls: C) -> C:
-    """Give each ``async_…`` method the docstring of its blocking counterpart: the contract is worded once."""
-    members = vars(cls)
-    for name, member in members.items():
-        blocking = members.get(name.removeprefix("async_"))
-        if name.startswith("async_") and blocking is not None:
-            _function(member).__doc__ = blocking.__doc__
-    return cls
-
-
-def _function(member: object) -> object:
-    return getattr(member, "__func__", member)

@@ -52,6 +52,10 @@ class PerLoop(ForkAware, Generic[T]):
             finalize(self, _cut_ended, self._things, cut)
         self.watch_forks()
 
+    def is_in_use(self) -> bool:
+        """Whether a loop has a thing that was not closed yet."""
+        return any(not loop.is_closed() for loop in list(self._things))
+
     def get(self) -> T:
         """The running loop's own."""
         loop = asyncio.get_running_loop()

@@ -12,7 +12,7 @@ from firefly_memory import clock
 from firefly_memory.codec import DAMAGE, damaged
 from firefly_memory.conversations.cursors import cursor_of, position_in_list
 from firefly_memory.conversations.eviction import evict, replace_summary
-from firefly_memory.conversations.log import MOST_TOKENS, MOST_TURNS, ConversationLog, Head, Order, StoredTurn, askable
+from firefly_memory.conversations.log import CONVERSATION_LOG, MOST_TOKENS, MOST_TURNS, Head, Order, StoredTurn, askable
 from firefly_memory.conversations.policy import EvictionPolicy
 from firefly_memory.conversations.types import ConversationInfo, ConversationPage, ConversationTurn, Window
 from firefly_memory.conversations.window import window_of
@@ -21,6 +21,7 @@ from firefly_memory.entries.scopes import stored_facts_of
 from firefly_memory.errors import (
     ConflictError,
     CorruptDataError,
+    ErasedError,
     InvalidEntryError,
     StaleConversationError,
     TurnConflictError,
@@ -29,7 +30,9 @@ from firefly_memory.errors import (
 )
 from firefly_memory.identifiers import new_entry_id, original_name, original_or_none, stored_name, stored_text
 from firefly_memory.messages.storage import PYDANTIC_AI, decoded, encoded
+from firefly_memory.protocols import StoreView
 from firefly_memory.tokens.estimator import TokenEstimator
+from firefly_memory.tombstones.log import TOMBSTONES, conversation_identity, owner_identity
 from firefly_memory.validation import checked_mapping, checked_text, checked_whole_number
 
 logger = logging.getLogger("firefly_memory")
@@ -75,8 +78,9 @@ class Condition:
 class ConversationFlows:
     """Works on one mode of a store. ``policy`` decides when turns leave the window; ``None`` means never."""
 
-    def __init__(self, log: ConversationLog, rules: Rules, policy: EvictionPolicy | None) -> None:
-        self._log = log
+    def __init__(self, view: StoreView, rules: Rules, policy: EvictionPolicy | None) -> None:
+        self._log = view.log(CONVERSATION_LOG)
+        self._tombstones = view.log(TOMBSTONES)
         self._rules = rules
         self._policy = policy
 
@@ -131,16 +135,23 @@ class ConversationFlows:
     async def get_window(self, conversation_id: str, max_tokens: int | None, owner: str | None = None) -> Window:
         budget = self._rules.max_tokens if max_tokens is None else _count("max_tokens", max_tokens)
         name = _stored(conversation_id)
-        _stored_owner(owner)
+        mine = _stored_owner(owner)
         found = await self._log.window(name, budget)
         if found is None:
+            # Before a model is asked: the turn of somebody who is erased would be refused only after its answer.
+            if mine is not None and await self._tombstones.are_there(
+                [conversation_identity(name), owner_identity(mine)]
+            ):
+                raise ErasedError("get_window")
             return Window(conversation_id, budget=budget)
         head, stored = found
         if owner is not None:
             _check_owner(conversation_id, head, owner)
         window = window_of(head, stored, budget, self._rules.estimator, lambda turn: self._turn(name, turn))
         if head.turns and not window.turns:
-            logger.warning("no turn of conversation %r fits its budget: %s", conversation_id, window.left_out)
+            logger.warning(
+                "no turn of conversation %r fits its budget: %s", conversation_id, ", ".join(window.left_out)
+            )
         return window
 
     async def get_turns(self, conversation_id: str, limit: int | None, after: int | None) -> list[ConversationTurn]:

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol, runtime_checkable
 
-from firefly_memory.concurrency.async_pairs import documented
 from firefly_memory.concurrency.sync_bridge import in_a_loop, run_without_loop
 from firefly_memory.conversations.flows import Condition, ConversationFlows, NewTurn, Rules
-from firefly_memory.conversations.log import CONVERSATION_LOG, Order
+from firefly_memory.conversations.log import Order
 from firefly_memory.conversations.policy import Summarizing, ThresholdPolicy
 from firefly_memory.conversations.transfer import exported, import_into
 from firefly_memory.conversations.types import ConversationPage, ConversationTurn, Window
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.likely_names import answers_guesses
 from firefly_memory.protocols import MemoryStore
 from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.adapter import adapt
@@ -38,7 +38,6 @@ class AsyncSummarizer(Protocol):
         ...
 
 
-@documented
 class ConversationMemory:
     """Conversations by id, each a sequence of turns, in ``store`` or, without one, in memory.
 
@@ -50,6 +49,7 @@ class ConversationMemory:
     given by ``new_conversation`` or by the caller; an unused id is an empty conversation.
     """
 
+    @answers_guesses
     def __init__(
         self,
         *,
@@ -73,8 +73,8 @@ class ConversationMemory:
         if summarizer is not None:
             blocking = ThresholdPolicy(self._threshold, _at_once(summarizer))
             suspending = ThresholdPolicy(self._threshold, _awaited(summarizer))
-        self._blocking = ConversationFlows(self.store.blocking.log(CONVERSATION_LOG), self._rules, blocking)
-        self._suspending = ConversationFlows(self.store.suspending.log(CONVERSATION_LOG), self._rules, suspending)
+        self._blocking = ConversationFlows(self.store.blocking, self._rules, blocking)
+        self._suspending = ConversationFlows(self.store.suspending, self._rules, suspending)
 
     @even_half_built
     def __repr__(self) -> str:
@@ -104,6 +104,11 @@ class ConversationMemory:
         return run_without_loop(self._blocking.new_conversation(conversation_id, owner))
 
     async def async_new_conversation(self, conversation_id: str | None = None, *, owner: str | None = None) -> str:
+        """Create an empty conversation and return its id: the given id, or a new one.
+
+        ``owner`` is the canonical id of the person whose conversation it is, for ever. If the conversation exists with
+        another owner, or with none, ``ConflictError`` is raised; without ``owner`` nobody asks.
+        """
         return await self._suspending.new_conversation(conversation_id, owner)
 
     def add_turn(
@@ -148,6 +153,16 @@ class ConversationMemory:
         owner: str | None = None,
         summarize: bool = True,
     ) -> ConversationTurn:
+        """Append a turn, durably, and return it with the number it got.
+
+        ``raw_messages`` are pydantic-ai's, or any JSON values; without any, the two texts are what is replayed.
+        With ``turn_id`` or ``idempotency_key`` a retry returns what the first try stored, and ``TurnConflictError`` is
+        raised if that was something else. With ``expected_turns``, ``StaleConversationError`` is raised, and nothing
+        stored, if the conversation does not have exactly so many turns. The turn is stored before a summary is made, if
+        one is due; with ``summarize=False`` that is left to :meth:`summarize`, and the turn's ``summary_is_due`` tells
+        whether there is need of it. A new conversation gets ``owner``; ``ConflictError`` is raised, and nothing stored,
+        if the conversation has another owner, or none.
+        """
         new = NewTurn(user_prompt, assistant_response, raw_messages, metadata)
         condition = Condition(turn_id, idempotency_key, expected_turns, owner)
         return await self._suspending.add_turn(conversation_id, new, condition, summarize=summarize)
@@ -160,6 +175,10 @@ class ConversationMemory:
         run_without_loop(self._blocking.summarize(conversation_id))
 
     async def async_summarize(self, conversation_id: str) -> None:
+        """Summarize now, if there is a summarizer and the turns are above its threshold.
+
+        Appending does this by itself, unless ``summarize=False``. An error is logged, and nothing is lost.
+        """
         await self._suspending.summarize(conversation_id)
 
     def get_message_history(self, conversation_id: str, max_tokens: int | None = None) -> list[Any]:
@@ -171,18 +190,29 @@ class ConversationMemory:
         return run_without_loop(self._blocking.get_window(conversation_id, max_tokens)).messages
 
     async def async_get_message_history(self, conversation_id: str, max_tokens: int | None = None) -> list[Any]:
+        """The messages to replay: the summary, if there is one, and the newest turns that fit the budget.
+
+        Turns are whole, a tool's call and its result stay together, and the estimates of all that is returned do not
+        exceed ``max_tokens``. An unknown conversation is empty. ``get_window`` also tells what was left out.
+        """
         return (await self._suspending.get_window(conversation_id, max_tokens)).messages
 
     def get_window(self, conversation_id: str, max_tokens: int | None = None, *, owner: str | None = None) -> Window:
         """The messages of ``get_message_history``, with a receipt.
 
-        With ``owner``, ``ConflictError`` is raised if the conversation has another owner, or none.
+        With ``owner``, ``ConflictError`` is raised if the conversation has another owner, or none, and ``ErasedError``
+        if this person has been erased.
         """
         return run_without_loop(self._blocking.get_window(conversation_id, max_tokens, owner))
 
     async def async_get_window(
         self, conversation_id: str, max_tokens: int | None = None, *, owner: str | None = None
     ) -> Window:
+        """The messages of ``get_message_history``, with a receipt.
+
+        With ``owner``, ``ConflictError`` is raised if the conversation has another owner, or none, and ``ErasedError``
+        if this person has been erased.
+        """
         return await self._suspending.get_window(conversation_id, max_tokens, owner)
 
     def get_summary(self, conversation_id: str) -> str | None:
@@ -190,6 +220,7 @@ class ConversationMemory:
         return run_without_loop(self._blocking.get_summary(conversation_id))
 
     async def async_get_summary(self, conversation_id: str) -> str | None:
+        """The summary of the oldest turns, or ``None`` as long as there is none."""
         return await self._suspending.get_summary(conversation_id)
 
     def get_turns(
@@ -201,6 +232,7 @@ class ConversationMemory:
     async def async_get_turns(
         self, conversation_id: str, limit: int | None = None, after: int | None = None
     ) -> list[ConversationTurn]:
+        """All turns, summarized ones included, oldest first, or up to ``limit`` of those after turn ``after``."""
         return await self._suspending.get_turns(conversation_id, limit, after)
 
     def get_total_tokens(self, conversation_id: str) -> int:
@@ -208,6 +240,7 @@ class ConversationMemory:
         return run_without_loop(self._blocking.get_total_tokens(conversation_id))
 
     async def async_get_total_tokens(self, conversation_id: str) -> int:
+        """The token estimates of all turns together, summarized ones included."""
         return await self._suspending.get_total_tokens(conversation_id)
 
     @property
@@ -216,6 +249,7 @@ class ConversationMemory:
         return run_without_loop(self._blocking.conversation_ids())
 
     async def async_conversation_ids(self) -> list[str]:
+        """The ids of all conversations of the store, oldest first; many are better read page by page."""
         return await self._suspending.conversation_ids()
 
     def list_conversations(
@@ -231,6 +265,11 @@ class ConversationMemory:
     async def async_list_conversations(
         self, limit: int = 100, after: str | None = None, *, owner: str | None = None, order: Order = "created"
     ) -> ConversationPage:
+        """Up to ``limit`` conversations, newest first, from the start or from ``after``, an earlier page's ``next``.
+
+        All, or those of ``owner``. With ``order="updated"`` the conversation with the newest turn is first; one that
+        gets a turn while pages are read may be met twice.
+        """
         return await self._suspending.list_conversations(limit, after, owner, order)
 
     def fork_conversation(
@@ -247,6 +286,12 @@ class ConversationMemory:
     async def async_fork_conversation(
         self, conversation_id: str, new_conversation_id: str | None = None, *, turns: int | None = None
     ) -> str:
+        """Copy a conversation, or the first ``turns`` turns of it, into a new one, and return the new one's id.
+
+        The copy has the owner, and the summary unless that stands for turns that are not copied. The two know nothing
+        of each other afterwards. ``UnknownConversationError`` if there is none to copy, ``ConflictError`` if the id is
+        taken.
+        """
         return await self._suspending.fork(conversation_id, new_conversation_id, turns)
 
     def export_conversation(self, conversation_id: str, *, raw_messages: bool = False) -> dict[str, Any]:
@@ -258,6 +303,11 @@ class ConversationMemory:
         return run_without_loop(exported(self._blocking, conversation_id, raw_messages=raw_messages))
 
     async def async_export_conversation(self, conversation_id: str, *, raw_messages: bool = False) -> dict[str, Any]:
+        """A conversation as JSON values: ``conversation_id``, ``turns``, ``summary``, ``total_tokens``, ``owner``.
+
+        The turns have their texts, estimates and metadata, and with ``raw_messages=True`` their messages as well.
+        ``UnknownConversationError`` if there is none of that id.
+        """
         return await exported(self._suspending, conversation_id, raw_messages=raw_messages)
 
     def import_conversation(self, data: dict[str, Any], conversation_id: str | None = None) -> str:
@@ -269,6 +319,11 @@ class ConversationMemory:
         return run_without_loop(import_into(self._blocking, data, conversation_id))
 
     async def async_import_conversation(self, data: dict[str, Any], conversation_id: str | None = None) -> str:
+        """Store what ``export_conversation`` returned, under its own id or another, and return the id.
+
+        Importing the same again changes nothing; ``ConflictError`` if the id has other turns already. Data that is not
+        an export is refused with ``InvalidEntryError``, which says where, before anything is stored.
+        """
         return await import_into(self._suspending, data, conversation_id)
 
     def clear(self, conversation_id: str) -> None:
@@ -276,10 +331,11 @@ class ConversationMemory:
         run_without_loop(self._blocking.clear(conversation_id))
 
     async def async_clear(self, conversation_id: str) -> None:
+        """Delete a conversation with all its turns and facts."""
         await self._suspending.clear(conversation_id)
 
     def clear_all(self) -> None:
-        """Delete every conversation of the store with its facts, whoever created it: all of them or, if it fails, none.
+        """Delete every conversation of the store with its facts, of every owner: all of them or, if it fails, none.
 
         A turn that others append meanwhile goes with its conversation, or begins a new one. A ``FileStore`` or a store
         of your own clears one conversation after the other, and MongoDB does so in steps without transactions, or from
@@ -288,6 +344,12 @@ class ConversationMemory:
         run_without_loop(self._blocking.clear_all())
 
     async def async_clear_all(self) -> None:
+        """Delete every conversation of the store with its facts, of every owner: all of them or, if it fails, none.
+
+        A turn that others append meanwhile goes with its conversation, or begins a new one. A ``FileStore`` or a store
+        of your own clears one conversation after the other, and MongoDB does so in steps without transactions, or from
+        10,000 conversations on: where that breaks off, each one is whole or gone, and another call goes on.
+        """
         await self._suspending.clear_all()
 
 

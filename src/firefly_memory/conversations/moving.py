@@ -9,7 +9,6 @@ from typing import Any
 
 from firefly_memory.codec import DOCUMENT
 from firefly_memory.conversations.flows import Condition, ConversationFlows, NewTurn, Rules
-from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.transfer import checked_summarized, turn_as_json, turn_from_json
 from firefly_memory.conversations.types import ConversationInfo, ConversationTurn
 from firefly_memory.identifiers import original_name, stored_name, stored_text
@@ -216,7 +215,7 @@ class _Flows(ConversationFlows):
 
     def __init__(self, view: StoreView, tokens: int | None = None) -> None:
         estimator = TokenEstimator() if tokens is None else _Counted(tokens=tokens)
-        super().__init__(view.log(CONVERSATION_LOG), Rules(1, estimator), None)
+        super().__init__(view, Rules(1, estimator), None)
 
     async def make(self, conversation_id: str, created_at: datetime, owner: str | None) -> None:
         """An empty conversation. If there is one, it has the same owner, or ``ConflictError`` is raised."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, overload
 
 from firefly_memory import clock
 
@@ -21,12 +21,19 @@ class ConversationTurn:
     """
 
     turn_id: int = 0
+    """The number of the turn in its conversation, from 0 on."""
     user_prompt: str = ""
+    """What the user said."""
     assistant_response: str = ""
+    """What the assistant answered."""
     raw_messages: list[Any] = field(default_factory=list)
+    """The messages between program and model, as JSON values."""
     metadata: dict[str, Any] = field(default_factory=dict)
+    """What the application stored with the turn."""
     token_estimate: int = 0
+    """How many tokens it takes to replay the turn."""
     created_at: datetime = field(default_factory=clock.now)
+    """When the turn was appended."""
     summary_is_due: bool = field(default=False, compare=False, repr=False)
     """After ``summarize=False``: whether ``summarize()`` has something to do, as far as the writer knows."""
 
@@ -46,12 +53,17 @@ class ConversationInfo:
     """A conversation in ``list_conversations``, which reads no turns."""
 
     conversation_id: str
+    """The id of the conversation."""
     turns: int
+    """The number of turns."""
     total_tokens: int
+    """The token estimates of all turns together."""
     summarized_turns: int
     """The number of turns, from the first on, that the summary replaces."""
     created_at: datetime
+    """When the conversation was created."""
     updated_at: datetime
+    """When the newest turn was appended."""
     dropped_turns: int = 0
     """The number of turns, from the first on, that an ``InMemoryStore(max_turns_kept=…)`` no longer has."""
     owner: str | None = None
@@ -63,13 +75,20 @@ class ConversationPage(Sequence[ConversationInfo]):
     """Some conversations, and in ``next`` the cursor of the next page: ``list_conversations(after=page.next)``."""
 
     conversations: tuple[ConversationInfo, ...]
+    """The conversations of this page."""
     next: str | None
     """``None`` on the last page."""
 
     def __len__(self) -> int:
         return len(self.conversations)
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> ConversationInfo: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[ConversationInfo]: ...
+
+    def __getitem__(self, index: int | slice) -> ConversationInfo | Sequence[ConversationInfo]:
         return self.conversations[index]
 
 
@@ -82,12 +101,16 @@ class Window:
     """
 
     conversation_id: str
+    """The id of the conversation."""
     _: KW_ONLY
     budget: int
+    """The most tokens that the messages may have."""
     messages: list[Any] = field(default_factory=list)
+    """The messages to replay: the summary, if it fits, then those of the turns."""
     turns: tuple[int, ...] = ()
     """The ``turn_id`` of each replayed turn, oldest first."""
     tokens: int = 0
+    """The token estimates of the messages together."""
     summary: str | None = None
     """The summary, also if it did not fit."""
     total_turns: int = 0

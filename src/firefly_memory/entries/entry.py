@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, PlainValidator
 
@@ -57,18 +57,26 @@ class MemoryEntry(BaseModel):
     :mod:`firefly_memory.codec` lists. Instants need a time zone and are kept in UTC.
     """
 
-    model_config = ConfigDict(extra="forbid", validate_assignment=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", validate_assignment=True)
 
     entry_id: Annotated[str, PlainValidator(_text, json_schema_input_type=str)] = Field(default_factory=new_entry_id)
+    """The id of the entry. Saving an entry replaces the one with its id."""
     scope: MemoryScope = MemoryScope.WORKING
+    """How long the entry is meant to live. A store keeps it as it is."""
     key: Annotated[str | None, PlainValidator(_text_or_none, json_schema_input_type=str | None)] = None
+    """A name by which the entry is found; several entries may have the same one."""
     content: Any = None
+    """Any JSON value."""
     metadata: Annotated[dict[str, Any], PlainValidator(_mapping, json_schema_input_type=dict[str, Any])] = Field(
         default_factory=dict
     )
+    """What the application notes about the entry."""
     created_at: Instant = Field(default_factory=clock.now)
+    """When the entry was made. Entries are in this order."""
     expires_at: Instant | None = None
+    """When the entry ends; ``None`` for never. Stores never return an entry that has expired."""
     importance: float = Field(default=0.5, ge=0.0, le=1.0, allow_inf_nan=False)
+    """A number from 0.0 to 1.0."""
 
     @property
     def is_expired(self) -> bool:

@@ -52,5 +52,6 @@ def load(group: Declaration | Absent, entry: str) -> Any:
 
 @cache
 def load_name(name: str) -> Any:
+    """The object that ``package.module:object`` names; its module is imported."""
     module, _, attribute = name.partition(":")
     return getattr(import_module(module), attribute)

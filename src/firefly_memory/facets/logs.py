@@ -41,7 +41,9 @@ class LogOf(Generic[L]):
 class HasLogs(Protocol):
     """A :class:`~firefly_memory.protocols.StoreView`, as far as facets are concerned."""
 
-    def log(self, of: LogOf[L]) -> L: ...
+    def log(self, of: LogOf[L]) -> L:
+        """The operations of a facet; ``NotSupportedError`` if the store lacks the facet."""
+        ...
 
 
 def log_if_there(view: HasLogs, of: LogOf[L]) -> L | None:

@@ -10,6 +10,7 @@ from firefly_memory.facets.groups import Facet
 from firefly_memory.facets.registry import register
 
 VARIABLE = "FIREFLY_AGENTIC_MEMORY_FACETS"
+"""The variable of the environment that names the facets of other packages."""
 
 _EXAMPLE = "package.facet:FACET"
 

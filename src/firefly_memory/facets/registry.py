@@ -32,6 +32,7 @@ def all_facets() -> tuple[Facet, ...]:
 
 
 def facet_named(name: str) -> Facet:
+    """The registered facet of this name."""
     return next(each for each in all_facets() if each.name == name)
 
 

@@ -34,8 +34,8 @@ class PipelineEngine:
     runs are possible at once, each with a context of its own."""
 
     def __init__(self, steps: Sequence[AnyStep], *, name: str = "pipeline") -> None:
-        self.steps = as_steps(steps, name)
-        self.graph: Graph = _graph(self.steps, name)
+        self.steps: list[PipelineStep | Parallel] = as_steps(steps, name)
+        self.graph: Graph[Any, Any, Any, Any] = _graph(self.steps, name)  # type: ignore[type-arg] # mypy finds none
 
     async def run(self, context: PipelineContext) -> PipelineResult:
         """Run all steps. ``StepError`` names the step that failed, and its cause is the error; ``context`` keeps the

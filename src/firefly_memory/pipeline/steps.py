@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 from pydantic_ai import DeferredToolRequests
 from pydantic_ai.agent import AbstractAgent
@@ -13,7 +13,7 @@ from pydantic_ai.messages import is_multi_modal_content
 
 from firefly_memory.agents.routing import AnyAgent
 from firefly_memory.agents.run_messages import response_text
-from firefly_memory.agents.run_options import with_memory
+from firefly_memory.agents.run_options import StepOptions, with_memory
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.manager import MemoryManager
 from firefly_memory.pipeline.context import PipelineContext
@@ -64,7 +64,9 @@ class AgentStep(PipelineStep):
     ``options`` are those of ``Agent.run``.
     """
 
-    def __init__(self, agent: AnyAgent, prompt: Prompt = None, *, name: str | None = None, **options: Any) -> None:
+    def __init__(
+        self, agent: AnyAgent, prompt: Prompt = None, *, name: str | None = None, **options: Unpack[StepOptions]
+    ) -> None:
         super().__init__(_named(name or agent.name, agent))
         self.agent = agent
         self.prompt = prompt
@@ -90,7 +92,7 @@ class ReasoningStep(AgentStep):
         prompt: Prompt = None,
         *,
         name: str | None = None,
-        **options: Any,
+        **options: Unpack[StepOptions],
     ) -> None:
         super().__init__(agent, prompt, name=name, **options)
         self.pattern = pattern
@@ -115,7 +117,7 @@ class Parallel:
             _check(each)
         self.name = name
         self.merge = merge
-        self.branches = {
+        self.branches: dict[str, list[PipelineStep | Parallel]] = {
             branch: as_steps(list(steps) if isinstance(steps, Sequence) else [steps], f"{name}/{branch}")
             for branch, steps in branches.items()
         }

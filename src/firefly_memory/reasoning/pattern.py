@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
 from pydantic_ai import AgentRunResult
 from pydantic_ai.messages import ModelMessage
@@ -18,7 +18,13 @@ from firefly_memory.agents.capability import Memory
 from firefly_memory.agents.firefly_agent import memory_of
 from firefly_memory.agents.routing import AnyAgent
 from firefly_memory.agents.run_messages import prompt_text, response_text
-from firefly_memory.agents.run_options import has_dynamic_capabilities, memory_capability, own_scope, with_capability
+from firefly_memory.agents.run_options import (
+    RunOptions,
+    has_dynamic_capabilities,
+    memory_capability,
+    own_scope,
+    with_capability,
+)
 from firefly_memory.agents.turn_recorder import TurnOfSteps
 from firefly_memory.concurrency.cancellation import finished
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError
@@ -76,7 +82,7 @@ class ReasoningPattern(ABC):
         *,
         memory: MemoryManager | None = None,
         conversation_id: str | None = None,
-        **options: Any,
+        **options: Unpack[RunOptions],
     ) -> ReasoningResult:
         """Reason about ``prompt``. The messages of all steps are one turn of the conversation.
 
@@ -104,11 +110,11 @@ class ReasoningPattern(ABC):
             facts = await _facts(scope)
         return ReasoningResult(output, tuple(state["steps"]), conversation_id, facts)
 
-    async def step(self, state: dict[str, Any], name: str, prompt: Any, **options: Any) -> Any:
+    async def step(self, state: dict[str, Any], name: str, prompt: Any, **options: Unpack[RunOptions]) -> Any:
         """Run the agent and the hooks around it, and return its output. The agent sees the earlier steps."""
         await _awaited(self.before_step(state, name))
-        options = {**state["options"], **options, "conversation_id": state["conversation_id"]}
-        result = await state["agent"].run(prompt, **with_capability(state["_memory"], options))
+        given: dict[str, Any] = {**state["options"], **options, "conversation_id": state["conversation_id"]}
+        result = await state["agent"].run(prompt, **with_capability(state["_memory"], given))
         done = ReasoningStepDone(name, prompt, result.output, result)
         state["steps"].append(done)
         await _awaited(self.after_step(state, done))

@@ -23,7 +23,7 @@ class PlanAndExecutePattern(ReasoningPattern):
     type. ``StepError`` if the plan has more than ``max_steps`` steps."""
 
     def __init__(self, *, max_steps: int = 10) -> None:
-        self.max_steps = at_least(1, "max_steps", max_steps)
+        self.max_steps: int = at_least(1, "max_steps", max_steps)
 
     async def reason(self, state: dict[str, Any]) -> Any:
         """Plan, execute, answer."""

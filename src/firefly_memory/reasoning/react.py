@@ -24,7 +24,7 @@ class ReActPattern(ReasoningPattern):
     and looks by calling its tools. ``StepError`` if there is no answer after ``max_steps``."""
 
     def __init__(self, *, max_steps: int = 10) -> None:
-        self.max_steps = at_least(1, "max_steps", max_steps)
+        self.max_steps: int = at_least(1, "max_steps", max_steps)
 
     async def reason(self, state: dict[str, Any]) -> Any:
         """Think until there is an answer."""

@@ -84,6 +84,13 @@ async def async_list(
     after: str | None = None,
     limit: int = 50,
 ) -> RowPage:
+    """Up to ``limit`` rows, from the start or from ``after``, the ``next`` of an earlier page.
+
+    ``where`` selects by fields: ``{"namespace": "notes"}``. After the name of a field, ``~`` stands for "contains",
+    whatever the case of the letters, ``>=`` for "at least" and ``<`` for "less than": ``{"content~": "paris"}``.
+    ``order`` is one of the resource's orders. A cursor of another kind, order or selection, or one that was made up,
+    is an ``InvalidEntryError``.
+    """
     return await list_rows(adapt(store).suspending, kind, where, order, after, limit)
 
 
@@ -93,6 +100,7 @@ def get(store: MemoryStore, kind: str, row_id: str) -> Row | None:
 
 
 async def async_get(store: MemoryStore, kind: str, row_id: str) -> Row | None:
+    """One row with all its fields, or ``None`` if there is none with this id."""
     return await get_row(adapt(store).suspending, kind, row_id)
 
 
@@ -102,6 +110,7 @@ def count(store: MemoryStore, kind: str, *, where: _Where = None) -> Size:
 
 
 async def async_count(store: MemoryStore, kind: str, *, where: _Where = None) -> Size:
+    """How many rows there are, or how many of them ``where`` selects."""
     return await count_rows(adapt(store).suspending, kind, where)
 
 
@@ -115,6 +124,11 @@ def delete(store: MemoryStore, kind: str, ids: Iterable[str] | None = None, *, w
 
 
 async def async_delete(store: MemoryStore, kind: str, ids: Iterable[str] | None = None, *, where: _Where = None) -> int:
+    """Delete the rows with these ids, or all that ``where`` selects, and return how many there were.
+
+    A conversation goes with its turns and its facts. Rows are deleted one batch after the other: what was interrupted
+    is simply started again.
+    """
     return await delete_rows(adapt(store).suspending, kind, ids, where)
 
 
@@ -124,14 +138,5 @@ def stats(store: MemoryStore) -> tuple[Stats, ...]:
 
 
 async def async_stats(store: MemoryStore) -> tuple[Stats, ...]:
+    """How much there is of each kind."""
     return await stats_of(adapt(store).suspending)
-
-
-for _blocking, _awaited in (
-    (list, async_list),
-    (get, async_get),
-    (count, async_count),
-    (delete, async_delete),
-    (stats, async_stats),
-):
-    _awaited.__doc__ = _blocking.__doc__

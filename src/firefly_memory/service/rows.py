@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, overload
 
 from firefly_memory.errors import InvalidEntryError, NotSupportedError
 from firefly_memory.looking import Placed, Query, Reader, Resource, Row, Size, reader_of
@@ -36,7 +36,13 @@ class RowPage(Sequence[Row]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Row]: ...
+
+    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
         return self.rows[index]
 
 
@@ -177,4 +183,5 @@ async def _stats(resource: Resource, reader: Reader) -> Stats:
 def _check_needs(asked: _Asked) -> None:
     missing = [name for name in asked.resource.needs if name not in asked.selected.indexed]
     if missing:
-        raise InvalidEntryError("where", f"{asked.resource.kind} are listed by their {' and '.join(missing)}; name it")
+        of = " and ".join(missing)
+        raise InvalidEntryError("where", f"{asked.resource.kind} are listed by their {of}; name it: {missing[0]}=…")

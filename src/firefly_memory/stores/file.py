@@ -45,6 +45,7 @@ from firefly_memory.errors import (
 )
 from firefly_memory.facets import FacetLogs, Purged
 from firefly_memory.identifiers import CONVERSATIONS, original_name, original_or_none, stored_text
+from firefly_memory.likely_names import answers_guesses
 from firefly_memory.protocols import Capability
 from firefly_memory.reprs import even_half_built, shown
 from firefly_memory.stores.base import EntryStore
@@ -56,8 +57,7 @@ T = TypeVar("T")
 
 FORMAT = "firefly-memory/1"
 
-LOCKS = ".locks"
-"""The directory of the locks, inside that of the store."""
+LOCKS = ".locks"  # the directory of the locks, inside that of the store
 
 _LOCKS = 64  # lock files; namespaces share them by hash, so that they need not be deleted, which cannot be done safely
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-_.")  # no capitals: some file systems fold case
@@ -67,14 +67,14 @@ _LONGEST_NAME = 200  # most file systems allow 255 bytes
 class FileStore(EntryStore):
     """Entries in JSON files below ``base_dir``, which is created when it is first written to.
 
-    A relative one is meant from where the process is when the store is made. Every write rewrites the file of its
-    namespace: meant for small amounts that people want to read or edit.
-    ``timeout`` is how long a writer waits for another one, in seconds. ``file_mode`` and ``directory_mode`` are the
-    rights on what is made, whatever the umask; what is there keeps its own.
+    A relative path counts from where the process is when the store is made. Every write rewrites the file of its
+    namespace: this is for small amounts that people want to read or edit. ``timeout`` is how long a writer waits for
+    another one, in seconds. ``file_mode`` and ``directory_mode`` are the rights on what is made, whatever the umask.
     """
 
     path: Path
 
+    @answers_guesses
     def __init__(
         self,
         base_dir: str | os.PathLike[str] = ".firefly_memory",

@@ -16,6 +16,7 @@ from firefly_memory.entries.store_operations import RecordView
 from firefly_memory.errors import EntryOwnershipError, StoreClosedError
 from firefly_memory.facets import FacetLogs, Purged
 from firefly_memory.identifiers import original_name
+from firefly_memory.likely_names import answers_guesses
 from firefly_memory.protocols import ABSENT, Capability
 from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
@@ -33,6 +34,7 @@ class InMemoryStore(EntryStore):
     that is there, and what would need a dropped one raises ``TurnsDroppedError``.
     """
 
+    @answers_guesses
     def __init__(self, *, max_turns_kept: int | None = None) -> None:
         self._max_turns_kept = None if max_turns_kept is None else at_least(0, "max_turns_kept", max_turns_kept)
         view = RecordView(_MemoryBackend(self._max_turns_kept))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from firefly_memory.entries.store_operations import RecordView
 from firefly_memory.entries.threaded_view import threaded
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.likely_names import answers_guesses
 from firefly_memory.protocols import StoreView
 from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
@@ -29,6 +30,7 @@ class MongoDBStore(EntryStore):
     ``memory_conversations`` of the same database, and need no transactions.
     """
 
+    @answers_guesses
     def __init__(
         self,
         url: str | None = None,

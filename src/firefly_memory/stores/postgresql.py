@@ -13,6 +13,7 @@ from firefly_memory.databases.sql.postgresql.url import postgresql_url
 from firefly_memory.databases.sql.schema.migrate import checked_schema_name
 from firefly_memory.databases.sql.schema.names import POSTGRESQL_SCHEMA
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.likely_names import answers_guesses
 from firefly_memory.reprs import even_half_built, shown
 from firefly_memory.stores.sql import SQLStore
 from firefly_memory.validation import Pooler, exactly_one, require_extra
@@ -38,6 +39,7 @@ class PostgreSQLStore(SQLStore):
 
     _dialect = PostgreSQLDialect
 
+    @answers_guesses
     def __init__(
         self,
         url: str | URL | None = None,

@@ -14,6 +14,7 @@ from firefly_memory.databases.sql.external_engine import ExternalDatabase
 from firefly_memory.databases.sql.sqlite.database import IN_MEMORY, SQLiteDatabase
 from firefly_memory.databases.sql.sqlite.dialect import SQLiteDialect
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.likely_names import answers_guesses
 from firefly_memory.protocols import Capability
 from firefly_memory.reprs import even_half_built, shown
 from firefly_memory.stores.sql import SQLStore
@@ -41,6 +42,7 @@ class SQLiteStore(SQLStore):
     _dialect = SQLiteDialect
     _schema_name = None
 
+    @answers_guesses
     def __init__(
         self,
         path: str | os.PathLike[str] | None = None,
@@ -71,7 +73,7 @@ class SQLiteStore(SQLStore):
         if name == IN_MEMORY:
             self._capabilities = self._capabilities - {Capability.DURABLE, Capability.SHARED}
         else:
-            self.path = Path(name).absolute()
+            self.path: Path | None = Path(name).absolute()
         self._shown = repr(name)
         super().__init__(
             SQLiteDatabase(

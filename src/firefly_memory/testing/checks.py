@@ -78,6 +78,7 @@ class Subject:
 
     @property
     def view(self) -> StoreView:
+        """The operations of the store in this run's mode."""
         return self._view_of(self.store)
 
     def namespace(self, name: str = "check") -> str:
@@ -157,6 +158,7 @@ class Subject:
         return entries
 
     async def contents(self, namespace: str) -> list[Any]:
+        """The contents of the live entries of a namespace, oldest first."""
         return [entry.content for entry in await self.view.load(namespace)]
 
     async def _finish(self) -> None:

@@ -13,9 +13,10 @@ class StoppedClock:
     """What the library's stores and entries take the time from inside :func:`stopped`."""
 
     def __init__(self, moment: datetime) -> None:
-        self.moment = moment.astimezone(UTC)
+        self.moment: datetime = moment.astimezone(UTC)
 
     def now(self) -> datetime:
+        """The instant at which the clock stands."""
         return self.moment
 
     def advance(self, **by: float) -> None:
@@ -23,6 +24,7 @@ class StoppedClock:
         self.moment += timedelta(**by)
 
     def set(self, moment: datetime) -> None:
+        """Set the clock to ``moment``."""
         self.moment = moment.astimezone(UTC)
 
 

@@ -54,9 +54,13 @@ class TokenEstimator:
     """
 
     tokens_per_word: float = 1.33
+    """How many tokens the formula counts for a word."""
     encoding_name: str | None = None
+    """One of tiktoken's encodings."""
     model: str | None = None
+    """The name of a model, which decides on the encoding if there is no ``encoding_name``."""
     download: bool = False
+    """Whether tiktoken may download a vocabulary."""
 
     def __post_init__(self) -> None:
         rate: Any = self.tokens_per_word

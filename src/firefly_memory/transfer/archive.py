@@ -63,6 +63,13 @@ async def async_export_jsonl(
     progress: Progress | None = None,
     **facets: bool,
 ) -> Counts:
+    """Write all live entries and all conversations of ``store`` to ``file``, and return their numbers.
+
+    With ``raw_messages=False`` turns are written without their messages. What is saved meanwhile may or may not be in
+    the file. Of a store without ``Capability.LISTING``, the entries are not written. The conversations of pydantic-ai's
+    ``ConversationStore``, which are all messages, are left out with ``raw_messages=False`` or ``agent_history=False``.
+    Other facets that can be left out have an argument of their name as well.
+    """
     counts = Counts()
     async for line in _lines(adapt(store).suspending, counts, left_out(facets), raw_messages):
         file.write(line)
@@ -111,12 +118,23 @@ async def async_import_jsonl(
     progress: Progress | None = None,
     **facets: bool,
 ) -> Counts:
+    """Save an archive of :func:`export_jsonl`, and return the numbers of its items.
+
+    Importing the same again changes nothing, so an import that broke off is simply started again. An entry takes the
+    place of the one with its id; a conversation that has other turns already is a ``TurnConflictError``, and one of
+    pydantic-ai that is another one already a ``ConflictError``. A file that is damaged or ends too early is a
+    ``CorruptDataError`` that names the line; what came before it has been saved. Conversations of pydantic-ai are a
+    ``NotSupportedError`` in a store that cannot keep them, unless ``agent_history=False`` leaves them out. An archive
+    with items of a kind that only a later release knows is a ``NotSupportedError`` before anything is saved.
+
+    What turns cost is what the archive says, but never less than a quarter of what their texts are worth. Of an
+    ``untrusted`` archive tokens are counted anew, nothing is kept that a model would take for the system's, and facts
+    count as written by a model. ``only`` takes the entries whose namespace, and the conversations whose id, starts so.
+    With ``dry_run`` everything is read and checked, and nothing is saved; ``store`` is not even opened. A line of more
+    than ``max_line`` characters is refused before it is in memory, where ``file`` is one.
+    """
     options = ImportOptions(left_out(facets), untrusted, only, dry_run, max_line)
     return await imported(adapt(store), lambda store: store.suspending, file, options, progress)
-
-
-async_export_jsonl.__doc__ = export_jsonl.__doc__
-async_import_jsonl.__doc__ = import_jsonl.__doc__
 
 
 def _at_once(lines: AsyncIterator[str]) -> Iterator[str]:

@@ -121,10 +121,18 @@ async def async_copy_store(
     progress: Progress | None = None,
     **facets: bool,
 ) -> Copy:
+    """Copy all live entries and all conversations of ``source`` into ``target``, then compare the two.
+
+    ``target`` may be empty or have a part of the same, as after a copy that broke off. Anything else there is a
+    ``ConflictError`` before anything is written, unless ``merge`` is set: then entries take the place of those with
+    their ids, and what ``source`` has nothing of stays. A conversation that has other turns is a ``TurnConflictError``.
+
+    The conversations of pydantic-ai's ``ConversationStore`` are copied too, unless ``agent_history=False`` leaves them
+    out on both sides; if ``target`` cannot keep them, that is a ``NotSupportedError`` before anything is written. An
+    older copy in ``target`` is replaced if ``source`` has all its messages; a different conversation of the same id is
+    a ``ConflictError``. Other facets that can be left out have an argument of their name as well.
+    """
     return await _copy(_Sides(adapt(source).suspending, adapt(target).suspending, left_out(facets)), merge, progress)
-
-
-async_copy_store.__doc__ = copy_store.__doc__
 
 
 async def _copy(sides: _Sides, merge: bool, progress: Progress | None) -> Copy:

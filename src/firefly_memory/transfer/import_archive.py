@@ -24,6 +24,7 @@ from firefly_memory.transfer.writer import ItemWriter
 from firefly_memory.validation import at_least
 
 FORMAT = "firefly-memory-archive/1"
+"""The format that the first line of an archive names."""
 
 MAX_LINE = 64 * 2**20
 """The default for the most characters in a line."""

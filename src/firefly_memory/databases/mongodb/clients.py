@@ -19,6 +19,7 @@ from pymongo.read_concern import ReadConcern
 from firefly_memory.concurrency.cancellation import to_its_end
 from firefly_memory.concurrency.per_event_loop import PerLoop, abandon
 from firefly_memory.concurrency.process_fork import ForkAware
+from firefly_memory.concurrency.unclosed import WarnsIfUnclosed
 from firefly_memory.databases.mongodb.pymongo_cleanup import cut_client
 from firefly_memory.databases.mongodb.url_options import unused_client
 from firefly_memory.errors import ConfigurationError, NotSupportedError, StoreClosedError
@@ -87,13 +88,13 @@ class Connection:
     def __init__(
         self, client: Any, database: str, entries: str, result_of: ResultOf, kept: dict[str, str] | None = None
     ) -> None:
-        self.client = client
-        self.result_of = result_of
-        self.kept = {} if kept is None else kept
+        self.client: Any = client
+        self.result_of: ResultOf = result_of
+        self.kept: dict[str, str] = {} if kept is None else kept
         """What was read of this database and never changes. All connections share it."""
         self._database = client.get_database(database)
         self._made: dict[str, Any] = {}
-        self.entries = self._database.get_collection(entries, **_COLLECTION_OPTIONS)
+        self.entries: Any = self._database.get_collection(entries, **_COLLECTION_OPTIONS)
         """The collection that the store was opened with."""
 
     def __getitem__(self, name: str) -> Any:
@@ -128,7 +129,7 @@ class MongoDatabase(ABC):
         self.db_name = db_name
         self.database = database
         self.collection = collection
-        self.timeout = seconds("timeout", timeout)
+        self.timeout: float = seconds("timeout", timeout)
         self.migrate = migrate
         self.indexes_are_there = False
         self.has_transactions: bool | None = None
@@ -159,7 +160,7 @@ class MongoDatabase(ABC):
             raise ConfigurationError(f"database or collection: {exc}") from exc
 
 
-class OwnClients(MongoDatabase, ForkAware):
+class OwnClients(MongoDatabase, ForkAware, WarnsIfUnclosed):
     """Clients made from a URL: a blocking one, and an asynchronous one for each event loop."""
 
     def __init__(
@@ -181,6 +182,12 @@ class OwnClients(MongoDatabase, ForkAware):
         self._start_afresh()
         self._per_loop = PerLoop(self._open_suspending, _close_client, _cut_client)
         self.watch_forks()
+
+    def holds_resources(self) -> bool:
+        return self._blocking is not None or self._per_loop.is_in_use()
+
+    def described(self) -> str:
+        return self.db_name
 
     def _start_afresh(self) -> None:
         self._lock = threading.Lock()
@@ -227,7 +234,7 @@ class PassedClient(MongoDatabase):
 
     def __init__(self, client: Any, database: str, collection: str, *, timeout: float, migrate: bool) -> None:
         super().__init__("the passed client's server", database, collection, timeout=timeout, migrate=migrate)
-        self.blocks_only = isinstance(client, MongoClient)
+        self.blocks_only: bool = isinstance(client, MongoClient)
         self._suspending: Connection | None = None
         self._blocking: Connection | None = None
         if isinstance(client, MongoClient):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -46,7 +47,7 @@ class BoundDatabase:
         schema_name: str | None,
         owner: _Owner,
     ) -> None:
-        self.check_open = owner.check_open
+        self.check_open: Callable[[str], None] = owner.check_open
         self.check_open("bind")
         if not isinstance(connection, Connection) and not hasattr(connection, "sync_connection"):
             raise ConfigurationError(

@@ -21,7 +21,7 @@ class Statement:
     def __init__(self, construct: CompilerElement, dialect: Dialect) -> None:
         compiled = construct.compile(dialect=dialect)
         assert isinstance(compiled, SQLCompiler)
-        self.sql = str(compiled)
+        self.sql: str = str(compiled)
         in_order = _by_name if compiled.positiontup is None else _by_position(compiled.positiontup)
         constants = {name: value for name, value in compiled.params.items() if value is not None}
         self.parameters = (lambda values: in_order({**constants, **values})) if constants else in_order

@@ -12,6 +12,7 @@ from typing import Any
 
 from firefly_memory.concurrency.per_event_loop import abandon
 from firefly_memory.concurrency.process_fork import ForkAware
+from firefly_memory.concurrency.unclosed import WarnsIfUnclosed
 from firefly_memory.databases.sql.errors import DatabaseName
 from firefly_memory.databases.sql.pool import Pool
 from firefly_memory.databases.sql.schema.migrate import ensure_schema
@@ -29,12 +30,12 @@ ENGINE_OPTIONS: dict[str, Any] = {
 }
 
 
-class Database(ForkAware, ABC):
+class Database(ForkAware, WarnsIfUnclosed, ABC):
     """What both kinds share: the blocking pool, and whether the schema has been looked at."""
 
     def __init__(self, db_name: DatabaseName, *, timeout: float, migrate: bool) -> None:
         self.db_name = db_name
-        self.timeout = seconds("timeout", timeout)
+        self.timeout: float = seconds("timeout", timeout)
         self._migrate = migrate
         self._closed = False
         self._pool: Pool | None = None
@@ -42,6 +43,16 @@ class Database(ForkAware, ABC):
         self.schema_is_current = False
         self.warm_connections = 0
         self.watch_forks()
+
+    def holds_resources(self) -> bool:
+        return self._pool is not None and self._pool.has_connections()
+
+    def described(self) -> str:
+        return self.db_name.name
+
+    def drop_resources(self) -> None:
+        if self._pool is not None:
+            self._pool.dispose()
 
     @abstractmethod
     def open_pool(self) -> Pool:

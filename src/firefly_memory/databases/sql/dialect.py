@@ -30,7 +30,7 @@ class SQLDialect(ABC):
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self.driver = dialect.driver
+        self.driver: str = dialect.driver
 
     @abstractmethod
     def by_code_point(self, column: ColumnElement[str]) -> ColumnElement[str]:

@@ -105,8 +105,9 @@ class ExternalDatabase(ForkAware):
         name = self.engine.url.render_as_string(hide_password=True)
         if schema_name is not None or ":///" not in name:  # not a path: SQLAlchemy hides no secret in parameters
             name = masked_server_url(name)
-        self.db_name = DatabaseName(name, None if schema_name is None else checked_schema_name(schema_name))
-        self.timeout = seconds("timeout", timeout)
+        schema = None if schema_name is None else checked_schema_name(schema_name)
+        self.db_name: DatabaseName = DatabaseName(name, schema)
+        self.timeout: float = seconds("timeout", timeout)
         self._migrate = migrate
         self._schema_is_current = False
         self._closed = False

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from time import monotonic, sleep
 from typing import Any, ParamSpec, TypeVar, cast
@@ -13,6 +12,7 @@ from sqlalchemy import Engine
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 from sqlalchemy.util import await_only
 
+from firefly_memory.concurrency.growing_pauses import growing_pauses
 from firefly_memory.databases.sql.errors import (
     DatabaseName,
     Doubt,
@@ -35,19 +35,8 @@ _LAST_USED = "firefly_memory.last_used"
 
 _NOT_THERE = "what was written is not there now"
 
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
-"""Seconds until a full server is asked again."""
-
 _QUIET = 30.0
 """Seconds of rest after which a connection is tried out: something on the way may have dropped it without a word."""
-
-
-def growing_pauses() -> Iterator[float]:
-    """Seconds between attempts; those who begin together do not meet again."""
-    longest = _FIRST_PAUSE
-    while True:
-        yield longest * random.uniform(0.5, 1.0)  # noqa: S311
-        longest = min(2 * longest, _LONGEST_PAUSE)
 
 
 class Pool:
@@ -108,6 +97,11 @@ class Pool:
                     if not session.is_usable:
                         connection.invalidate()
                     self._give_back(connection)
+
+    def has_connections(self) -> bool:
+        """Whether a connection is open, at rest or at work."""
+        pool = cast("QueuePool", self.engine.pool)
+        return pool.checkedin() + pool.checkedout() > 0
 
     def dispose(self) -> None:
         """Close the connections: those at rest now, those at work when they are given back."""

@@ -12,7 +12,8 @@ from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.pool import PoolProxiedConnection
 
 from firefly_memory.databases.sql.compiled_statement import Statement
-from firefly_memory.databases.sql.statements import Statements
+from firefly_memory.databases.sql.dialect import SQLDialect
+from firefly_memory.databases.sql.statements import OfFacet, Statements
 
 Values = Mapping[str, Any]
 
@@ -21,8 +22,10 @@ class Session(ABC):
     """One connection, for the length of one operation. The mode of the connection makes no difference here."""
 
     def __init__(self, statements: Statements, timeout: float | None) -> None:
-        self.statements = statements.of
-        self.dialect = statements.dialect
+        self.statements: OfFacet = statements.of
+        self.dialect: SQLDialect = statements.dialect
+        self.kept: dict[str, Any] = statements.kept
+        """What facets have read of the database and keep: it may have changed since."""
         self.timeout = timeout
         """Seconds that an operation may wait for the transactions of others; ``None`` if it must not, since it is part
         of a transaction of the caller's, for which others may be waiting."""

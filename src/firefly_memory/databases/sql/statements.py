@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeVar
+from functools import lru_cache
+from typing import Any, ClassVar, Protocol, TypeVar
 
-from sqlalchemy import Table
+from sqlalchemy import URL, Table
 from sqlalchemy.sql.elements import CompilerElement
 
 from firefly_memory.databases.sql.compiled_statement import Statement
@@ -37,13 +38,20 @@ class FacetStatements:
         return self.dialect.compiled(construct)
 
 
+class OfFacet(Protocol):
+    """:meth:`Statements.of`, where only that is kept."""
+
+    def __call__(self, facet: type[S], /) -> S: ...
+
+
 class Statements:
-    """The statements of all facets, on one dialect and schema."""
+    """The statements of all facets, on one dialect and schema, and what facets have read of one database and keep."""
 
     def __init__(self, dialect: SQLDialect, schema_name: str | None) -> None:
         self.dialect = dialect
         self._schema_name = schema_name
         self._made: dict[type[FacetStatements], Any] = {}
+        self.kept: dict[str, Any] = {}
 
     def of(self, facet: type[S]) -> S:
         made: S | None = self._made.get(facet)
@@ -52,3 +60,25 @@ class Statements:
             kind: type[S] = facet if of_dialect is None else load_name(of_dialect)
             made = self._made[facet] = kind(self.dialect, self._schema_name)
         return made
+
+    def for_a_database(self) -> Statements:
+        """The same statements; nothing is kept yet."""
+        statements = Statements(self.dialect, self._schema_name)
+        statements._made = self._made
+        return statements
+
+
+_KEPT = 64
+"""Sets of statements: one for each driver and schema that a process uses, within reason."""
+
+
+def statements_of(kind: type[SQLDialect], driver: str, schema_name: str | None) -> Statements:
+    """For an engine that a store made. All engines of one driver have the same statements, so that a new store, another
+    event loop or the other mode need not compile them again, which takes longer than to run them."""
+    return _statements_of(kind, driver, schema_name).for_a_database()
+
+
+@lru_cache(_KEPT)
+def _statements_of(kind: type[SQLDialect], driver: str, schema_name: str | None) -> Statements:
+    dialect = URL.create(f"{kind.name}+{driver}").get_dialect()
+    return Statements(kind(dialect()), schema_name)

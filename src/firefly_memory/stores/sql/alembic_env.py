@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from firefly_memory.facets import load_name
 
-run_in_alembic = load_name("firefly_memory.alembic_target:run_in_alembic")
+run_in_alembic: Callable[[Any], None] = load_name("firefly_memory.alembic_target:run_in_alembic")
+"""Run the revisions that Alembic asks for, or only write them down. The argument is ``alembic.context``."""

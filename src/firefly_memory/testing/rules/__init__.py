@@ -21,6 +21,9 @@ from firefly_memory.testing.rules import (
 )
 
 ENTRIES = (atomicity, bounds, concurrency, expiry, isolation, order, refusals, reserved, upsert, values)
+"""The modules with the rules of entries."""
+
 CONVERSATIONS = (conversation_forks, conversations, erasure, exports, owners, windows, working)
+"""The modules with the rules of conversations and working memory."""
 
 __all__ = ["CONVERSATIONS", "ENTRIES"]

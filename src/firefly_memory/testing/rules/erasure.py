@@ -106,6 +106,10 @@ async def what_is_written_of_an_erased_person_is_refused(subject: Subject) -> No
         error = await subject.refuses(ErasedError, call)
         assert ann not in str(error), "the error names nobody"
         assert first not in str(error), "the error names nothing"
+    for conversation in (first, new):
+        await subject.refuses(ErasedError, memory.get_window(conversation, owner=ann))
+    await subject.refuses(ErasedError, memory.get_window(first, owner=bob))
+    assert (await memory.get_window(new, owner=bob)).total_turns == 0
     for facts in (_facts(subject, conversation_id=first), _facts(subject, scope_id=ann)):
         await subject.refuses(ErasedError, facts.set("city", "Nice"))
         await subject.refuses(ErasedError, facts.increment("visits"))

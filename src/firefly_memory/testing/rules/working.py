@@ -94,8 +94,9 @@ async def a_fact_may_have_an_end(subject: Subject) -> None:
         await memory.set("name", "Ada")
         clock.advance(hours=2)
         assert await memory.keys() == ["name", "code"]
-    for ttl in (0, -1, True, "60", float("nan"), float("inf"), 1e300, timedelta(0)):
+    for ttl in (0, -1, True, "60", float("nan"), float("inf"), 1e300, timedelta(0), timedelta(seconds=-1)):
         await subject.refuses(InvalidEntryError, memory.set("code", 1, ttl=ttl))
+        await subject.refuses(InvalidEntryError, memory.compare_and_set("code", 1, 2, ttl=ttl))
 
 
 @check("W1")
@@ -175,6 +176,9 @@ async def a_fact_is_replaced_only_if_it_is_still_what_was_expected(subject: Subj
         await memory.set("brief", 1, ttl=1)
         clock.advance(seconds=1)
         assert not await memory.compare_and_set("brief", 1, 2)
+        assert await memory.compare_and_set("brief", ABSENT, 3, ttl=timedelta(seconds=1))
+        clock.advance(seconds=1)
+        assert await memory.get("brief") is None
         assert await memory.compare_and_set("brief", ABSENT, 3)
     assert await memory.to_dict() == {"key": "text", "brief": 3}
 

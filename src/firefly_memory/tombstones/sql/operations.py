@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from time import monotonic
 
+from firefly_memory.concurrency.growing_pauses import growing_pauses
 from firefly_memory.databases.sql.errors import is_an_answer
 from firefly_memory.databases.sql.operation import REPEAT, REPORT, operation, reads
-from firefly_memory.databases.sql.pool import growing_pauses
 from firefly_memory.databases.sql.session import Session
 from firefly_memory.errors import NotSupportedError, StoreTimeoutError
 from firefly_memory.tombstones.log import Identity, owner_identity, tombstone

@@ -24,14 +24,15 @@ def unless_erased(session: Session, operation: str, identities: Sequence[Identit
     costs no other query than the first one for the key.
     """
     while True:
-        written = write(_refusal_of(session, identities))
-        if written or _knows_the_key(session, operation, identities):
+        key = _key(session)
+        written = write(_refusal_of(key, identities))
+        if written or _is_accepted(session, operation, key, identities):
             return written
 
 
 def refusal_of_several(session: Session, identities: Sequence[Identity]) -> Values:
     """The parameters of :func:`~firefly_memory.tombstones.sql.statements.none_erased`."""
-    key = session.statements(TombstoneStatements).key or read_key(session)
+    key = _key(session)
     ids = [_tombstone(key.secret, each) for each in identities]
     return {"tombstones": session.dialect.texts(ids), "key_made_at": key.made_at}
 
@@ -45,8 +46,7 @@ NOT_REFUSED: Values = dict.fromkeys(IDENTITIES)
 """In the place of tombstones, where it is known that there are none."""
 
 
-def _refusal_of(session: Session, identities: Sequence[Identity]) -> Values:
-    key = session.statements(TombstoneStatements).key or read_key(session)
+def _refusal_of(key: Key, identities: Sequence[Identity]) -> Values:
     first, second = (*identities, None, None)[:2]
     return {
         "tombstone": None if first is None else _tombstone(key.secret, first),
@@ -58,33 +58,37 @@ def _refusal_of(session: Session, identities: Sequence[Identity]) -> Values:
 def refuse_erased(session: Session, operation: str, identities: Sequence[Identity]) -> None:
     """``ErasedError`` if one of these is refused. After a write, in its transaction: a tombstone that is not seen then
     is added by somebody who waits for the end of this transaction, and sees what it wrote."""
-    while identities and not _knows_the_key(session, operation, identities):
+    while identities and not _is_accepted(session, operation, _key(session), identities):
         pass
 
 
-def _knows_the_key(session: Session, operation: str, identities: Sequence[Identity]) -> bool:
-    """Whether the key is the database's still; ``ErasedError`` if it is, and one of these is refused."""
-    statements = session.statements(TombstoneStatements)
-    key = statements.key or read_key(session)
+def _is_accepted(session: Session, operation: str, key: Key, identities: Sequence[Identity]) -> bool:
+    """Whether none of these is refused. ``False`` if that is not known, because ``key`` is not the database's: another
+    one is read then. ``ErasedError`` if one is refused."""
     ids = [KEY, *[_tombstone(key.secret, each) for each in identities]]
-    rows = session.fetch(statements.refusing, {"tombstones": session.dialect.texts(ids)})
+    rows = session.fetch(session.statements(TombstoneStatements).refusing, {"tombstones": session.dialect.texts(ids)})
     found = {row[0]: row[1] for row in rows}
     if found.pop(KEY, None) != key.secret:
-        statements.key = None
+        read_key(session)
         return False
     if found:
         raise ErasedError(operation)
     return True
 
 
+def _key(session: Session) -> Key:
+    """The key as it was last read. A statement that depends on it says whether it is the database's still."""
+    key: Key | None = session.kept.get(KEY)
+    return key or read_key(session)
+
+
 def read_key(session: Session) -> Key:
     """The key of the database as it is now."""
-    statements = session.statements(TombstoneStatements)
-    rows = session.fetch(statements.read_key, {})
+    rows = session.fetch(session.statements(TombstoneStatements).read_key, {})
     if not rows or not isinstance(rows[0][0], str) or not rows[0][0]:
         problem = "its key is missing; put it back from a backup, or erased people are not known any more"
         raise CorruptDataError("reading the key of tombstones", f"table {TABLE}", problem)
     secret, made_at = rows[0]
     key = Key(secret, session.dialect.native_instant(session.dialect.read_instant(made_at)))
-    statements.key = key
+    session.kept[KEY] = key
     return key

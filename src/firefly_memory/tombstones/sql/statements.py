@@ -70,9 +70,6 @@ class TombstoneStatements(FacetStatements):
     scrub: Statement | None = None
     """Overwrites what deleted rows have left behind; ``None`` where nothing can."""
 
-    key: Key | None = None
-    """As it was last read. Each statement that depends on it says whether it is the database's key."""
-
     def __init__(self, dialect: SQLDialect, schema_name: str | None) -> None:
         super().__init__(dialect, schema_name)
         self._table = self.in_schema(TABLE)

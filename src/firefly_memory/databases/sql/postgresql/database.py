@@ -28,7 +28,7 @@ from firefly_memory.databases.sql.postgresql.engines import (
 from firefly_memory.databases.sql.postgresql.quiet import is_quiet
 from firefly_memory.databases.sql.postgresql.url import PostgreSQLUrl
 from firefly_memory.databases.sql.schema.migrate import checked_schema_name, has_schema, upgrade_schema
-from firefly_memory.databases.sql.statements import Statements
+from firefly_memory.databases.sql.statements import statements_of
 from firefly_memory.validation import at_least
 
 P = ParamSpec("P")
@@ -52,10 +52,13 @@ class PostgreSQLDatabase(Database):
         super().__init__(DatabaseName(str(url), checked_schema_name(schema_name)), timeout=timeout, migrate=migrate)
         self._url = url
         self._prepares = prepared
-        self.pool_size = at_least(1, "pool_size", pool_size)
-        self.warm_connections = min(at_least(0, "pool_min_size", pool_min_size), pool_size)
-        self.blocking = BlockingExecutor(self)
-        self.suspending = _LoopExecutor(self)
+        self.pool_size: int = at_least(1, "pool_size", pool_size)
+        self.warm_connections: int = min(at_least(0, "pool_min_size", pool_min_size), pool_size)
+        self.blocking: BlockingExecutor = BlockingExecutor(self)
+        self.suspending: _LoopExecutor = _LoopExecutor(self)
+
+    def holds_resources(self) -> bool:
+        return super().holds_resources() or self.suspending.is_in_use()
 
     def open_pool(self) -> Pool:
         return self._pool_on(blocking_engine)
@@ -102,7 +105,7 @@ class PostgreSQLDatabase(Database):
 
     def _pool_on(self, make_engine: Callable[..., Engine]) -> Pool:
         engine = make_engine(self._url, pool_size=self.pool_size, timeout=self.timeout, prepared=self._prepares)
-        statements = Statements(PostgreSQLDialect(engine.dialect), self.db_name.schema_name)
+        statements = statements_of(PostgreSQLDialect, engine.dialect.driver, self.db_name.schema_name)
         return Pool(engine, statements, self.db_name, is_quiet=is_quiet, timeout=self.timeout)
 
 
@@ -149,6 +152,10 @@ class _LoopExecutor:
     async def close(self) -> None:
         self._database.close_blocking()
         await self._pools.close()
+
+    def is_in_use(self) -> bool:
+        """Whether an event loop has connections."""
+        return self._pools.is_in_use()
 
     def close_elsewhere(self) -> None:
         self._pools.close_elsewhere()

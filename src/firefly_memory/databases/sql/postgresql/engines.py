@@ -16,10 +16,10 @@ from weakref import WeakSet
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.pool import QueuePool
 
+from firefly_memory.concurrency.growing_pauses import growing_pauses
 from firefly_memory.concurrency.sync_bridge import result_of, run_without_loop
 from firefly_memory.databases.sql.database import ENGINE_OPTIONS
 from firefly_memory.databases.sql.errors import is_full
-from firefly_memory.databases.sql.pool import growing_pauses
 from firefly_memory.databases.sql.postgresql.client_timeout import with_client_timeout
 from firefly_memory.databases.sql.postgresql.connecting_loop import ConnectingLoop
 from firefly_memory.databases.sql.postgresql.exact import make_exact
@@ -136,6 +136,8 @@ def _with_settings(
         nonlocal wanted
         try:
             return await result_of(connect(**wanted))
+        except UnicodeError as exc:  # Python refuses to look up a name such as a..b
+            raise OSError(f"the URL names a host that cannot exist: {exc}") from exc
         except Exception as exc:
             if wanted is asked or not _NO_SETTINGS.search(str(exc)):
                 raise

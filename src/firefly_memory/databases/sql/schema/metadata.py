@@ -17,6 +17,7 @@ VERSION_TABLE = "firefly_memory_version"
 """Alembic's table, under a name of our own: the application may keep its ``alembic_version`` in the same place."""
 
 POSTGRESQL_SCHEMA = names.POSTGRESQL_SCHEMA
+"""The PostgreSQL schema of all tables, unless ``schema_name`` names another."""
 
 
 def metadata(schema_name: str | None) -> MetaData:

@@ -29,8 +29,9 @@ from firefly_memory.databases.sql.errors import DatabaseName, translated
 from firefly_memory.databases.sql.executor import BlockingExecutor, GroupingExecutor
 from firefly_memory.databases.sql.pool import Pool
 from firefly_memory.databases.sql.sqlite.dialect import SQLiteDialect
-from firefly_memory.databases.sql.statements import Statements
+from firefly_memory.databases.sql.statements import statements_of
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError, NotSupportedError, StoreTimeoutError
+from firefly_memory.likely_names import sqlite_url_meant
 from firefly_memory.validation import ONLY_MINE, FileModes, at_least
 
 T = TypeVar("T")
@@ -138,7 +139,7 @@ class SQLiteDatabase(Database):
         self, path: str, *, timeout: float, synchronous: str, pool_size: int, migrate: bool, modes: FileModes
     ) -> None:
         # Connections are opened when they are needed, wherever the process has gone to by then.
-        self.path = path if path == IN_MEMORY else str(Path(path).absolute())
+        self.path: str = path if path == IN_MEMORY else str(Path(path).absolute())
         super().__init__(DatabaseName(f"SQLite database {self.path}"), timeout=timeout, migrate=migrate)
         self._synchronous = synchronous
         self._modes = modes
@@ -146,14 +147,19 @@ class SQLiteDatabase(Database):
         self._pool_size = 1 if path == IN_MEMORY else pool_size
         self._orphaned = False
         self._start_afresh()
-        self.blocking = BlockingExecutor(self)
-        self.suspending = GroupingExecutor(self, self._in_thread)
+        self.blocking: BlockingExecutor = BlockingExecutor(self)
+        self.suspending: GroupingExecutor = GroupingExecutor(self, self._in_thread)
 
     def _start_afresh(self) -> None:
         self._turn = _Turn()
         self._barrier = ForkBarrier(room=self._pool_size)
         self._threads: ThreadPoolExecutor | None = None
         self._threads_lock = threading.Lock()
+
+    def drop_resources(self) -> None:
+        super().drop_resources()
+        if self._threads is not None:
+            self._threads.shutdown(wait=False)
 
     def open_pool(self) -> Pool:
         step = min(_STEP, self.timeout)
@@ -164,7 +170,7 @@ class SQLiteDatabase(Database):
             synchronous=self._synchronous,
             file_mode=self._modes.file,
         )
-        statements = Statements(SQLiteDialect(engine.dialect), None)
+        statements = statements_of(SQLiteDialect, engine.dialect.driver, None)
         return Pool(engine, statements, self.db_name, gate=self._turn, attempts=self._attempts)
 
     def _attempts(self, operation: str) -> _Attempts:
@@ -287,9 +293,11 @@ def sqlite_path(url: str) -> str:
     found = re.fullmatch(r"(?i:sqlite(?:\+aiosqlite|\+pysqlite)?)://(?:/(?P<path>[^?]*))?(?P<query>\?.*)?", url)
     # Not the URL itself: it may hold a password.
     if found is None:
+        exact = sqlite_url_meant(url)
+        meant = "" if exact is None else f"{exact} for this file, or "
         raise ConfigurationError(
-            "this is not an SQLite URL that this library reads; use sqlite:///relative.db, sqlite:////absolute.db "
-            "or sqlite:///:memory:"
+            f"this is not an SQLite URL that this library reads; use {meant}sqlite:///relative.db, "
+            "sqlite:////absolute.db or sqlite:///:memory:"
         )
     if found["query"]:
         raise ConfigurationError("an SQLite URL has no parameters here; pass them as options of the store")
