@@ -4,7 +4,7 @@ BIN := .venv/bin
 DEMO := .cache/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test coverage lint types demo bench bench-comparison eval fuzz mutants test-containers environments docs clean
+.PHONY: help setup test test-thorough coverage lint types demo bench bench-comparison eval fuzz mutants test-containers environments docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,10 +27,13 @@ export PYTHONDONTWRITEBYTECODE =
 
 SUITE = $(BIN)/pytest --numprocesses $(PROCESSES) --maxprocesses 4 --dist worksteal
 
-test: setup ## The whole suite on every backend (PROCESSES=0 for one process; ONLY="unit cli" for some folders)
-	@$(SUITE) $(ONLY:%=tests/%)
+test: setup ## The suite on every backend (PROCESSES=0 for one process; ONLY="unit cli" for some folders)
+	@$(SUITE) -m "not thorough" $(ONLY:%=tests/%)
 
-coverage: setup ## The same with branch coverage, which takes twice as long
+test-thorough: setup ## The rest of it: lost servers, system calls, PgBouncer, random histories, pages of the docs
+	@$(SUITE) -m thorough $(ONLY:%=tests/%)
+
+coverage: setup ## Both with branch coverage, which takes twice as long
 	@$(SUITE) --cov
 
 lint: $(READY) ## Style, formatting and types

@@ -36,6 +36,8 @@ from tests.support.backends import Place
 from tests.support.cancellation import cancelled_at
 from tests.support.scripted_model import Scripted, stored
 
+pytestmark = pytest.mark.thorough
+
 
 async def test_a_failed_run_stores_its_messages(manager: MemoryManager) -> None:
     scripted = Scripted({"look": {}}, RuntimeError("the provider is down"), "fine")

@@ -46,7 +46,7 @@ from firefly_memory import MemoryManager
 from firefly_memory.agents import Memory
 from tests.support.cancellation import cancelled_at
 
-pytestmark = pytest.mark.no_cover
+pytestmark = [pytest.mark.no_cover, pytest.mark.thorough]
 
 TOOLS = ("give", "fail", "retry", "later", "approve", "rich", "more", "final")
 

@@ -13,6 +13,8 @@ from tests.support.command_line import answered_on_a_terminal
 from tests.support.forget_worker import STEPS, killed_forget
 from tests.support.stores_by_options import Options, opened, ran
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def used(options: Options) -> Options:

@@ -22,6 +22,8 @@ from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.databases.mongodb.pymongo_cleanup import cut_client
 from tests.support.backends import BY_NAME, OWN, Backend, Place
 
+pytestmark = pytest.mark.thorough
+
 # A Motor client belongs to one event loop, and so does a store made with it.
 BACKENDS = [backend for backend in OWN if backend.name != "mongodb-motor"]
 

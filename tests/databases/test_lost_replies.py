@@ -43,6 +43,8 @@ from tests.support.backends import BY_NAME, Place
 from tests.support.lost_reply_cases import ACTS, MANY, MEETINGS, Act, Meeting, Uses
 from tests.support.store_worker import start, together
 
+pytestmark = pytest.mark.thorough
+
 T = TypeVar("T")
 
 NAME = "lost_replies"

@@ -21,6 +21,8 @@ from firefly_memory.testing import Mode
 from tests.support.servers import EmbeddedMongoDB, EmbeddedPostgreSQL, Server
 from tests.support.store_caller import MakeStoreCaller
 
+pytestmark = pytest.mark.thorough
+
 
 @dataclass(frozen=True)
 class Kind:

@@ -29,6 +29,8 @@ from firefly_memory import (
 from tests.support.backends import Place
 from tests.support.folder_backend import FolderStore
 
+pytestmark = pytest.mark.thorough
+
 OPENERS: dict[str, Callable[[Place], EntryStore]] = {
     "sqlite": lambda place: SQLiteStore(place.directory / "memory.db"),
     "postgresql": lambda place: PostgreSQLStore(place.postgresql(), schema_name="unclosed"),

@@ -18,6 +18,8 @@ from tests.support.backends import Place
 from tests.support.documentation import ROOT, Block, pages, prose
 from tests.support.workers import run_command
 
+pytestmark = pytest.mark.thorough
+
 BLOCKS = [block for page in pages() for block in documentation.blocks(page)]
 
 

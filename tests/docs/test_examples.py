@@ -20,6 +20,8 @@ from tests.support import command_line
 from tests.support.backends import Place
 from tests.support.databases import empty_postgresql
 
+pytestmark = pytest.mark.thorough
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

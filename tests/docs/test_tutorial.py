@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support import tutorial
 from tests.support.backends import Place
+
+pytestmark = pytest.mark.thorough
 
 
 def test_the_files_of_the_page_are_those_of_the_example() -> None:

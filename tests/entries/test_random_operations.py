@@ -18,7 +18,7 @@ from firefly_memory.testing.rules.values import same
 from tests.support.backends import OWN, Backend, Place
 from tests.support.value_strategies import json_values
 
-pytestmark = pytest.mark.no_cover
+pytestmark = [pytest.mark.no_cover, pytest.mark.thorough]
 
 NAMESPACES = ["a", "A", "b%"]
 KEYS = st.sampled_from([None, "k", "K", "\x00"])

@@ -10,6 +10,8 @@ from firefly_memory import ConversationMemory
 from tests.support.durable_writes import NEW, OLD, WORK, archive_in, store_in
 from tests.support.system_calls import RENAMES, SYNCS, WRITES, SystemCall, calls_of
 
+pytestmark = pytest.mark.thorough
+
 WORKER = "tests.support.durable_writes"
 REFUSED = ("DatabaseStoreError", "FireflyMemoryError")  # by a store, by the command that exports
 UNSYNCED = ("OutcomeUnknownError", "FireflyMemoryError")

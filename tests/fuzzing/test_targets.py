@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from tests.fuzzing import archives, codec, rows, urls
 from tests.support.backends import Place
 
+pytestmark = pytest.mark.thorough
+
 TARGETS = {archives: 8, codec: 150, urls: 200, rows: 8}
 """How many examples each has here, on every backend."""
 

@@ -25,6 +25,8 @@ from tests.support.backends import Place
 from tests.support.databases import empty_postgresql, execute
 from tests.support.servers import EmbeddedPostgreSQL
 
+pytestmark = pytest.mark.thorough
+
 E = "firefly_memory.memory_entries"
 T = "firefly_memory.memory_turns"
 Documents = Database[dict[str, Any]]

@@ -19,6 +19,8 @@ from tests.support.backends import Place
 from tests.support.durations import in_the_end
 from tests.support.store_caller import MakeStoreCaller, StoreCaller
 
+pytestmark = pytest.mark.thorough
+
 DRIVERS = pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
 IN_BOTH_MODES = pytest.mark.parametrize("mode", Mode)
 

@@ -32,6 +32,8 @@ from tests.support.durations import in_the_end
 from tests.support.pgbouncer import PgBouncer
 from tests.support.store_caller import MakeStoreCaller
 
+pytestmark = pytest.mark.thorough
+
 MODES = ("transaction", "session")
 DRIVERS = ("asyncpg", "psycopg")
 

@@ -21,6 +21,8 @@ from firefly_memory.settings import PREFIX, FacetSettings
 from tests.support.backends import Place
 from tests.support.facet_package import NAME, VARIABLE, environment, run, write_package
 
+pytestmark = pytest.mark.thorough
+
 Run = Callable[..., CompletedProcess[str]]
 
 LAST = REVISIONS[-1]

@@ -6,7 +6,7 @@ from __future__ import annotations
 LAYERS = [
     {"errors", "clock", "lazy_names", "likely_names", "reprs", "validation", "url_text"},
     {"concurrency"},
-    {"identifiers", "codec", "python_values"},
+    {"identifiers", "cursors", "codec", "python_values"},
     {"messages", "tokens"},
     {"databases", "facets"},
     {"search"},

@@ -36,6 +36,8 @@ from tests.support.copy_worker import killed_copy
 from tests.support.ram_use import Work, assert_more_takes_no_more_memory
 from tests.support.servers import EmbeddedMongoDB
 
+pytestmark = pytest.mark.thorough
+
 PAIRS = [(source, target) for source in SHARED for target in SHARED]
 
 

@@ -44,6 +44,8 @@ from tests.support.ram_use import Work, assert_more_takes_no_more_memory
 from tests.support.stored_contents import contents, equal, filled
 from tests.support.value_strategies import any_text, json_values, names
 
+pytestmark = pytest.mark.thorough
+
 KINDS = ("file", "sqlite", "postgresql", "mongodb")
 IN_A_TURN = [value for value in VALUES if not isinstance(value, (dict, list))]
 ENTRIES = 62 + len(VALUES) + 1

@@ -45,6 +45,8 @@ from tests.support.legacy_databases import (
 from tests.support.ram_use import Work, assert_more_takes_no_more_memory
 from tests.support.servers import pause
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def database(place: Place) -> Iterator[str]:

@@ -49,6 +49,8 @@ from tests.support.legacy_databases import (
     sqlite_whole,
 )
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def database(place: Place) -> Iterator[str]:
