@@ -7,7 +7,8 @@ from typing import get_args
 
 from firefly_memory.conversations.log import Order
 from firefly_memory.conversations.types import ConversationInfo
-from firefly_memory.entries.record import Position, as_token, from_token
+from firefly_memory.cursors import as_token, from_token
+from firefly_memory.entries.record import Position
 from firefly_memory.errors import InvalidEntryError
 from firefly_memory.reprs import shown
 
@@ -39,7 +40,7 @@ def position_in_list(after: str | None, order: Order) -> Position | None:
     if after is None:
         return None
     if order == "created":
-        return from_token(after, _CALL)
+        return Position(*from_token(after, _CALL))
     if not isinstance(after, str) or not after.startswith(_UPDATED):
         raise InvalidEntryError("after", f"{shown(after)} is not the next of a page of {_CALL} with order='updated'")
-    return from_token(after.removeprefix(_UPDATED), _CALL)
+    return Position(*from_token(after.removeprefix(_UPDATED), _CALL))

@@ -13,8 +13,9 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from firefly_memory import clock
 from firefly_memory.codec import Form
+from firefly_memory.cursors import as_token
 from firefly_memory.entries.entry import MemoryEntry
-from firefly_memory.entries.record import Position, ReadInstant, as_token, to_entries
+from firefly_memory.entries.record import Position, ReadInstant, to_entries
 from firefly_memory.entries.record import Row as StoredRow
 from firefly_memory.entries.scopes import NAMESPACE
 from firefly_memory.errors import InvalidEntryError, NotSupportedError

@@ -10,7 +10,7 @@ from firefly_memory.codec import DAMAGE, Form, damaged
 from firefly_memory.entries.entry import MemoryEntry, MemoryScope, in_utc, restored_entry
 from firefly_memory.entries.fact_ids import check_entry_id
 from firefly_memory.errors import DatabaseStoreError, InvalidEntryError
-from firefly_memory.identifiers import ESCAPE, original_name, stored_name, stored_text
+from firefly_memory.identifiers import ESCAPE, original_name, stored_name
 from firefly_memory.reprs import shown
 from firefly_memory.validation import checked_mapping
 
@@ -20,23 +20,6 @@ class Position(NamedTuple):
 
     created_at: datetime
     entry_id: str
-
-
-def as_token(created_at: datetime, name: str) -> str:
-    """A position in an order, as the ``next`` of a page."""
-    return f"{created_at.isoformat()}/{name}"
-
-
-def from_token(token: str, call: str) -> Position:
-    """The position that :func:`as_token` made a token of, in its stored form; ``call`` is what returns such pages."""
-    moment, separator, name = token.partition("/") if isinstance(token, str) else ("", "", "")
-    try:
-        created_at = datetime.fromisoformat(moment)
-    except ValueError:
-        separator = ""
-    if not separator or created_at.tzinfo is None:
-        raise InvalidEntryError("after", f"{token!r} is not the next of a page of {call}")
-    return Position(created_at.astimezone(UTC), stored_text(name))
 
 
 class Record(NamedTuple):

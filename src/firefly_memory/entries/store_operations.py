@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 from firefly_memory import clock
 from firefly_memory.concurrency.cancellation import stop_if_given_up
+from firefly_memory.cursors import as_token, from_token
 from firefly_memory.entries.entry import MemoryEntry
 from firefly_memory.entries.hooks import Backend
-from firefly_memory.entries.record import Record, Row, as_token, from_token, to_entries, to_record
+from firefly_memory.entries.record import Position, Record, Row, to_entries, to_record
 from firefly_memory.errors import DatabaseStoreError, InvalidEntryError
 from firefly_memory.facets import LogOf, Purged, all_facets, load, log_if_there
 from firefly_memory.identifiers import (
@@ -99,7 +100,7 @@ class RecordView:
 
     async def load_page(self, namespace: str, limit: int = 100, after: str | None = None) -> Page:
         namespace = stored_namespace(namespace)
-        position = None if after is None else from_token(after, "load_page()")
+        position = None if after is None else Position(*from_token(after, "load_page()"))
         limit = _checked_limit(limit)
         if limit == 0:
             return Page((), after)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from firefly_memory.codec import TEXT
+from firefly_memory.cursors import as_token
 from firefly_memory.entries.entry import MemoryEntry
 from firefly_memory.entries.fact_ids import id_of_today
-from firefly_memory.entries.record import Record, as_token, to_record
+from firefly_memory.entries.record import Record, to_record
 from firefly_memory.errors import ConflictError, InvalidEntryError
 from firefly_memory.identifiers import namespace_out_of_the_way, stored_namespace
 from firefly_memory.protocols import ABSENT
