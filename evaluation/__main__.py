@@ -1,28 +1,30 @@
-"""`python -m evaluation`: recall@5, recall@10 and MRR of each mode, over lists in memory."""
+"""`python -m evaluation`: recall@5, recall@10 and MRR of each mode, on each store."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from evaluation.corpus import Conversation, Question, conversations
+from evaluation.corpus import Question, conversations
 from evaluation.figures import Figures, figures
-from evaluation.in_memory import InMemorySearch
+from evaluation.searching import MODES, Corpus, Scope
+from firefly_memory import EntryStore, InMemoryStore, MongoDBStore, PostgreSQLStore, SQLiteStore
 from firefly_memory.search.embedders.word_llama import WordLlamaEmbedder
-
-MODES = ("fuzzy", "text", "semantic", "hybrid")
-
-Search = Callable[[str, str], list[str]]
-"""The ids of the hits for a question in a mode."""
+from firefly_memory.search.hits import Mode
+from tests.support import servers
 
 
-def evaluated(scopes: Sequence[tuple[Search, Sequence[Question]]], mode: str) -> Figures:
+def evaluated(scopes: Sequence[Scope], mode: Mode) -> Figures:
     """The figures of a mode over all questions, each asked in its scope."""
-    every = [(question, search) for search, questions in scopes for question in questions]
-    by_text = {question.text: search for question, search in every}
-    return figures([question for question, _ in every], lambda text: by_text[text](text, mode))
+    searches = {question.text: search for search, questions in scopes for question in questions}
+    every = [question for _, questions in scopes for question in questions]
+    return figures(every, lambda text: searches[text](text, mode))
 
 
-def table(title: str, scopes: Sequence[tuple[Search, Sequence[Question]]]) -> None:
+def table(title: str, scopes: Sequence[Scope]) -> None:
     """Print the figures of each mode."""
     print(f"\n{title}: {sum(len(questions) for _, questions in scopes)} questions")
     print(f"{'':10}recall@5  recall@10  MRR")
@@ -31,21 +33,36 @@ def table(title: str, scopes: Sequence[tuple[Search, Sequence[Question]]]) -> No
         print(f"{mode:10}{found.recall_5:8.1f}  {found.recall_10:9.1f}  {found.mrr:4.1f}")
 
 
-def main() -> None:
-    corpus = conversations()
-    embedder = WordLlamaEmbedder()
-    apart = [(InMemorySearch(each.turns, embedder), each.questions) for each in corpus]
-    table(f"{len(corpus)} conversations, each by itself", apart)
-    together = InMemorySearch([turn for each in corpus for turn in each.turns], embedder)
-    everything = [(together, [question for each in corpus for question in each.questions])]
-    table("All conversations in one scope", everything)
-    for shares, name in ((True, "a word"), (False, "no word")):
-        table(f"Questions with {name} of their evidence, in one scope", [(together, _those(corpus, shares=shares))])
+def those(scopes: Sequence[Scope], wanted: Callable[[Question], bool]) -> list[Scope]:
+    """Some of the questions."""
+    return [(search, [each for each in questions if wanted(each)]) for search, questions in scopes]
 
 
-def _those(corpus: Sequence[Conversation], *, shares: bool) -> list[Question]:
-    return [question for each in corpus for question in each.questions if question.shares_words == shares]
+def stores(running: ExitStack, directory: Path) -> Iterator[tuple[str, EntryStore]]:
+    """Each store that has a search, empty."""
+    yield "memory", InMemoryStore()
+    yield "SQLite", SQLiteStore(directory / "memory.db")
+    yield "PostgreSQL", PostgreSQLStore(running.enter_context(servers.postgresql()))
+    yield "MongoDB", MongoDBStore(running.enter_context(servers.mongodb()))
+
+
+def main(names: Sequence[str]) -> None:
+    """``names`` are those of the stores; all of them without any."""
+    corpus, embedder = conversations(), WordLlamaEmbedder()
+    with TemporaryDirectory() as directory, ExitStack() as running:
+        for name, store in stores(running, Path(directory)):
+            if names and name.lower() not in names:
+                continue
+            with store:
+                stored = Corpus(store, embedder, corpus)
+                table(f"{name}, each of {len(corpus)} conversations by itself", stored.each_by_itself())
+                one_scope = stored.in_one_scope()
+                table(f"{name}, all conversations in one scope", one_scope)
+                if name == "memory":
+                    for shares, what in ((True, "a word"), (False, "no word")):
+                        chosen = those(one_scope, lambda each, shares=shares: each.shares_words == shares)  # type: ignore[misc]
+                        table(f"{name}, questions with {what} of their evidence, in one scope", chosen)
 
 
 if __name__ == "__main__":
-    main()
+    main([each.lower() for each in sys.argv[1:]])

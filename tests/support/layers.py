@@ -12,7 +12,7 @@ LAYERS = [
     {"search"},
     {"tombstones", "entries", "protocols", "moving", "looking", "people"},
     {"stores"},
-    {"conversations", "agent_history"},
+    {"conversations", "agent_history", "knowledge"},
     {"urls", "settings", "target", "database_store", "schema"},
     {"working", "manager", "summarization"},
     {"transfer", "archive", "copying", "service", "erasure", "retention", "sweeper"},

@@ -25,7 +25,12 @@ MODULES = {
 }
 
 # The facets, each with those that it builds on.
-FACETS: dict[str, set[str]] = {"entries": set(), "conversations": {"entries"}, "agent_history": set()}
+FACETS: dict[str, set[str]] = {
+    "entries": set(),
+    "conversations": {"entries"},
+    "agent_history": set(),
+    "knowledge": set(),
+}
 
 # Where a driver may be imported: below a folder of its backend.
 DRIVERS = {

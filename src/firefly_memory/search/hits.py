@@ -57,7 +57,7 @@ def checked_request(question: Any, top_k: Any, mode: Any, explain: Any = False) 
     text."""
     return Request(
         checked_text("query", question),
-        at_least(1, "top_k", top_k),
+        min(at_least(1, "top_k", top_k), 2**31 - 1),  # what every driver takes
         checked_mode(mode),
         true_or_false("explain", explain),
     )

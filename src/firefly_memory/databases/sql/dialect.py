@@ -18,7 +18,7 @@ from sqlalchemy.types import TypeEngine
 
 from firefly_memory.codec import Form
 from firefly_memory.databases.sql.compiled_statement import Statement
-from firefly_memory.databases.sql.schema.columns import DOCUMENT, INSTANT, kind_of
+from firefly_memory.databases.sql.schema.columns import DOCUMENT, INSTANT, TEXTS, kind_of
 
 
 class SQLDialect(ABC):
@@ -45,6 +45,22 @@ class SQLDialect(ABC):
         """A document column as JSON text."""
 
     @abstractmethod
+    def words_in(self, text: ColumnElement[str]) -> ColumnElement[Any]:
+        """What :meth:`words` made, as a column of words takes it."""
+
+    @abstractmethod
+    def words_out(self, column: ColumnElement[Any]) -> ColumnElement[str]:
+        """A column of words as text, with a space between them."""
+
+    @abstractmethod
+    def words(self, values: Sequence[str]) -> str:
+        """A parameter for a column of words."""
+
+    @abstractmethod
+    def contains(self, column: ColumnElement[str], text: ColumnElement[str]) -> ColumnElement[bool]:
+        """``column`` has the text somewhere, character for character."""
+
+    @abstractmethod
     def instant_in(self, text: ColumnElement[str]) -> ColumnElement[Any]:
         """What :meth:`instant` made, as an instant column takes it."""
 
@@ -60,6 +76,10 @@ class SQLDialect(ABC):
     @abstractmethod
     def is_one_of(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
         """``column`` is among the texts of the parameter ``name``, which :meth:`texts` made."""
+
+    def is_one_of_many(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
+        """:meth:`is_one_of` for hundreds of texts, which are not compared one by one."""
+        return self.is_one_of(column, name)
 
     @property
     @abstractmethod
@@ -110,6 +130,8 @@ class SQLDialect(ABC):
         kind = kind_of(column)
         if kind == DOCUMENT:
             return self.document_in(value)
+        if kind == TEXTS:
+            return self.words_in(value)
         return self.instant_in(value) if kind == INSTANT else value
 
     def value_out(self, column: Column[Any]) -> ColumnElement[Any]:
@@ -117,6 +139,8 @@ class SQLDialect(ABC):
         kind = kind_of(column)
         if kind == DOCUMENT:
             return self.document_out(column).label(column.name)
+        if kind == TEXTS:
+            return self.words_out(column).label(column.name)
         return self.instant_out(column).label(column.name) if kind == INSTANT else column
 
     def compiled(self, construct: CompilerElement) -> Statement:

@@ -52,8 +52,23 @@ class PostgreSQLDialect(SQLDialect):
     def document_out(self, column: ColumnElement[Any]) -> ColumnElement[str]:
         return cast(column, Text)
 
+    def words_in(self, text: ColumnElement[str]) -> ColumnElement[Any]:
+        return cast(text, postgresql.ARRAY(Text))
+
+    def words_out(self, column: ColumnElement[Any]) -> ColumnElement[str]:
+        return func.pg_catalog.array_to_string(column, literal_column("' '"), type_=Text)
+
+    def words(self, values: Sequence[str]) -> str:
+        return array_text(values)
+
+    def contains(self, column: ColumnElement[str], text: ColumnElement[str]) -> ColumnElement[bool]:
+        return func.pg_catalog.strpos(column, text) > literal_column("0")
+
     def is_one_of(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
         return column == any_(array_in(name, Text()))
+
+    def is_one_of_many(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
+        return column.in_(select(func.unnest(array_in(name, Text()))))
 
     @property
     def row_address(self) -> ColumnElement[Any]:

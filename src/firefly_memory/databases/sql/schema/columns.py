@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, ColumnElement, DateTime, Identity, Integer, Table, Text
+from sqlalchemy import BigInteger, Column, ColumnElement, DateTime, Identity, Index, Integer, Table, Text
 from sqlalchemy.types import TypeEngine
 
-DOCUMENT, INSTANT = "document", "instant"
+DOCUMENT, INSTANT, TEXTS = "document", "instant", "texts"
 
 _KIND = "firefly_memory.kind"
 
@@ -24,7 +24,8 @@ def is_guarded(table: Table) -> bool:
 
 
 def kind_of(column: Column[Any]) -> str | None:
-    """:data:`DOCUMENT` or :data:`INSTANT`, whose values cross the border as text; ``None`` for all others."""
+    """:data:`DOCUMENT`, :data:`INSTANT` or :data:`TEXTS`, whose values cross the border as text; ``None`` for all
+    others."""
     return column.info.get(_KIND)
 
 
@@ -41,6 +42,14 @@ class Columns(ABC):
 
     def instant(self, name: str, **options: Any) -> Column[Any]:
         return Column(name, self.instant_type, info={_KIND: INSTANT}, **options)
+
+    @abstractmethod
+    def texts(self, name: str, **options: Any) -> Column[Any]:
+        """A column of several words, none of which has a space."""
+
+    @abstractmethod
+    def texts_index(self, name: str, column: Column[Any]) -> None:
+        """Define an index that finds the rows with a word of such a column, unless a full-text table does."""
 
     @abstractmethod
     def growing_key(self, name: str) -> Column[Any]:
@@ -64,6 +73,12 @@ class SQLiteColumns(Columns):
     instant_type = Text()
     now = "(strftime('%Y-%m-%dT%H:%M:%f000+00:00', 'now'))"
 
+    def texts(self, name: str, **options: Any) -> Column[Any]:
+        return Column(name, Text, info={_KIND: TEXTS}, **options)
+
+    def texts_index(self, name: str, column: Column[Any]) -> None:
+        """FTS5 finds them."""
+
     def growing_key(self, name: str) -> Column[Any]:
         return Column(name, Integer, primary_key=True)
 
@@ -86,6 +101,14 @@ class PostgreSQLColumns(Columns):
         from sqlalchemy.dialects.postgresql import JSONB  # slow to load, and not needed for SQLite
 
         return JSONB()
+
+    def texts(self, name: str, **options: Any) -> Column[Any]:
+        from sqlalchemy.dialects.postgresql import ARRAY
+
+        return Column(name, ARRAY(Text), info={_KIND: TEXTS}, **options)
+
+    def texts_index(self, name: str, column: Column[Any]) -> None:
+        Index(name, column, postgresql_using="gin")
 
     def growing_key(self, name: str) -> Column[Any]:
         return Column(name, BigInteger, Identity(), primary_key=True)

@@ -29,6 +29,18 @@ class SQLiteDialect(SQLDialect):
     def document_out(self, column: ColumnElement[Any]) -> ColumnElement[str]:
         return column
 
+    def words_in(self, text: ColumnElement[str]) -> ColumnElement[Any]:
+        return text
+
+    def words_out(self, column: ColumnElement[Any]) -> ColumnElement[str]:
+        return column
+
+    def words(self, values: Sequence[str]) -> str:
+        return " ".join(values)
+
+    def contains(self, column: ColumnElement[str], text: ColumnElement[str]) -> ColumnElement[bool]:
+        return func.instr(column, text) > literal_column("0")
+
     def is_one_of(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
         members = func.json_each(bindparam(name, type_=Text)).table_valued("value")
         return column.in_(select(members.c.value))

@@ -1,0 +1,221 @@
+"""What ``KnowledgeStore`` does, once for both modes: coroutines over a view of the store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from itertools import count as counting
+from logging import getLogger
+from typing import Any, NamedTuple
+
+from firefly_memory import clock
+from firefly_memory.cursors import as_token, from_token
+from firefly_memory.errors import ConfigurationError, EmbedderError, InvalidEntryError
+from firefly_memory.identifiers import original_name, original_or_none, stored_name, stored_text
+from firefly_memory.knowledge.log import CHUNKS, ENGLISH, KNOWLEDGE_LOG, ChunkRow, IndexLanguage, KnowledgeLog
+from firefly_memory.knowledge.rows import (
+    checked_position,
+    row_of,
+    scope_of,
+    source_text,
+    stored_chunk,
+    stored_owner,
+)
+from firefly_memory.knowledge.types import Chunk, ChunkPage, Hits, Names
+from firefly_memory.protocols import StoreView
+from firefly_memory.search.counting import KeptCounts
+from firefly_memory.search.embedders.batches import async_embed_all, embed_all
+from firefly_memory.search.embedders.protocol import Embedder, StaticEmbedder
+from firefly_memory.search.hits import Request
+from firefly_memory.search.index import Vector
+from firefly_memory.search.results import as_hits
+from firefly_memory.search.searchable import document_text
+from firefly_memory.search.searching import Searcher, Work, at_once
+from firefly_memory.search.signatures import signature_bytes, vector_bytes
+from firefly_memory.search.words import FORM
+from firefly_memory.validation import checked_text, checked_whole_number
+
+MOST_ROWS = 2**31 - 2
+"""Upper bound of limits: ``limit + 1`` must fit a signed 32-bit integer."""
+
+_DELETED_AT_ONCE = 1_000
+_EMBEDDED_AT_ONCE = 256
+
+_logger = getLogger("firefly_memory.knowledge")
+
+
+class Options(NamedTuple):
+    """What a ``KnowledgeStore`` was made with."""
+
+    space: str
+    embedder: Embedder | None
+    language: str | None
+    counts: KeptCounts
+    said: set[str]
+    in_transaction: bool
+
+
+class KnowledgeFlows:
+    """The methods of ``KnowledgeStore`` in one mode."""
+
+    def __init__(self, view: StoreView, options: Options, work: Work) -> None:
+        self._view = view
+        self._options = options
+        self._work = work
+        self._kept_language: str | None = None
+        """As it was read from the index."""
+
+    async def add(self, collection: str, texts: Any, source: Any, owner: str | None) -> Names:
+        log, known = self._log, self._kept_language
+        name, person, origin = stored_name("collection", collection), stored_owner(owner), source_text(source)
+        language = await self._language(log)
+        make = partial(
+            row_of, space=self._options.space, collection=name, owner=person, source=origin, language=language
+        )
+        rows = await self._work(partial(_rows, texts, make))
+        if not rows:
+            return []
+        vectors = await self._vectors(rows)
+        unsure = None if known == language else IndexLanguage(language, FORM)
+        each_once = {row.id: row for row in reversed(rows)}
+        await log.add([each_once.pop(row.id) for row in rows if row.id in each_once], vectors, unsure)
+        self._keep(language)
+        return [row.id for row in rows]
+
+    async def search(self, collection: str, request: Request, owner: str | None) -> Hits:
+        log = self._log
+        name, person, space = stored_name("collection", collection), stored_owner(owner), self._options.space
+        scopes = [scope_of(space, name, None)]
+        if person is not None:
+            scopes.append(scope_of(space, name, person))
+        language = await self._language(log)
+        options = self._options
+        search = Searcher(CHUNKS, log.index, options.embedder, language, self._work, options.counts, options.said)
+        found = await search.found(request, scopes)
+        rows = await log.read([each.id for each in found]) if found else []
+        return as_hits(found, {row.id: original_name(row.text) for row in rows})
+
+    async def list(self, collection: str, limit: int, after: str | None) -> ChunkPage:
+        name, most = stored_name("collection", collection), _limit(limit)
+        position = None if after is None else from_token(after, "list()")
+        rows = await self._log.oldest(self._options.space, name, most + 1, position)
+        chunks = tuple(stored_chunk(row) for row in rows[:most])
+        return ChunkPage(
+            chunks=chunks, next=as_token(chunks[-1].created_at, chunks[-1].id) if len(rows) > most else None
+        )
+
+    async def collections(self, limit: int, after: str) -> Names:
+        most = _limit(limit)
+        found = await self._log.collections(self._options.space, most, stored_text(checked_text("after", after)))
+        return [original_name(each) for each in found]
+
+    async def count(self, collection: str | None) -> int:
+        name = None if collection is None else stored_name("collection", collection)
+        return await self._log.count(self._options.space, name)
+
+    async def delete(self, collection: str, ids: Iterable[str] | None) -> int:
+        log, name = self._log, stored_name("collection", collection)
+        if ids is not None:
+            return await self._delete_these(log, name, ids)
+        deleted = 0
+        while some := await log.delete_some(self._options.space, name, _DELETED_AT_ONCE):
+            deleted += some
+        return deleted
+
+    async def embed_missing(self) -> int:
+        if self._options.embedder is None:
+            raise ConfigurationError("there is no embedder: install firefly-memory[embeddings], or give the store one")
+        made = 0
+        async for rows in self._without_vector(self._options.embedder):
+            made += await self._log.add_vectors(await self._embedded(self._options.embedder, rows))
+        return made
+
+    @property
+    def _log(self) -> KnowledgeLog:
+        return self._view.log(KNOWLEDGE_LOG)
+
+    async def _delete_these(self, log: KnowledgeLog, collection: str, ids: Iterable[str]) -> int:
+        if isinstance(ids, str) or not isinstance(ids, Iterable):
+            raise InvalidEntryError("ids", "must be several ids, in a list")
+        names = [stored_name("id", each) for each in dict.fromkeys(ids)]
+        deleted = 0
+        for start in range(0, len(names), _DELETED_AT_ONCE):
+            rows = await log.read(names[start : start + _DELETED_AT_ONCE])
+            mine = [row.id for row in rows if (row.space, row.collection) == (self._options.space, collection)]
+            deleted += await log.delete(mine) if mine else 0
+        return deleted
+
+    async def _language(self, log: KnowledgeLog) -> str:
+        """The language of the index; of one that has no chunk yet, the one that was asked for."""
+        if self._kept_language is None:
+            kept = await log.language()
+            if kept is None:
+                return self._options.language or ENGLISH
+            if kept.form != FORM:
+                rules = f"by the rules {kept.form}, and this version has the rules {FORM}"
+                raise ConfigurationError(f"the words of {CHUNKS.kind} were made {rules}")
+            self._keep(kept.language)
+            return self._checked_language(kept.language)
+        return self._checked_language(self._kept_language)
+
+    def _keep(self, language: str) -> None:
+        """Unless the language may be taken back with somebody's transaction."""
+        if not self._options.in_transaction:
+            self._kept_language = language
+
+    def _checked_language(self, kept: str) -> str:
+        if self._options.language not in (None, kept):
+            raise ConfigurationError(
+                f"the {CHUNKS.kind} of this database are {kept}, not {self._options.language}: "
+                "a database has one language, which its first chunk decides"
+            )
+        return kept
+
+    async def _vectors(self, rows: Sequence[ChunkRow]) -> Mapping[str, Vector]:
+        """The vectors of new rows; none if the embedder fails, which costs no text."""
+        if self._options.embedder is None:
+            return {}
+        try:
+            return await self._embedded(self._options.embedder, rows)
+        except EmbedderError as error:
+            _logger.warning("%d chunks are stored without vectors, embed_missing() makes them: %s", len(rows), error)
+            return {}
+
+    async def _embedded(self, embedder: Embedder, rows: Sequence[ChunkRow]) -> Mapping[str, Vector]:
+        texts = [document_text(original_name(row.text), original_or_none(row.who)) for row in rows]
+        if self._work is at_once or isinstance(embedder, StaticEmbedder):
+            found = await self._work(partial(embed_all, embedder, texts))
+        else:
+            found = await async_embed_all(embedder, texts)
+        return {
+            row.id: Vector(embedder.name, vector_bytes(vector), signature_bytes(vector))
+            for row, vector in zip(rows, found, strict=True)
+        }
+
+    async def _without_vector(self, embedder: Embedder) -> AsyncIterator[Sequence[ChunkRow]]:
+        after = ""
+        while rows := await self._log.without_vector(embedder.name, _EMBEDDED_AT_ONCE, after):
+            yield rows
+            after = rows[-1].id
+
+
+def _limit(limit: Any) -> int:
+    return min(checked_whole_number("limit", limit, 1), MOST_ROWS)
+
+
+def _rows(texts: Any, make: Any) -> list[ChunkRow]:
+    """The rows of what is to be added, in its order. They differ in time, so that lists keep the order."""
+    given = [texts] if isinstance(texts, (str, Chunk)) else texts
+    if not isinstance(given, Iterable):
+        raise InvalidEntryError("texts", f"must be a text, a Chunk, or several of them, not {type(given).__name__}")
+    now = clock.now()
+    places: dict[str, Iterator[int]] = {}
+    rows = []
+    for number, each in enumerate(given):
+        chunk = each if isinstance(each, Chunk) else Chunk(each)
+        position = 0 if chunk.position is None else checked_position(chunk.position)
+        if chunk.group is not None and chunk.position is None:
+            position = next(places.setdefault(stored_name("group", chunk.group), counting()))
+        rows.append(make(chunk, position=position, created_at=now + timedelta(microseconds=number)))
+    return rows

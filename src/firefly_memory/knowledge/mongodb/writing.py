@@ -1,0 +1,168 @@
+"""How chunks and their vectors are written and deleted.
+
+Where the server has transactions, each call is one. On a standalone server the steps have an order: vectors come before
+the chunk, which makes them visible, and are deleted after it. A call that breaks off there leaves vectors that nobody
+sees. The same call made again takes them up, and the erasure of their owner deletes them (:func:`delete_left_behind`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from pymongo import ReturnDocument, UpdateOne
+from pymongo.errors import BulkWriteError, DuplicateKeyError, OperationFailure
+
+from firefly_memory.databases.mongodb.clients import VERSION, Connection
+from firefly_memory.databases.mongodb.errors import DUPLICATE, Writing
+from firefly_memory.databases.mongodb.fields import Document
+from firefly_memory.databases.mongodb.transactions import InTransaction
+from firefly_memory.errors import ErasedError
+from firefly_memory.knowledge.log import CHUNKS, ChunkRow, IndexLanguage, another_language
+from firefly_memory.knowledge.mongodb import documents
+from firefly_memory.search.index import Vector
+from firefly_memory.search.mongodb import vectors as stored_vectors
+from firefly_memory.search.mongodb.vectors import Embedded
+from firefly_memory.tombstones.log import Identity
+from firefly_memory.tombstones.mongodb.gates import Gate
+
+T = TypeVar("T")
+
+_AGAIN = {"errorLabels": ["TransientTransactionError"]}
+
+
+class ChunkWriter:
+    """One write on one connection."""
+
+    def __init__(self, connection: Connection, in_transaction: InTransaction | None, writing: Writing) -> None:
+        """``in_transaction`` is ``None`` on a standalone server."""
+        self._connection = connection
+        self._in_transaction = in_transaction
+        self._writing = writing
+
+    async def add(
+        self, gate: Gate, rows: Sequence[ChunkRow], vectors: Mapping[str, Vector], language: IndexLanguage | None
+    ) -> int:
+        """Store the chunks that are not there yet, and the vectors that these and others lack; how many chunks."""
+        inserting = [documents.inserting(row, vectors.get(row.id)) for row in rows]
+        embedded = documents.embedded(rows, vectors)
+
+        async def add(session: Any) -> int:
+            if language is not None:
+                await self._agree_on(language, session)
+            result = await gate.write_in_transaction(inserting, session)
+            await stored_vectors.add_vectors(self._connection, CHUNKS, embedded, session)
+            return _chunks(result)
+
+        if self._in_transaction is not None:
+            return await self._whole(self._in_transaction, add)
+        await gate.check()
+        if language is not None:
+            await self._agree_on(language, None)
+        return await self._connection.finish(self._add_alone(gate, [row.id for row in rows], inserting, embedded))
+
+    async def _add_alone(
+        self, gate: Gate, ids: Sequence[str], inserting: Sequence[UpdateOne], embedded: Sequence[Embedded]
+    ) -> int:
+        await stored_vectors.add_vectors(self._connection, CHUNKS, embedded)
+        self._writing.has_begun = True  # many chunks go in several commands
+        try:
+            return _chunks(await gate.write(inserting))
+        except ErasedError:  # whose chunks they are, those that were there before as well
+            await self._delete(ids, None)
+            raise
+
+    async def _agree_on(self, language: IndexLanguage, session: Any) -> None:
+        """Note the language of the first chunks; ``ConflictError`` if another one is noted."""
+        kept = documents.language_of(await self._noted(language, session))
+        if kept != language:
+            raise another_language(kept, language)
+
+    async def _noted(self, language: IndexLanguage, session: Any) -> Document:
+        unless_there = {"$setOnInsert": language._asdict()}
+        noting = self._connection[VERSION].find_one_and_update(
+            documents.LANGUAGE, unless_there, upsert=True, return_document=ReturnDocument.AFTER, session=session
+        )
+        noted: Document = await self._connection.result_of(noting)
+        return noted
+
+    async def delete(self, ids: Sequence[str]) -> int:
+        """Delete chunks, and then their vectors; how many chunks there were."""
+        if self._in_transaction is None:
+            return await self._connection.finish(self._delete(ids, None))
+        return await self._whole(self._in_transaction, lambda session: self._delete(ids, session))
+
+    async def _delete(self, ids: Sequence[str], session: Any) -> int:
+        deleting = self._connection[CHUNKS.table].delete_many({"_id": {"$in": list(ids)}}, session=session)
+        deleted = int((await self._connection.result_of(deleting)).deleted_count)
+        self._writing.has_begun = session is None
+        await stored_vectors.delete_vectors(self._connection, CHUNKS, ids, session)
+        return deleted
+
+    async def add_vectors(self, vectors: Mapping[str, Vector]) -> int:
+        """Store the vectors that are not there yet of chunks that are there; how many these were."""
+        if self._in_transaction is None:
+            return await self._connection.finish(self._add_vectors_alone(vectors))
+
+        async def add(session: Any) -> int:
+            embedded = await self._there(vectors, session)
+            await self._note(embedded, session)
+            return len(await stored_vectors.add_vectors(self._connection, CHUNKS, embedded, session))
+
+        return await self._whole(self._in_transaction, add)
+
+    async def _add_vectors_alone(self, vectors: Mapping[str, Vector]) -> int:
+        """A deletion that begins after the last look finds the vectors. Otherwise that look misses the chunk."""
+        embedded = await self._there(vectors, None)
+        new = await stored_vectors.add_vectors(self._connection, CHUNKS, embedded)
+        await self._note(embedded, None)
+        there = {each.id for each in await self._there(vectors, None)}
+        gone = [each.id for each in embedded if each.id not in there]
+        if gone:
+            await stored_vectors.delete_vectors(self._connection, CHUNKS, gone)
+        return len(there.intersection(new))
+
+    async def _there(self, vectors: Mapping[str, Vector], session: Any) -> list[Embedded]:
+        """Those of the chunks that are there."""
+        these, shape = {"_id": {"$in": list(vectors)}}, {"scope": 1, "owner": 1}
+        found = await self._connection.all_of(self._connection[CHUNKS.table].find(these, shape, session=session))
+        return [documents.embedded_document(each, vectors) for each in found]
+
+    async def _note(self, embedded: Sequence[Embedded], session: Any) -> None:
+        """Note in the chunks whose vectors they get. A transaction that deletes one of them breaks off, or this one."""
+        if embedded:
+            noting = [UpdateOne({"_id": each.id}, documents.embedded_by(each.vector.embedder)) for each in embedded]
+            writing = self._connection[CHUNKS.table].bulk_write(noting, ordered=False, session=session)
+            await self._connection.result_of(writing)
+
+    async def _whole(self, in_transaction: InTransaction, work: Callable[[Any], Awaitable[T]]) -> T:
+        """``work`` in a transaction. It begins again if others have stored the same meanwhile."""
+
+        async def done(session: Any) -> T:
+            try:
+                return await work(session)
+            except (BulkWriteError, DuplicateKeyError) as exc:
+                if _only_duplicates(exc):
+                    raise OperationFailure("another writer has just stored the same", details=_AGAIN) from exc
+                raise
+
+        return await in_transaction(self._connection, done)
+
+
+def _chunks(result: Any) -> int:
+    """How many chunks a write has inserted. It may have inserted a fence as well, whose id is no text."""
+    return sum(isinstance(each, str) for each in result.upserted_ids.values())
+
+
+def _only_duplicates(exc: BulkWriteError | DuplicateKeyError) -> bool:
+    if isinstance(exc, DuplicateKeyError):
+        return True
+    refused = exc.details.get("writeErrors") or []
+    return bool(refused) and all(each["code"] == DUPLICATE for each in refused)
+
+
+async def delete_left_behind(connection: Connection, identities: Sequence[Identity]) -> None:
+    """Delete the vectors that interrupted writes and deletions have left of erased people."""
+    for kind, name in identities:
+        if kind == "owner":
+            await stored_vectors.delete_left_behind(connection, CHUNKS, name)

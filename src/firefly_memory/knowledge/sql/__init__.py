@@ -1,0 +1,1 @@
+"""Knowledge in SQLite and PostgreSQL."""

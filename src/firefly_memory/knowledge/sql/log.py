@@ -1,0 +1,28 @@
+"""Knowledge in SQL: each call is an operation, run by the executor."""
+
+from __future__ import annotations
+
+from firefly_memory.databases.sql.dialect import SQLDialect
+from firefly_memory.databases.sql.executor import Executor
+from firefly_memory.knowledge.log import CHUNKS
+from firefly_memory.knowledge.sql import operations
+from firefly_memory.search.sql.index import SQLSearchIndex
+
+
+class SQLKnowledgeLog:
+    """A :class:`~firefly_memory.knowledge.log.KnowledgeLog` over an executor."""
+
+    def __init__(self, executor: Executor, _: type[SQLDialect]) -> None:
+        self.index = SQLSearchIndex(executor, CHUNKS)
+        self.language = executor.method(operations.read_language)
+        self.add = executor.method(operations.add_chunks)
+        self.read = executor.method(operations.read_chunks)
+        self.page = executor.method(operations.read_page)
+        self.oldest = executor.method(operations.read_oldest)
+        self.of_owner = executor.method(operations.read_ids_of_owner)
+        self.collections = executor.method(operations.read_collections)
+        self.count = executor.method(operations.count_chunks)
+        self.delete = executor.method(operations.delete_chunks)
+        self.delete_some = executor.method(operations.delete_some_chunks)
+        self.without_vector = executor.method(operations.read_without_vector)
+        self.add_vectors = executor.method(operations.add_vectors)

@@ -1,0 +1,6 @@
+"""What Alembic does not see of chunks."""
+
+from firefly_memory.knowledge.log import CHUNKS
+from firefly_memory.search.sql.objects import index_objects
+
+OBJECTS = tuple(index_objects(CHUNKS))

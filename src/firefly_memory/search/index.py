@@ -1,0 +1,127 @@
+"""The contract of an index: what every backend does for the search over the rows of one facet.
+
+The rows that are searched are those of a facet's own table or collection, which has the :class:`Indexed` fields beside
+those of the facet. Vectors and signatures stand in two more of their own. All of them are written by the facet,
+together with the row: so they are in step with it.
+
+A *scope* is the word of a scope (:func:`~firefly_memory.search.scopes.scope_word`), and each row is in one. A question
+names every scope that it may see. Rows of other scopes are never read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import NamedTuple, Protocol
+
+from firefly_memory.identifiers import stored_or_none
+from firefly_memory.search.candidates import Candidate
+from firefly_memory.search.searchable import indexed_text, searchable
+from firefly_memory.search.words import index_words
+
+CANDIDATES = 100
+"""So many documents of an engine are ranked, with their neighbours."""
+
+COUNTED = 10_000
+"""Up to so many documents are counted for each question. Larger counts are kept for some minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The documents of one facet that are searched."""
+
+    kind: str
+    """Their noun on the command line, such as ``chunks``."""
+    table: str
+    """Their table or collection. Its key ``id`` is text and unique."""
+
+    @property
+    def vectors(self) -> str:
+        """The table or collection of their vectors."""
+        return f"{self.table}_vectors"
+
+    @property
+    def signatures(self) -> str:
+        """The table or collection of their signatures."""
+        return f"{self.table}_signatures"
+
+    @property
+    def words(self) -> str:
+        """The full-text table of SQLite."""
+        return f"{self.table}_words"
+
+
+class Indexed(NamedTuple):
+    """The fields of a row by which it is found."""
+
+    scope: str
+    searchable: str
+    """The text in the form of :func:`~firefly_memory.search.searchable.searchable`."""
+    words: Sequence[str]
+    """The scope, and the words of the text with its date and person; each as often as it is there."""
+    who: str | None
+    """Who said it, in the stored form, as the group is."""
+    group_id: str | None
+    """Rows of one group in one scope are neighbours."""
+    position: int
+    """The number in the group."""
+
+
+class Vector(NamedTuple):
+    """The vector of a row, as it is stored."""
+
+    embedder: str
+    vector: bytes
+    signature: bytes
+
+
+class Signatures(NamedTuple):
+    """The signatures of some scopes, in the order of the ids."""
+
+    ids: Sequence[str]
+    signatures: Sequence[bytes]
+
+
+class SearchIndex(Protocol):
+    """The reading half of an index. Each call is one query, where the backend has queries."""
+
+    async def counts(self, scopes: Sequence[str], words: Sequence[str], most: int | None) -> Mapping[str, int]:
+        """How many documents of the scopes have each word; of each word no more than ``most`` are counted, unless that
+        is ``None``. A scope is a word of all its documents, so their number is asked for in the same way."""
+
+    async def best(self, scopes: Sequence[str], weights: Mapping[str, int], limit: int) -> Sequence[str]:
+        """The ids of the documents with the largest sums of the weights of the words that they have."""
+
+    async def around(self, scopes: Sequence[str], ids: Sequence[str]) -> Sequence[Candidate]:
+        """These documents and their neighbours, each once, in any order. Names are in their original form, and groups
+        of different scopes have different names."""
+
+    async def containing(self, scopes: Sequence[str], text: str, limit: int) -> Sequence[str]:
+        """The ids of the newest documents whose searchable form has this text, word for word; newest first, by the date
+        of what was said, or else of the writing; equal ones by id."""
+
+    async def people(self, scopes: Sequence[str], limit: int) -> Sequence[str]:
+        """Who said the documents of the scopes, each once, in the original form."""
+
+    async def signatures(self, scopes: Sequence[str], embedder: str, most: int) -> Signatures | None:
+        """The signatures of all documents that have a vector of this embedder; ``None`` if these are more than
+        ``most``."""
+
+    async def vectors(self, embedder: str, ids: Sequence[str]) -> Mapping[str, bytes]:
+        """The vectors of these documents that have one."""
+
+
+def indexed(
+    scope: str,
+    text: str,
+    language: str,
+    *,
+    who: str | None = None,
+    at: date | None = None,
+    group_id: str | None = None,
+    position: int = 0,
+) -> Indexed:
+    """What a row is found by."""
+    words = index_words(indexed_text(text, who, at, language), language)
+    return Indexed(scope, searchable(text), [scope, *words], stored_or_none(who), stored_or_none(group_id), position)

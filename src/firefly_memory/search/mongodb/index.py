@@ -1,0 +1,208 @@
+"""The reading half of an index in MongoDB.
+
+A question of many words is one aggregation with a part for each word (``$unionWith``): each part is a range of the
+index, which has all that the part gives back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import nsmallest
+from typing import Any
+
+from pymongo import ASCENDING
+
+from firefly_memory.codec import DAMAGE, damaged
+from firefly_memory.databases.mongodb.access import MongoAccess
+from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH
+from firefly_memory.databases.mongodb.errors import translated
+from firefly_memory.databases.mongodb.fields import Document, text, text_or_none
+from firefly_memory.errors import CorruptDataError
+from firefly_memory.identifiers import original_name, original_or_none
+from firefly_memory.search.candidates import Candidate
+from firefly_memory.search.index import Signatures, Subject
+from firefly_memory.search.mongodb.documents import (
+    NEWEST,
+    OF_ROW,
+    PEOPLE,
+    PLACES,
+    SIGNATURES,
+    WORDS,
+    in_scopes,
+    places_beside,
+)
+
+Pipeline = list[Document]
+Keys = Sequence[tuple[str, Any]]
+"""The fields of an index, each with its direction."""
+
+_IDS: Document = {"_id": 1}
+_BY_ID = [("_id", ASCENDING)]
+_CANDIDATE: Document = {"words": 1, "who": 1, "place": 1, "position": 1}
+_UNLESS_IN_GROUP: Document = {
+    **_CANDIDATE,
+    "words": {"$cond": [{"$eq": [{"$type": "$place"}, "missing"]}, "$words", "$$REMOVE"]},
+}
+
+
+class MongoSearchIndex:
+    """A :class:`~firefly_memory.search.index.SearchIndex` on clients of one mode.
+
+    The searcher asks :meth:`best` for one word, or for words that have some ten thousand documents together: their ids
+    are read, and their weights are added up here. That takes half the time of adding up in the server, and a tenth of
+    looking at the words of each document.
+    """
+
+    def __init__(self, access: MongoAccess, subject: Subject) -> None:
+        self._access = access
+        self._subject = subject
+
+    async def counts(self, scopes: Sequence[str], words: Sequence[str], most: int | None) -> Mapping[str, int]:
+        if not words or most == 0:
+            return dict.fromkeys(words, 0)
+        parts = [counted(scopes, word, most) for word in dict.fromkeys(words)]
+        found = {each["_id"]: int(each["count"]) for each in await self._union(parts, WORDS)}
+        return {word: found.get(word, 0) for word in words}
+
+    async def best(self, scopes: Sequence[str], weights: Mapping[str, int], limit: int) -> Sequence[str]:
+        if not weights or limit < 1:
+            return []
+        if len(weights) == 1:
+            return await self._first(scopes, next(iter(weights)), limit)
+        sums = Counter[str]()
+        for each in await self._union([with_word(scopes, word) for word in weights], WORDS):
+            weight = weights[each["_id"]]
+            for name in each["ids"]:
+                sums[name] += weight
+        return nsmallest(limit, sums, key=lambda name: (-sums[name], name))
+
+    async def _first(self, scopes: Sequence[str], word: str, limit: int) -> list[str]:
+        """The documents with a word, by id: all have the same weight, and there may be very many."""
+        found = await self._found(self._subject.table, having(scopes, word), _IDS, WORDS, sort=_BY_ID, limit=limit)
+        return [each["_id"] for each in found]
+
+    async def around(self, scopes: Sequence[str], ids: Sequence[str]) -> Sequence[Candidate]:
+        table = self._subject.table
+        # The words of those in a group come with their neighbours.
+        these = await self._found(table, {"_id": {"$in": list(ids)}, **in_scopes(scopes)}, _UNLESS_IN_GROUP, _BY_ID)
+        found = [each for each in these if "place" not in each]
+        places = self._places(each for each in these if "place" in each)
+        if places:
+            found += await self._found(table, {"place": {"$in": places}}, _CANDIDATE, PLACES)
+        return [self._candidate(each) for each in found]
+
+    def _places(self, documents: Iterable[Document]) -> list[str]:
+        """Where documents of groups and their neighbours are, each place once."""
+        places: dict[str, None] = {}
+        for each in documents:
+            try:
+                places[each["place"]] = None
+                places.update(dict.fromkeys(places_beside(each)))
+            except DAMAGE as exc:
+                raise self._damaged(each, exc) from exc
+        return list(places)
+
+    def _candidate(self, document: Document) -> Candidate:
+        try:
+            "".join(document["words"])  # they are texts, or this fails
+            return Candidate(
+                id=text(document, "_id"),
+                words=document["words"],
+                who=original_or_none(text_or_none(document, "who")),
+                # With the scope: another person's group may have the same name.
+                group=document["place"].rpartition("/")[0] if "place" in document else None,
+                position=int(document["position"] + 0),
+            )
+        except DAMAGE as exc:
+            raise self._damaged(document, exc) from exc
+
+    async def containing(self, scopes: Sequence[str], text: str, limit: int) -> Sequence[str]:
+        if limit < 1:
+            return []
+        wanted = {**in_scopes(scopes), **has_text(text)}
+        found = await self._found(self._subject.table, wanted, _IDS, NEWEST, sort=NEWEST[1:], limit=limit)
+        return [each["_id"] for each in found]
+
+    async def people(self, scopes: Sequence[str], limit: int) -> Sequence[str]:
+        if not scopes or limit < 1:
+            return []
+        found = await self._union([people_of(scope, limit) for scope in dict.fromkeys(scopes)], PEOPLE)
+        return [original_name(each) for each in sorted({each["_id"] for each in found})[:limit]]
+
+    async def signatures(self, scopes: Sequence[str], embedder: str, most: int) -> Signatures | None:
+        wanted, shape = {**in_scopes(scopes), "embedder": embedder}, {"_id": 0, "id": 1, "signature": 1}
+        found = await self._found(self._subject.signatures, wanted, shape, SIGNATURES, limit=most + 1)
+        if len(found) > most:
+            return None
+        by_id = {each["id"]: each["signature"] for each in found}
+        ids = sorted(by_id)
+        return Signatures(ids, [by_id[each] for each in ids])
+
+    async def vectors(self, embedder: str, ids: Sequence[str]) -> Mapping[str, bytes]:
+        wanted, shape = {"id": {"$in": list(ids)}, "embedder": embedder}, {"_id": 0, "id": 1, "vector": 1}
+        return {each["id"]: each["vector"] for each in await self._found(self._subject.vectors, wanted, shape, OF_ROW)}
+
+    async def _found(
+        self,
+        collection: str,
+        wanted: Document,
+        shape: Document,
+        index: Keys,
+        *,
+        sort: Keys | None = None,
+        limit: int = 0,
+    ) -> list[Document]:
+        with translated("search", self._access.database.db_name):
+            connection = await self._access.connected("search")
+            finding = connection[collection].find(wanted, shape, batch_size=IN_ONE_BATCH).hint(index).limit(limit)
+            return await connection.all_of(finding if sort is None else finding.sort(sort))
+
+    async def _union(self, parts: Sequence[Pipeline], index: Keys) -> list[Document]:
+        """What several pipelines give together. Of the documents that a pipeline begins with, each has the index."""
+        with translated("search", self._access.database.db_name):
+            connection = await self._access.connected("search")
+            rows, pipeline = self._subject.table, union(self._subject.table, parts)
+            return await connection.all_of(
+                connection[rows].aggregate(pipeline, batchSize=IN_ONE_BATCH, hint=dict(index))
+            )
+
+    def _damaged(self, document: Document, exc: Exception) -> CorruptDataError:
+        return damaged("search", f"{document.get('_id')!r} of {self._subject.kind}", exc)
+
+
+# The queries.
+
+
+def having(scopes: Sequence[str], word: str) -> Document:
+    """A filter for the documents of the scopes with a word."""
+    return {**in_scopes(scopes), "words": word}
+
+
+def counted(scopes: Sequence[str], word: str, most: int | None) -> Pipeline:
+    """How many documents have a word, and no more than ``most``."""
+    first: Pipeline = [] if most is None else [{"$limit": most}]
+    return [{"$match": having(scopes, word)}, *first, {"$group": {"_id": {"$literal": word}, "count": {"$sum": 1}}}]
+
+
+def with_word(scopes: Sequence[str], word: str) -> Pipeline:
+    """The ids of the documents with a word, all in one document: it may be of 16 MB, which are hundreds of thousands of
+    ids."""
+    return [{"$match": having(scopes, word)}, {"$group": {"_id": {"$literal": word}, "ids": {"$push": "$_id"}}}]
+
+
+def people_of(scope: str, limit: int) -> Pipeline:
+    """The first names in a scope, each found by one step down the index."""
+    return [{"$match": {"scope": scope, "who": {"$gte": ""}}}, {"$group": {"_id": "$who"}}, {"$limit": limit}]
+
+
+def has_text(text: str) -> Document:
+    """A filter for searchable forms with a text. Not a regular expression: these may be only so long."""
+    form = {"$cond": [{"$eq": [{"$type": "$searchable"}, "string"]}, "$searchable", ""]}
+    return {"$expr": {"$gte": [{"$indexOfBytes": [form, {"$literal": text}]}, 0]}}
+
+
+def union(collection: str, parts: Sequence[Pipeline]) -> Pipeline:
+    """What the pipelines give, one after the other."""
+    first, *rest = parts
+    return [*first, *({"$unionWith": {"coll": collection, "pipeline": each}} for each in rest)]

@@ -1,0 +1,81 @@
+"""The vectors and signatures of a facet's documents, as the facet writes them: together with the documents.
+
+In a transaction nobody sees a part of it. Without one, the facet writes vectors before the documents, and deletes them
+after the documents: a vector without its document is never found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pymongo import UpdateOne
+
+from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection
+from firefly_memory.databases.mongodb.fields import Document
+from firefly_memory.search.index import Subject, Vector
+from firefly_memory.search.mongodb.documents import OF_OWNER, OF_ROW
+
+_LEFT_AT_ONCE = 1_000
+
+
+class Embedded(NamedTuple):
+    """The vector of a row, and what its signature has of the row."""
+
+    id: str
+    scope: str
+    owner: str | None
+    vector: Vector
+
+
+async def add_vectors(
+    connection: Connection, subject: Subject, embedded: Sequence[Embedded], session: Any = None
+) -> list[str]:
+    """Store the vectors that are not there yet; the ids of their rows. Those that are there stay as they are."""
+    if not embedded:
+        return []
+    signatures = [_unless_there(each, _signature(each)) for each in embedded]
+    vectors = [_unless_there(each, {"vector": each.vector.vector}) for each in embedded]
+    await connection.result_of(connection[subject.signatures].bulk_write(signatures, ordered=False, session=session))
+    writing = connection[subject.vectors].bulk_write(vectors, ordered=False, session=session)
+    return [embedded[each].id for each in (await connection.result_of(writing)).upserted_ids]
+
+
+async def delete_vectors(connection: Connection, subject: Subject, ids: Sequence[str], session: Any = None) -> None:
+    """Delete the vectors of these rows, of every embedder."""
+    of_these = {"id": {"$in": list(ids)}}
+    await connection.result_of(connection[subject.vectors].delete_many(of_these, session=session))
+    await connection.result_of(connection[subject.signatures].delete_many(of_these, session=session))
+
+
+async def without_vector(connection: Connection, subject: Subject, embedder: str, ids: Sequence[str]) -> list[str]:
+    """Those of these rows that have no vector of this embedder, in their order."""
+    wanted = {"id": {"$in": list(ids)}, "embedder": embedder}
+    finding = connection[subject.vectors].find(wanted, {"_id": 0, "id": 1}, batch_size=IN_ONE_BATCH).hint(OF_ROW)
+    having = {each["id"] for each in await connection.all_of(finding)}
+    return [each for each in ids if each not in having]
+
+
+async def delete_left_behind(connection: Connection, subject: Subject, owner: str) -> None:
+    """Delete the vectors of a person's rows that are not there: an interrupted write or deletion has left them."""
+    after, is_full = "", True
+    while is_full:
+        wanted = {"owner": owner, "id": {"$gt": after}}
+        finding = connection[subject.signatures].find(wanted, {"_id": 0, "id": 1}).sort(OF_OWNER).hint(OF_OWNER)
+        ids = [each["id"] for each in await connection.all_of(finding.limit(_LEFT_AT_ONCE))]
+        is_full = len(ids) == _LEFT_AT_ONCE
+        if ids:
+            after = ids[-1]
+            finding = connection[subject.table].find({"_id": {"$in": ids}}, {"_id": 1})
+            there = {each["_id"] for each in await connection.all_of(finding)}
+            await delete_vectors(connection, subject, [each for each in ids if each not in there])
+
+
+def _signature(each: Embedded) -> Document:
+    owned = {} if each.owner is None else {"owner": each.owner}
+    return {"scope": each.scope, "signature": each.vector.signature, **owned}
+
+
+def _unless_there(each: Embedded, fields: Document) -> UpdateOne:
+    of_row = {"id": each.id, "embedder": each.vector.embedder}
+    return UpdateOne(of_row, {"$setOnInsert": fields}, upsert=True)

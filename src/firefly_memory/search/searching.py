@@ -1,0 +1,226 @@
+"""One search, from the question to the hits: what the index is asked, and what is made of its answers.
+
+The flow is one coroutine for both modes. :class:`Work` says where its computing is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from logging import getLogger
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from firefly_memory.concurrency.cancellation import in_worker_thread
+from firefly_memory.errors import ConfigurationError, EmbedderError, NotSupportedError
+from firefly_memory.search.candidates import Candidate
+from firefly_memory.search.counting import KeptCounts
+from firefly_memory.search.embedders.protocol import Embedder, StaticEmbedder
+from firefly_memory.search.hits import Explanation, Request
+from firefly_memory.search.index import CANDIDATES, SearchIndex, Signatures, Subject
+from firefly_memory.search.ranking import (
+    RankedText,
+    ScopeCounts,
+    people_named,
+    people_of,
+    rank_text,
+    words_for_engine,
+)
+from firefly_memory.search.results import Found, joined
+from firefly_memory.search.searchable import searchable
+from firefly_memory.search.semantic import (
+    LARGEST_SCOPE,
+    Question,
+    RankedMeaning,
+    async_question_vector,
+    common_level,
+    question_vector,
+    rank_meaning,
+)
+from firefly_memory.search.signatures import cosines, estimated_cosines, nearest, signatures_from, vectors_from
+from firefly_memory.search.words import question_words
+
+if TYPE_CHECKING:
+    from numpy import float32
+    from numpy.typing import NDArray
+
+T = TypeVar("T")
+
+POSTINGS = 20_000
+"""The words of a question that an engine is asked for have no more documents together, the rarest word left aside."""
+
+_PEOPLE = 1_000
+_WEIGHT = 1_000
+"""Weights are sent as whole numbers of this part, so that every database adds them up to the same sum."""
+
+_logger = getLogger("firefly_memory.search")
+
+NO_EMBEDDER = "there is no embedder, so the search is for text only; install firefly-memory[embeddings], or give one"
+TOO_MANY = f"more than {LARGEST_SCOPE:,} documents have vectors here, so the search is for text only"
+_FAILED = "the embedder failed, so the search is for text only"
+
+
+class Work(Protocol):
+    """Where a search computes: at once, or beside the event loop."""
+
+    async def __call__(self, call: Callable[[], T], /) -> T: ...
+
+
+async def at_once(call: Callable[[], T]) -> T:
+    """For blocking callers."""
+    return call()
+
+
+async def beside_the_loop(call: Callable[[], T]) -> T:
+    """For callers in an event loop, which goes on meanwhile."""
+    return await in_worker_thread(call)
+
+
+@dataclass(slots=True)
+class Searcher:
+    """Searches one index in one mode."""
+
+    subject: Subject
+    index: SearchIndex
+    embedder: Embedder | None
+    language: str
+    work: Work
+    counts: KeptCounts
+    said: set[str] = field(default_factory=set)
+    """What the log has said already."""
+
+    async def found(self, request: Request, scopes: Sequence[str]) -> list[Found]:
+        """The best documents of the scopes, best first."""
+        if request.mode == "fuzzy":
+            return await self._containing(request, scopes)
+        counts = await self.counts.of(self.index, scopes, question_words(request.question, self.language))
+        text = None if request.mode == "semantic" else await self._text(request.question, scopes, counts)
+        semantic: list[RankedMeaning] | None = None
+        notes: tuple[str, ...] = ()
+        if request.mode != "text":
+            semantic, notes = await self._semantic(request, scopes, counts)
+        return joined(text=text, semantic=semantic, top_k=request.top_k, explain=request.explain, notes=notes)
+
+    async def _containing(self, request: Request, scopes: Sequence[str]) -> list[Found]:
+        wanted = searchable(request.question)
+        ids = await self.index.containing(scopes, wanted, request.top_k) if wanted else []
+        explanation = Explanation(scores={"fuzzy": 1.0}) if request.explain else None
+        return [
+            Found(id=each, score=1.0, ranks={"fuzzy": rank}, explanation=explanation)
+            for rank, each in enumerate(ids, start=1)
+        ]
+
+    async def _text(self, question: str, scopes: Sequence[str], counts: ScopeCounts) -> list[RankedText]:
+        words = question_words(question, self.language)
+        weights = {word: max(1, round(counts.idf(word) * _WEIGHT)) for word in _affordable(words, counts)}
+        if not weights:
+            return []
+        ids = await self.index.best(scopes, weights, CANDIDATES)
+        candidates = await self.index.around(scopes, ids) if ids else []
+        return await self.work(partial(self._ranked_text, question, words, candidates, counts))
+
+    def _ranked_text(
+        self, question: str, words: Sequence[str], candidates: Sequence[Candidate], counts: ScopeCounts
+    ) -> list[RankedText]:
+        named = people_named(question, people_of(candidates), self.language)
+        return rank_text(words, candidates, counts, named)
+
+    async def _semantic(
+        self, request: Request, scopes: Sequence[str], counts: ScopeCounts
+    ) -> tuple[list[RankedMeaning] | None, tuple[str, ...]]:
+        """The ranking by meaning; or what the search does without, where a ranking for text is enough."""
+        must = request.mode == "semantic"
+        embedder = self.embedder
+        if embedder is None:
+            if must:
+                raise ConfigurationError(_NEEDS_EMBEDDER)
+            return None, self._without(NO_EMBEDDER)
+        stored = await self.index.signatures(scopes, embedder.name, LARGEST_SCOPE)
+        if stored is None:
+            if must:
+                raise NotSupportedError(_too_many(self.subject.kind))
+            return None, self._without(TOO_MANY)
+        if not stored.ids:
+            return [], ()
+        _check_sizes(embedder, stored.signatures, -(-embedder.dimensions // 8))
+        try:
+            vector = await self._question_vector(embedder, request.question, scopes, counts)
+        except EmbedderError:
+            if must:
+                raise
+            return None, self._without(_FAILED)
+        return await self._ranked_meaning(embedder, vector, stored, scopes), ()
+
+    async def _question_vector(
+        self, embedder: Embedder, question: str, scopes: Sequence[str], counts: ScopeCounts
+    ) -> NDArray[float32]:
+        if isinstance(embedder, StaticEmbedder):
+            return await self.work(partial(question_vector, embedder, Question(question, self.language, counts)))
+        people = await self.index.people(scopes, _PEOPLE)
+        asked = Question(question, self.language, counts, people_named(question, people, self.language))
+        if self.work is at_once:
+            return question_vector(embedder, asked)
+        return await async_question_vector(embedder, asked)
+
+    async def _ranked_meaning(
+        self, embedder: Embedder, vector: NDArray[float32], stored: Signatures, scopes: Sequence[str]
+    ) -> list[RankedMeaning]:
+        ids, level = await self.work(partial(_nearest, vector, stored, embedder.dimensions))
+        vectors = await self.index.vectors(embedder.name, ids)
+        _check_sizes(embedder, vectors.values(), embedder.dimensions * 4)
+        candidates = await self.index.around(scopes, ids)
+        return await self.work(partial(_by_cosine, vector, vectors, level, candidates))
+
+    def _without(self, note: str) -> tuple[str, ...]:
+        if note not in self.said:
+            self.said.add(note)
+            _logger.warning("%s: %s", self.subject.kind, note)
+        return (note,)
+
+
+_NEEDS_EMBEDDER = "mode='semantic' needs an embedder: install firefly-memory[embeddings], or give the store one"
+
+
+def _too_many(kind: str) -> str:
+    return (
+        f"mode='semantic' compares at most {LARGEST_SCOPE:,} {kind}, and more have vectors here; use mode='best', "
+        "search a smaller collection, or one owner's"
+    )
+
+
+def _affordable(words: Sequence[str], counts: ScopeCounts) -> list[str]:
+    """The words that the engine is asked for: rare ones first, as long as their documents are not too many."""
+    chosen: list[str] = []
+    postings = 0
+    for word in words_for_engine(words, counts):
+        postings += counts.having[word]
+        if chosen and postings > POSTINGS:
+            break
+        chosen.append(word)
+    return chosen
+
+
+def _check_sizes(embedder: Embedder, stored: Iterable[bytes], size: int) -> None:
+    """``ConfigurationError`` if a stored vector or signature is of another number of dimensions."""
+    if any(len(each) != size for each in stored):
+        raise ConfigurationError(
+            f"stored vectors of the embedder {embedder.name!r} have another number of dimensions than "
+            f"{embedder.dimensions}; give another model another name"
+        )
+
+
+def _nearest(vector: Any, stored: Signatures, dimensions: int) -> tuple[list[str], float | None]:
+    """The documents whose vectors are compared, and the common level, unless that is better had from the vectors."""
+    estimates = estimated_cosines(vector, signatures_from(stored.signatures, dimensions))
+    rows = nearest(estimates)
+    every = len(rows) == len(estimates)
+    return [stored.ids[row] for row in rows.tolist()], None if every else common_level(estimates)
+
+
+def _by_cosine(
+    vector: Any, vectors: Mapping[str, bytes], level: float | None, candidates: Sequence[Candidate]
+) -> list[RankedMeaning]:
+    ids = sorted(vectors)
+    exact = cosines(vector, vectors_from([vectors[each] for each in ids], len(vector))).tolist()
+    by_id = dict(zip(ids, exact, strict=True))
+    return rank_meaning(candidates, by_id, common_level(exact) if level is None else level)

@@ -1,0 +1,130 @@
+"""The reading half of an index in SQL: each call is one operation, run by the executor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from firefly_memory.codec import damaged
+from firefly_memory.databases.sql.executor import Executor
+from firefly_memory.databases.sql.operation import reads
+from firefly_memory.databases.sql.session import Session
+from firefly_memory.identifiers import original_name, original_or_none
+from firefly_memory.search.candidates import Candidate
+from firefly_memory.search.index import Signatures, Subject, Vector
+from firefly_memory.search.sql.statements import statements_of
+
+_EVERY = 2**31 - 1
+
+
+@reads
+def count_words(
+    session: Session, subject: Subject, scopes: Sequence[str], words: Sequence[str], most: int | None
+) -> dict[str, int]:
+    statements = session.statements(statements_of(subject))
+    values = statements.engine.words(statements, scopes, words)
+    rows = session.fetch(statements.counts, {**values, "most": _EVERY if most is None else most})
+    return {row[0]: row[1] for row in rows}
+
+
+@reads
+def find_best(
+    session: Session, subject: Subject, scopes: Sequence[str], weights: Mapping[str, int], limit: int
+) -> list[str]:
+    statements = session.statements(statements_of(subject))
+    values = statements.engine.weighted(statements, scopes, list(weights), list(weights.values()))
+    return [row[0] for row in session.fetch(statements.best, {**values, "limit": limit})]
+
+
+@reads
+def find_around(session: Session, subject: Subject, scopes: Sequence[str], ids: Sequence[str]) -> list[Candidate]:
+    statements, dialect = session.statements(statements_of(subject)), session.dialect
+    values = {"scopes": dialect.texts(scopes), "ids": dialect.texts(ids)}
+    return [_candidate(subject, row) for row in session.fetch(statements.around, values)]
+
+
+def _candidate(subject: Subject, row: Sequence[Any]) -> Candidate:
+    found, scope, words, who, group_id, position = row
+    try:
+        group = None if group_id is None else f"{scope} {group_id}"
+        return Candidate(
+            id=found, words=words.split(" "), who=original_or_none(who), group=group, position=position + 0
+        )
+    except (AttributeError, TypeError) as exc:
+        raise damaged("search", f"{found!r} of {subject.kind}", exc) from exc
+
+
+@reads
+def find_containing(session: Session, subject: Subject, scopes: Sequence[str], text: str, limit: int) -> list[str]:
+    values = {"scopes": session.dialect.texts(scopes), "wanted": text, "limit": limit}
+    rows = session.fetch(session.statements(statements_of(subject)).containing, values)
+    return [row[0] for row in rows]
+
+
+@reads
+def find_people(session: Session, subject: Subject, scopes: Sequence[str], limit: int) -> list[str]:
+    values = {"scopes": session.dialect.texts(scopes), "limit": limit}
+    return [original_name(row[0]) for row in session.fetch(session.statements(statements_of(subject)).people, values)]
+
+
+@reads
+def read_signatures(
+    session: Session, subject: Subject, scopes: Sequence[str], embedder: str, most: int
+) -> Signatures | None:
+    values = {"scopes": session.dialect.texts(scopes), "embedder": embedder, "limit": most + 1}
+    rows = session.fetch(session.statements(statements_of(subject)).signatures_of, values)
+    if len(rows) > most:
+        return None
+    in_order = sorted((row[0], row[1]) for row in rows)
+    return Signatures([row[0] for row in in_order], [row[1] for row in in_order])
+
+
+@reads
+def read_vectors(session: Session, subject: Subject, embedder: str, ids: Sequence[str]) -> dict[str, bytes]:
+    values = {"ids": session.dialect.texts(ids), "embedder": embedder}
+    return {row[0]: row[1] for row in session.fetch(session.statements(statements_of(subject)).vectors_of, values)}
+
+
+class SQLSearchIndex:
+    """A :class:`~firefly_memory.search.index.SearchIndex` over an executor."""
+
+    def __init__(self, executor: Executor, subject: Subject) -> None:
+        self._run = executor.run
+        self._subject = subject
+
+    async def counts(self, scopes: Sequence[str], words: Sequence[str], most: int | None) -> Mapping[str, int]:
+        return await self._run(count_words, self._subject, scopes, words, most)
+
+    async def best(self, scopes: Sequence[str], weights: Mapping[str, int], limit: int) -> Sequence[str]:
+        return await self._run(find_best, self._subject, scopes, weights, limit)
+
+    async def around(self, scopes: Sequence[str], ids: Sequence[str]) -> Sequence[Candidate]:
+        return await self._run(find_around, self._subject, scopes, ids)
+
+    async def containing(self, scopes: Sequence[str], text: str, limit: int) -> Sequence[str]:
+        return await self._run(find_containing, self._subject, scopes, text, limit)
+
+    async def people(self, scopes: Sequence[str], limit: int) -> Sequence[str]:
+        return await self._run(find_people, self._subject, scopes, limit)
+
+    async def signatures(self, scopes: Sequence[str], embedder: str, most: int) -> Signatures | None:
+        return await self._run(read_signatures, self._subject, scopes, embedder, most)
+
+    async def vectors(self, embedder: str, ids: Sequence[str]) -> Mapping[str, bytes]:
+        return await self._run(read_vectors, self._subject, embedder, ids)
+
+
+def write_vectors(session: Session, subject: Subject, vectors: Mapping[str, Vector]) -> None:
+    """Store the vectors of rows that are there and have none of this embedder. Inside a transaction."""
+    statements = session.statements(statements_of(subject))
+    rows = [{**each._asdict(), "this_id": name} for name, each in sorted(vectors.items())]
+    if rows:
+        session.execute_many(statements.add_signature, rows)
+        session.execute_many(statements.add_vector, rows)
+
+
+def delete_vectors(session: Session, subject: Subject, scopes: Sequence[str], ids: Sequence[str]) -> None:
+    """Delete the vectors of rows. Inside the transaction that deletes these."""
+    statements, values = session.statements(statements_of(subject)), {"ids": session.dialect.texts(ids)}
+    session.execute(statements.delete_vectors, values)
+    session.execute(statements.delete_signatures, {**values, "scopes": session.dialect.texts(scopes)})

@@ -1,0 +1,53 @@
+"""Words in PostgreSQL: an array with an inverted index (GIN), which finds a scope and a word in one scan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import BigInteger, ColumnElement, Select, Text, bindparam, desc, func, literal_column, select
+from sqlalchemy.dialects.postgresql import array
+
+from firefly_memory.databases.sql.postgresql.arrays import array_in, array_text
+from firefly_memory.search.sql.statements import IndexStatements
+
+
+class _Engine:
+    def counts(self, of: IndexStatements) -> Select[Any]:
+        words = func.unnest(array_in("words", Text())).table_valued("word").render_derived(name="asked")
+        some = (
+            select(literal_column("1"))
+            .select_from(of.table)
+            .where(*_has(of, words.c.word))
+            .limit(bindparam("most", type_=BigInteger))
+            .correlate(words)
+            .subquery()
+        )
+        counted = select(func.count()).select_from(some).scalar_subquery()
+        return select(words.c.word, counted).select_from(words)
+
+    def best(self, of: IndexStatements) -> Select[Any]:
+        arrays = array_in("words", Text()), array_in("weights", BigInteger())
+        words = func.unnest(*arrays).table_valued("word", "weight").render_derived(name="asked")
+        c = of.table.c
+        rows = select(c.number, c.id).where(*_has(of, words.c.word)).correlate(words).lateral("rows")
+        weight = func.sum(words.c.weight)
+        found = select(rows.c.id).select_from(words.join(rows, literal_column("true")))
+        in_order = found.group_by(rows.c.number, rows.c.id).order_by(desc(weight), of.dialect.by_code_point(rows.c.id))
+        return in_order.limit(bindparam("limit", type_=BigInteger))
+
+    def words(self, _: IndexStatements, scopes: Sequence[str], words: Sequence[str]) -> dict[str, Any]:
+        return {"scopes": array_text(scopes), "words": array_text(words)}
+
+    def weighted(
+        self, of: IndexStatements, scopes: Sequence[str], words: Sequence[str], weights: Sequence[int]
+    ) -> dict[str, Any]:
+        return {**self.words(of, scopes, words), "weights": array_text(weights)}
+
+
+def _has(of: IndexStatements, word: Any) -> list[ColumnElement[bool]]:
+    has_all, has_some = (of.table.c.words.op(name, is_comparison=True) for name in ("@>", "&&"))
+    return [has_all(array([word], type_=Text)), has_some(array_in("scopes", Text()))]
+
+
+ENGINE = _Engine()

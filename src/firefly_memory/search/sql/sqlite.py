@@ -1,0 +1,82 @@
+"""Words in SQLite: a full-text table of FTS5, which is asked for one word of a question at a time.
+
+Each query is ``"scope" AND "word"``. Words have no quotes, so nothing in them is syntax.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Integer, Select, Text, bindparam, column, desc, func, literal_column, select, table
+
+from firefly_memory.search.sql.statements import IndexStatements
+
+
+class _Engine:
+    def counts(self, of: IndexStatements) -> Select[Any]:
+        words = func.json_each(bindparam("words", type_=Text)).table_valued("value").alias("asked")
+        rows = _rows(of)
+        some = (
+            select(literal_column("1"))
+            .select_from(rows)
+            .where(_matches(of, _member(words, 1)))
+            .limit(bindparam("most", type_=Integer))
+            .correlate(words)
+            .subquery()
+        )
+        counted = select(func.count()).select_from(some).scalar_subquery()
+        return select(_member(words, 0), counted).select_from(words)
+
+    def best(self, of: IndexStatements) -> Select[Any]:
+        words = func.json_each(bindparam("words", type_=Text)).table_valued("value").alias("asked")
+        rows = _rows(of)
+        weight = func.sum(_member(words, 2)).label("weight")
+        # The left side of this join comes first: so the full-text table is asked once for each word.
+        found = (
+            select(rows.c.rowid.label("number"), weight)
+            .select_from(words.outerjoin(rows, _matches(of, _member(words, 1))))
+            .group_by(rows.c.rowid)
+            .subquery("found")
+        )
+        c = of.table.c
+        joined = found.join(of.table, c.number == found.c.number)
+        return (
+            select(c.id)
+            .select_from(joined)
+            .order_by(desc(found.c.weight), c.id)
+            .limit(bindparam("limit", type_=Integer))
+        )
+
+    def words(self, _: IndexStatements, scopes: Sequence[str], words: Sequence[str]) -> dict[str, Any]:
+        return {"words": json.dumps([[word, _match(scopes, word)] for word in words])}
+
+    def weighted(
+        self, _: IndexStatements, scopes: Sequence[str], words: Sequence[str], weights: Sequence[int]
+    ) -> dict[str, Any]:
+        asked = [[word, _match(scopes, word), weight] for word, weight in zip(words, weights, strict=True)]
+        return {"words": json.dumps(asked)}
+
+
+def _match(scopes: Sequence[str], word: str) -> str:
+    return f"({' OR '.join(map(_quoted, scopes))}) AND {_quoted(word)}"
+
+
+def _quoted(word: str) -> str:
+    return f'"{word}"'
+
+
+def _rows(of: IndexStatements) -> Any:
+    return table(of.subject.words, column("rowid", Integer))
+
+
+def _matches(of: IndexStatements, question: Any) -> Any:
+    return literal_column(of.subject.words).op("MATCH")(question)
+
+
+def _member(words: Any, number: int) -> Any:
+    return func.json_extract(words.c.value, literal_column(f"'$[{number}]'"))
+
+
+ENGINE = _Engine()

@@ -1,0 +1,176 @@
+"""The statements of an index, built from the facet's table. What the dialects say otherwise is in ``engines``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, cached_property
+from typing import Any, ClassVar, Protocol
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Integer,
+    LargeBinary,
+    Select,
+    Text,
+    bindparam,
+    delete,
+    literal_column,
+    select,
+    union,
+)
+
+from firefly_memory.databases.sql.compiled_statement import Statement
+from firefly_memory.databases.sql.dialect import SQLDialect
+from firefly_memory.databases.sql.statements import FacetStatements
+from firefly_memory.facets import load_name
+from firefly_memory.search.index import Subject
+from firefly_memory.search.neighbours import REACH
+
+CANDIDATE = ("id", "scope", "words", "who", "group_id", "position")
+"""The columns that a candidate is made of."""
+
+_ENGINES = {
+    "sqlite": "firefly_memory.search.sql.sqlite:ENGINE",
+    "postgresql": "firefly_memory.search.sql.postgresql:ENGINE",
+}
+
+
+class Engine(Protocol):
+    """How one dialect finds the rows that have a word."""
+
+    def counts(self, of: IndexStatements) -> Select[Any]:
+        """Each word of the parameter ``words``, and how many rows of ``scopes`` have it, up to ``most``."""
+
+    def best(self, of: IndexStatements) -> Select[Any]:
+        """The ids of the rows of ``scopes`` with the largest sums of the weights of their words, up to ``limit``."""
+
+    def words(self, of: IndexStatements, scopes: Sequence[str], words: Sequence[str]) -> dict[str, Any]:
+        """The parameters of :meth:`counts`."""
+
+    def weighted(
+        self, of: IndexStatements, scopes: Sequence[str], words: Sequence[str], weights: Sequence[int]
+    ) -> dict[str, Any]:
+        """The parameters of :meth:`best`."""
+
+
+class IndexStatements(FacetStatements):
+    """The statements of the index of one subject."""
+
+    subject: ClassVar[Subject]
+
+    def __init__(self, dialect: SQLDialect, schema_name: str | None) -> None:
+        super().__init__(dialect, schema_name)
+        self.table = self.in_schema(self.subject.table)
+        self.vectors = self.in_schema(self.subject.vectors)
+        self.signatures = self.in_schema(self.subject.signatures)
+        self.engine: Engine = load_name(_ENGINES[dialect.name])
+
+    @cached_property
+    def counts(self) -> Statement:
+        return self.compiled(self.engine.counts(self))
+
+    @cached_property
+    def best(self) -> Statement:
+        return self.compiled(self.engine.best(self))
+
+    @cached_property
+    def around(self) -> Statement:
+        """Some rows of the scopes with their neighbours."""
+        c = self.table.c
+        these = select(c.number, c.scope, c.group_id, c.position).where(self._is_one_of_these, self.is_in_scope)
+        found = these.cte("found")
+        near = self.table.alias("near")
+        beside = (
+            (near.c.scope == found.c.scope)
+            & (near.c.group_id == found.c.group_id)
+            & near.c.position.between(found.c.position - _number(REACH), found.c.position + _number(REACH))
+        )
+        numbers = union(select(found.c.number), select(near.c.number).select_from(found.join(near, beside)))
+        columns = [self.dialect.value_out(c[name]) for name in CANDIDATE]
+        return self.compiled(select(*columns).where(c.number.in_(numbers)))
+
+    @cached_property
+    def containing(self) -> Statement:
+        c = self.table.c
+        has = self.dialect.contains(c.searchable, _text("wanted"))
+        found = select(c.id).where(self.is_in_scope, has)
+        return self.compiled(found.order_by(c.newest.desc(), self.dialect.by_code_point(c.id)).limit(_limit()))
+
+    @cached_property
+    def people(self) -> Statement:
+        who = self.table.c.who
+        return self.compiled(select(who).distinct().where(self.is_in_scope, who.is_not(None)).limit(_limit()))
+
+    @cached_property
+    def signatures_of(self) -> Statement:
+        c = self.signatures.c
+        found = select(c.id, c.signature).where(
+            self.dialect.is_one_of(c.scope, "scopes"), c.embedder == _text("embedder")
+        )
+        return self.compiled(found.limit(_limit()))
+
+    @cached_property
+    def vectors_of(self) -> Statement:
+        c = self.vectors.c
+        found = select(c.id, c.vector).where(self.dialect.is_one_of_many(c.id, "ids"), c.embedder == _text("embedder"))
+        return self.compiled(found)
+
+    @cached_property
+    def add_vector(self) -> Statement:
+        """For a row that is there, and stays until the transaction ends."""
+        return self.compiled(self._beside(self.vectors, ("id", "embedder", "vector")))
+
+    @cached_property
+    def add_signature(self) -> Statement:
+        return self.compiled(self._beside(self.signatures, ("scope", "embedder", "id", "signature")))
+
+    @cached_property
+    def delete_vectors(self) -> Statement:
+        return self.compiled(delete(self.vectors).where(self.dialect.is_one_of_many(self.vectors.c.id, "ids")))
+
+    @cached_property
+    def delete_signatures(self) -> Statement:
+        """Of some ids in some scopes, which lead to them."""
+        c = self.signatures.c
+        these = self.dialect.is_one_of_many(c.id, "ids"), self.dialect.is_one_of(c.scope, "scopes")
+        return self.compiled(delete(self.signatures).where(*these))
+
+    def _beside(self, table: Any, names: Sequence[str]) -> Any:
+        c = self.table.c
+        given = {"id": c.id, "scope": c.scope, "embedder": _text("embedder")}
+        bits = {name: bindparam(name, type_=LargeBinary) for name in ("vector", "signature")}
+        row = select(*[(given | bits)[name] for name in names]).where(
+            self.dialect.by_code_point(c.id) == _text("this_id")
+        )
+        return (
+            self.dialect.insert(table)
+            .from_select(list(names), row.with_for_update(read=True, key_share=True))
+            .on_conflict_do_nothing()
+        )
+
+    @property
+    def is_in_scope(self) -> ColumnElement[bool]:
+        return self.dialect.is_one_of(self.table.c.scope, "scopes")
+
+    @property
+    def _is_one_of_these(self) -> ColumnElement[bool]:
+        return self.dialect.is_one_of_many(self.dialect.by_code_point(self.table.c.id), "ids")
+
+
+@cache
+def statements_of(subject: Subject) -> type[IndexStatements]:
+    """The statements of the index of a subject."""
+    return type(f"{subject.kind.title()}IndexStatements", (IndexStatements,), {"subject": subject})
+
+
+def _text(name: str) -> Any:
+    return bindparam(name, type_=Text)
+
+
+def _limit() -> Any:
+    return bindparam("limit", type_=Integer)
+
+
+def _number(number: int) -> Any:
+    return literal_column(str(number), BigInteger)
