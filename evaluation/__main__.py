@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -38,22 +38,24 @@ def those(scopes: Sequence[Scope], wanted: Callable[[Question], bool]) -> list[S
     return [(search, [each for each in questions if wanted(each)]) for search, questions in scopes]
 
 
-def stores(running: ExitStack, directory: Path) -> Iterator[tuple[str, EntryStore]]:
-    """Each store that has a search, empty."""
-    yield "memory", InMemoryStore()
-    yield "SQLite", SQLiteStore(directory / "memory.db")
-    yield "PostgreSQL", PostgreSQLStore(running.enter_context(servers.postgresql()))
-    yield "MongoDB", MongoDBStore(running.enter_context(servers.mongodb()))
+def stores(running: ExitStack, directory: Path) -> dict[str, Callable[[], EntryStore]]:
+    """Each store that has a search: makes an empty one."""
+    return {
+        "memory": InMemoryStore,
+        "sqlite": lambda: SQLiteStore(directory / "memory.db"),
+        "postgresql": lambda: PostgreSQLStore(running.enter_context(servers.postgresql())),
+        "mongodb": lambda: MongoDBStore(running.enter_context(servers.mongodb())),
+    }
 
 
 def main(names: Sequence[str]) -> None:
     """``names`` are those of the stores; all of them without any."""
     corpus, embedder = conversations(), WordLlamaEmbedder()
     with TemporaryDirectory() as directory, ExitStack() as running:
-        for name, store in stores(running, Path(directory)):
-            if names and name.lower() not in names:
+        for name, open_store in stores(running, Path(directory)).items():
+            if names and name not in names:
                 continue
-            with store:
+            with open_store() as store:
                 stored = Corpus(store, embedder, corpus)
                 table(f"{name}, each of {len(corpus)} conversations by itself", stored.each_by_itself())
                 one_scope = stored.in_one_scope()

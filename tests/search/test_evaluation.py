@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.__main__ import Search, evaluated
+from evaluation.__main__ import evaluated
 from evaluation.corpus import Conversation, Question, conversations
 from evaluation.figures import Figures, figures
-from evaluation.in_memory import InMemorySearch
+from evaluation.searching import Corpus
+from firefly_memory import InMemoryStore
 from firefly_memory.search.embedders.word_llama import WordLlamaEmbedder
 
 CORPUS = conversations()
@@ -59,13 +60,10 @@ def test_recall_is_the_part_of_the_evidence_and_the_rank_that_of_the_first() -> 
 
 
 def test_the_ranking_finds_what_it_has_found_and_hybrid_finds_most() -> None:
-    """The figures when this was written, less a point: text 77.3, semantic 76.4, hybrid 77.8 (recall@10)."""
-    embedder = WordLlamaEmbedder()
-    scopes: list[tuple[Search, tuple[Question, ...]]] = [
-        (InMemorySearch(each.turns, embedder), each.questions) for each in CORPUS
-    ]
+    """The figures of the ten conversations when this was written, less a point."""
+    scopes = Corpus(InMemoryStore(), WordLlamaEmbedder(), CORPUS).each_by_itself()
     text, semantic, hybrid = (evaluated(scopes, mode) for mode in ("text", "semantic", "hybrid"))
-    assert text.recall_10 > 76.3
-    assert semantic.recall_10 > 75.4
-    assert hybrid.recall_10 > 76.8
+    assert text.recall_10 > 74
+    assert semantic.recall_10 > 72
+    assert hybrid.recall_10 > 78
     assert hybrid.recall_5 >= max(text.recall_5, semantic.recall_5)

@@ -23,7 +23,8 @@ def turn(number: int, *words: str, group: str = "session", who: str | None = Non
 
 
 def scores(ranked: list[RankedText]) -> dict[str, float]:
-    return {each.id: each.score for each in ranked}
+    """Without the factor for the length."""
+    return {each.id: each.score / each.match.length for each in ranked}
 
 
 def test_a_word_weighs_more_if_fewer_documents_have_it_and_less_each_time_it_is_repeated() -> None:
@@ -33,11 +34,12 @@ def test_a_word_weighs_more_if_fewer_documents_have_it_and_less_each_time_it_is_
     )
 
 
-def test_the_length_of_a_document_counts_for_nothing() -> None:
-    ranked = rank_text(
-        ["boat"], [Candidate(id="a", words=["boat"]), Candidate(id="b", words=["boat", *"xyz" * 99])], COUNTS
-    )
-    assert ranked[0].score == ranked[1].score
+def test_of_documents_with_the_same_words_the_longer_one_comes_first_up_to_a_length() -> None:
+    documents = [Candidate(id=f"{words:03}", words=["boat", *"x" * (words - 1)]) for words in (1, 7, 64, 65, 500)]
+    ranked = rank_text(["boat"], documents, COUNTS)
+    assert [each.id for each in ranked] == ["064", "065", "500", "007", "001"]
+    assert [round(each.match.length, 2) for each in ranked] == [2.2, 2.2, 2.2, 1.6, 1.2]
+    assert [each.score for each in ranked] == pytest.approx([BOAT * each.match.length for each in ranked])
 
 
 def test_a_word_of_the_question_counts_once_however_often_it_is_asked() -> None:
@@ -63,7 +65,7 @@ def test_each_word_counts_by_its_own_weight_or_by_the_largest_of_the_neighbours(
     session = [turn(1, "boat", "boat"), turn(2, "lake"), turn(3, "boat"), turn(4, "lake")]
     found = {each.id: each for each in rank_text(["boat", "lake"], session, COUNTS)}
     loan = 0.7 * BOAT * 2 * 1.9 / 2.9
-    assert found["session2"].score == pytest.approx(loan + LAKE)
+    assert found["session2"].score == pytest.approx((loan + LAKE) * found["session2"].match.length)
     assert found["session2"].match.words == {"lake": LAKE}
     (lent,) = found["session2"].match.lent
     assert lent == Lent("boat", "session1", lent.weight)
@@ -151,7 +153,7 @@ def test_neighbours_never_cross_groups_and_explanations_add_up(
             assert lent.word in neighbour.words
         assert set(each.match.words) <= set(found.words) & set(question)
         total = sum(each.match.words.values()) + sum(lent.weight for lent in each.match.lent)
-        assert each.score == pytest.approx(total)
+        assert each.score == pytest.approx(total * found.length_factor)
 
 
 @given(questions, candidate_lists(), scope_counts)

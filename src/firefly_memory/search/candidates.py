@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,7 +13,7 @@ class Candidate:
 
     id: str
     words: Sequence[str] = ()
-    """Those of the index, each as often as it is there. The ranking by vectors does without."""
+    """Those of the index, each as often as it is there."""
     who: str | None = None
     """Who said it."""
     about: Sequence[str] = ()
@@ -21,3 +22,13 @@ class Candidate:
     """Documents of one group are neighbours: the turns of a session, the items of an episode, the facts of a source."""
     position: int = 0
     """Its number in the group."""
+
+    @property
+    def length_factor(self) -> float:
+        """What its scores are multiplied with: of two turns with the same words, the longer one says more."""
+        return 1 + _LENGTH * log2(1 + min(len(self.words), _LONG))
+
+
+_LENGTH = 0.2
+_LONG = 64
+"""Words from which on a document is just as long as any other."""

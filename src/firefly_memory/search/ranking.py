@@ -1,7 +1,8 @@
 """The second stage of the search for text: the best candidates of a database, ranked the same for every database.
 
-BM25 without regard to length. For each word of the question a document has the larger of its own weight and of what a
-neighbour lends it, so that an answer is found whose words stand in the turn before.
+BM25, with a factor for the length in place of its own term: longer documents come first. For each word of the question
+a document has the larger of its own weight and of what a neighbour lends it, so that an answer is found whose words
+stand in the turn before.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from firefly_memory.search.neighbours import Lent, Neighbours
 from firefly_memory.search.words import question_words
 
 K1 = 0.9
-"""How soon a word that is repeated adds nothing more. The length of a document counts for nothing (b is 0)."""
+"""How soon a word that is repeated adds nothing more. b is 0."""
 FREQUENT = 0.3
 """A word is frequent if it is in a larger part of the scope's documents."""
 SMALL_SCOPE = 1_000
@@ -48,6 +49,8 @@ class TextMatch:
     """The words for which a neighbour counted."""
     person: str | None
     """The person named in the question who said it or whom it is about."""
+    length: float = 1.0
+    """The factor for its length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,5 +129,5 @@ def _ranked(
             counted[word] = own[word]
             total += own[word]
     person = next((name for name in people if name == document.who or name in document.about), None)
-    score = total if person is None else total * PERSON
-    return RankedText(document.id, score, TextMatch(counted, tuple(borrowed), person))
+    score = total * document.length_factor * (1.0 if person is None else PERSON)
+    return RankedText(document.id, score, TextMatch(counted, tuple(borrowed), person, document.length_factor))

@@ -30,6 +30,8 @@ class SemanticMatch:
     """Of its vector and the question's; ``None`` without a vector."""
     neighbour: str | None = None
     """The id of the neighbour that lent it its score."""
+    length: float = 1.0
+    """The factor for its length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +117,13 @@ def rank_meaning(candidates: Iterable[Candidate], cosines: Mapping[str, float], 
         own = above.get(document.id)
         cosine = cosines.get(document.id)
         loan = neighbours.lent_to(document).get(_ALL)
+        length = document.length_factor
         if loan is not None and (own is None or loan.weight > own):
-            match = SemanticMatch(cosine=cosine, neighbour=loan.neighbour)
-            ranked.append(RankedMeaning(document.id, loan.weight, match))
+            match = SemanticMatch(cosine=cosine, neighbour=loan.neighbour, length=length)
+            ranked.append(RankedMeaning(document.id, loan.weight * length, match))
         elif own is not None:
-            ranked.append(RankedMeaning(document.id, own, SemanticMatch(cosine=cosine)))
+            score = own * length if own > 0 else own / length
+            ranked.append(RankedMeaning(document.id, score, SemanticMatch(cosine=cosine, length=length)))
     return sorted(ranked, key=lambda each: (-each.score, each.id))
 
 
