@@ -141,7 +141,8 @@ def sqlite_url_meant(text: str) -> str | None:
 # The command line.
 
 COMMANDS = _table(
-    ls="list find search",
+    ls="list",
+    search="find query ask",
     show="get cat view",
     rm="delete remove del",
     forget="erase gdpr anonymize",

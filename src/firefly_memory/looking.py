@@ -3,7 +3,7 @@
 A :class:`Resource` is one kind of rows that people list, show, count and delete: entries, conversations, turns. The
 service (:mod:`firefly_memory.service`) names no facet. It walks the registry, checks what it is asked for by the
 declared fields, and asks the :class:`Reader` of the resource, which is made for a store. A row is a dict of JSON
-values.
+values. Some resources also have a :class:`Search`, which finds rows by a question.
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from firefly_memory.errors import NotSupportedError
 from firefly_memory.facets import Facet, LogOf, facet_named, load, load_name
 from firefly_memory.protocols import StoreView
+
+if TYPE_CHECKING:
+    from firefly_memory.search.hits import Hit, Request
+    from firefly_memory.search.searching import Work
 
 Row = dict[str, Any]
 """The fields of a row as JSON values, by name."""
@@ -95,6 +99,39 @@ class Reader(Protocol):
         :attr:`Resource.counted`."""
 
 
+class RowSearcher(Protocol):
+    """The search over the rows of one resource in one store. What has expired does not exist. Searching writes
+    nothing."""
+
+    async def hits(self, request: Request, where: Mapping[str, str]) -> Sequence[Hit]:
+        """The ``top_k`` best rows, best first. ``NotSupportedError`` for a mode that it does not have.
+
+        ``where`` has a text for each filter that :attr:`Search.needs`, and for none that the :class:`Search` does not
+        name. The id of a hit is that of its row, as :func:`firefly_memory.service.get` takes it. With ``explain`` each
+        hit has its explanation.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How the rows of a resource are searched."""
+
+    searcher: str
+    """The dotted name of ``(view, work)``, a :class:`RowSearcher` for any store. ``work`` says where it computes: at
+    once for blocking callers, beside the event loop for the others."""
+    needs: tuple[str, ...] = ()
+    """The filters without which rows cannot be searched, such as the name of a collection. Each has a text."""
+    takes: tuple[str, ...] = ()
+    """Further filters."""
+    shows: tuple[str, ...] = ()
+    """The fields that a list of hits shows beside the text."""
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """All of them, the needed ones first."""
+        return (*self.needs, *self.takes)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Resource:
     """One kind of rows."""
@@ -123,6 +160,8 @@ class Resource:
     """The fields without which rows cannot be listed."""
     why_kept: str | None = None
     """Why a row cannot be deleted by itself; ``None`` if it can."""
+    search: Search | None = None
+    """How its rows are searched; ``None`` if they are not."""
 
     def field(self, name: str) -> Field | None:
         """The field of this name, or ``None``."""
@@ -158,3 +197,9 @@ def reader_of(view: StoreView, facet: Facet, resource: Resource) -> Reader:
             direct = None  # then the operations that every store has will do
     reader: Reader = load_name(resource.reader)(view, direct)
     return reader
+
+
+def searcher_of(view: StoreView, search: Search, work: Work) -> RowSearcher:
+    """The searcher of a resource, for a store."""
+    searcher: RowSearcher = load_name(search.searcher)(view, work)
+    return searcher

@@ -36,6 +36,7 @@ TELLING_HISTORY = {
     "tests/agent_history/test_circular_entries.py",
     "tests/cli/test_db_command.py",
     "tests/data",
+    "tests/knowledge/test_moving.py",
     "tests/mongodb/test_renamed_collections.py",
     "tests/transfer",
 }

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firefly_memory.search.candidates import Candidate
-from firefly_memory.search.hits import Explanation, Hit
+from firefly_memory.search.hits import Explanation
 from firefly_memory.search.ranking import ScopeCounts, rank_text
-from firefly_memory.search.results import as_hits, joined
+from firefly_memory.search.results import joined
 from firefly_memory.search.semantic import rank_meaning
 from tests.search.strategies import candidate_lists, questions, scope_counts
 
@@ -42,11 +42,6 @@ def test_both_rankings_are_fused_and_each_hit_says_why_it_is_there() -> None:
     assert TEXT[1].match.lent[0].neighbour == "a"
     assert found[1].explanation is not None
     assert found[1].explanation.semantic is None
-
-
-def test_hits_have_their_texts_and_one_that_was_deleted_meanwhile_is_left_out() -> None:
-    found = joined(text=TEXT, top_k=2)
-    assert as_hits(found, {"b": "a lake"}) == [Hit(id="b", text="a lake", score=TEXT[1].score, ranks={"text": 2})]
 
 
 def test_without_a_ranking_there_is_no_hit() -> None:

@@ -50,11 +50,12 @@ NAMES = {
     "firefly_memory.schema": "HEAD POSTGRESQL_SCHEMA REVISIONS VERSION_TABLE is_later_and_compatible metadata",
     # What `migrations/env.py` imports: a project may have a copy of that file.
     "firefly_memory.stores.sql.alembic_env": "run_in_alembic",
+    "firefly_memory.knowledge": "Chunk ChunkHit ChunkPage Explanation Hit KnowledgeStore StoredChunk",
     "firefly_memory.retention": "Pruned async_prune prune",
     "firefly_memory.sweeper": "Sweeper",
     "firefly_memory.service": """
-        Field MOST_ROWS Resource Row RowPage Size Stats async_count async_delete async_get async_list async_stats count
-        delete get list resources stats
+        Field MOST_ROWS Resource Row RowPage Size Stats async_count async_delete async_get async_list async_search
+        async_stats count delete get list resources search stats
     """,
     "firefly_memory.summarization": "create_llm_summarizer",
     "firefly_memory.testing": """

@@ -1,14 +1,18 @@
-"""The notes as people look at them."""
+"""The notes as people look at them, and search them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from firefly_memory import clock
+from firefly_memory import NotSupportedError, clock
 from firefly_memory.facets import LogOf
-from firefly_memory.looking import Field, Placed, Query, Resource, Row, RowId, Size, Type, Where
+from firefly_memory.looking import Field, Placed, Query, Resource, Row, RowId, Search, Size, Type, Where
 from firefly_memory.protocols import StoreView
+from firefly_memory.search.hits import Explanation, Hit, Request
+from firefly_memory.search.searching import Work
 from tests.toy_facet.log import Note, ToyLog
 from tests.toy_facet.numbered import numbered
 
@@ -39,6 +43,38 @@ class ToyReader:
         return Size(total)
 
 
+class ToySearcher:
+    """The notes with the most words of a question, of everybody or of one owner."""
+
+    def __init__(self, number: int, view: StoreView) -> None:
+        asked: LogOf[ToyLog] = LogOf(f"toy_{number}")
+        self._log = view.log(asked)
+
+    async def hits(self, request: Request, where: Mapping[str, str]) -> Sequence[Hit]:
+        if request.mode not in ("best", "text"):
+            raise NotSupportedError(f"notes are searched as text, not by mode={request.mode!r}")
+        found = await self._found(request.question, where.get("owner"))
+        return [
+            Hit(
+                id=note.note_id,
+                text=note.body,
+                score=float(words),
+                ranks={"text": rank},
+                explanation=Explanation(scores={"text": float(words)}) if request.explain else None,
+            )
+            for rank, (note, words) in enumerate(found[: request.top_k], start=1)
+        ]
+
+    async def _found(self, question: str, owner: str | None) -> list[tuple[Note, int]]:
+        """The notes with the numbers of their words, most first."""
+        words, now = Counter[str](), clock.now()
+        for word in dict.fromkeys(re.findall(r"\w+", question)):
+            words.update(await self._log.search(word, now))
+        notes = [await self._log.get(each, now) for each in sorted(words)]
+        mine = [note for note in notes if note is not None and owner in (None, note.owner)]
+        return sorted(((note, words[note.note_id]) for note in mine), key=lambda each: -each[1])
+
+
 def _row(note: Note) -> Row:
     return {**note._asdict(), "expires_at": None if note.expires_at is None else note.expires_at.isoformat()}
 
@@ -56,6 +92,7 @@ def _resources(number: int) -> tuple[Resource, ...]:
         identity=("note_id",),
         orders={"id": (str,)},
         reader=f"tests.toy_facet.looking:reader_{number}",
+        search=Search(f"tests.toy_facet.looking:searcher_{number}", takes=("owner",), shows=("owner",)),
     )
     return (notes,)
 
@@ -67,5 +104,12 @@ def _reader(number: int) -> Any:
     return make
 
 
+def _searcher(number: int) -> Any:
+    def make(view: StoreView, _work: Work) -> ToySearcher:
+        return ToySearcher(number, view)
+
+    return make
+
+
 def __getattr__(name: str) -> Any:
-    return numbered(name, {"resources": _resources, "reader": _reader})
+    return numbered(name, {"resources": _resources, "reader": _reader, "searcher": _searcher})

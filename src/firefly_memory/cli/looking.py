@@ -46,8 +46,8 @@ def list_rows(
         return
     resource = resource_of(kind)[1]
     fields = [each for each in resource.fields if each.in_table and each.name not in resource.identity]
-    columns = [Column("id", is_whole=True), *(_column(each) for each in fields)]
-    show_table({}, columns, [[row["id"], *(_cell(each, row[each.name]) for each in fields)] for row in rows])
+    columns = [Column("id", is_whole=True), *(column(each) for each in fields)]
+    show_table({}, columns, [[row["id"], *(cell(each, row[each.name]) for each in fields)] for row in rows])
     if after is not None:
         say(f"there are more: --after {after}")
 
@@ -59,11 +59,12 @@ def _print_lines(rows: Sequence[Row], after: str | None) -> None:
         print(json.dumps({"next": after}))
 
 
-def _column(field: Field) -> Column:
+def column(field: Field) -> Column:
+    """The column of a table for a field."""
     return Column(field.name, align="right" if field.type is Type.NUMBER else "left")
 
 
-def _cell(field: Field, value: Any) -> str:
+def cell(field: Field, value: Any) -> str:
     """On one line; of an instant, what people compare."""
     if value is None:
         return ""

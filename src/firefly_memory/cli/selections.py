@@ -1,4 +1,4 @@
-"""``--where FIELD=VALUE``: which rows a command is about."""
+"""``--where``: which rows a command is about."""
 
 from __future__ import annotations
 
@@ -31,4 +31,24 @@ def _selected(_: click.Context, __: click.Parameter, conditions: Iterable[str]) 
         if asked in found:
             raise click.BadParameter(f"{asked} is given twice")
         found[asked] = parts["value"]
+    return found
+
+
+def filter_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``filters``, as :func:`firefly_memory.service.search` takes ``where``."""
+    words = "another filter of the kind; may be repeated"
+    settings = {"multiple": True, "callback": _filters, "metavar": "FILTER=TEXT", "help": words}
+    made: Callable[..., Any] = option("--where", "filters", **settings)(function)
+    return made
+
+
+def _filters(_: click.Context, __: click.Parameter, given: Iterable[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for each in given:
+        name, equals, text = each.partition("=")
+        if not (name and equals and text):
+            raise click.BadParameter(f"{each!r} is not FILTER=TEXT")
+        if name in found:
+            raise click.BadParameter(f"{name} is given twice")
+        found[name] = text
     return found

@@ -8,13 +8,14 @@ from firefly_memory.lazy_names import lazily
 
 if TYPE_CHECKING:
     from firefly_memory.knowledge.store import KnowledgeStore
-    from firefly_memory.knowledge.types import Chunk, ChunkPage, StoredChunk
+    from firefly_memory.knowledge.types import Chunk, ChunkHit, ChunkPage, StoredChunk
     from firefly_memory.search.hits import Explanation, Hit
 
-__all__ = ["Chunk", "ChunkPage", "Explanation", "Hit", "KnowledgeStore", "StoredChunk"]
+__all__ = ["Chunk", "ChunkHit", "ChunkPage", "Explanation", "Hit", "KnowledgeStore", "StoredChunk"]
 
 _WHERE = {
     "Chunk": "firefly_memory.knowledge.types",
+    "ChunkHit": "firefly_memory.knowledge.types",
     "ChunkPage": "firefly_memory.knowledge.types",
     "Explanation": "firefly_memory.search.hits",
     "Hit": "firefly_memory.search.hits",

@@ -22,14 +22,14 @@ from firefly_memory.knowledge.rows import (
     stored_chunk,
     stored_owner,
 )
-from firefly_memory.knowledge.types import Chunk, ChunkPage, Hits, Names
+from firefly_memory.knowledge.types import Chunk, ChunkHit, ChunkPage, Hits, Names, StoredChunk
 from firefly_memory.protocols import StoreView
-from firefly_memory.search.counting import KeptCounts
+from firefly_memory.search.counting import counts_of
 from firefly_memory.search.embedders.batches import async_embed_all, embed_all
 from firefly_memory.search.embedders.protocol import Embedder, StaticEmbedder
 from firefly_memory.search.hits import Request
 from firefly_memory.search.index import Vector
-from firefly_memory.search.results import as_hits
+from firefly_memory.search.results import Found
 from firefly_memory.search.searchable import document_text
 from firefly_memory.search.searching import Searcher, Work, at_once
 from firefly_memory.search.signatures import signature_bytes, vector_bytes
@@ -51,7 +51,6 @@ class Options(NamedTuple):
     space: str
     embedder: Embedder | None
     language: str | None
-    counts: KeptCounts
     said: set[str]
     in_transaction: bool
 
@@ -90,11 +89,12 @@ class KnowledgeFlows:
         if person is not None:
             scopes.append(scope_of(space, name, person))
         language = await self._language(log)
-        options = self._options
-        search = Searcher(CHUNKS, log.index, options.embedder, language, self._work, options.counts, options.said)
+        options, counts = self._options, counts_of(log.index)
+        search = Searcher(CHUNKS, log.index, options.embedder, language, self._work, counts, options.said)
         found = await search.found(request, scopes)
         rows = await log.read([each.id for each in found]) if found else []
-        return as_hits(found, {row.id: original_name(row.text) for row in rows})
+        chunks = {row.id: stored_chunk(row) for row in rows}
+        return [_hit(each, chunks[each.id]) for each in found if each.id in chunks]  # others were deleted meanwhile
 
     async def list(self, collection: str, limit: int, after: str | None) -> ChunkPage:
         name, most = stored_name("collection", collection), _limit(limit)
@@ -198,6 +198,17 @@ class KnowledgeFlows:
         while rows := await self._log.without_vector(embedder.name, _EMBEDDED_AT_ONCE, after):
             yield rows
             after = rows[-1].id
+
+
+def _hit(found: Found, chunk: StoredChunk) -> ChunkHit:
+    return ChunkHit(
+        id=found.id,
+        text=chunk.text,
+        score=found.score,
+        ranks=found.ranks,
+        explanation=found.explanation,
+        chunk=chunk,
+    )
 
 
 def _limit(limit: Any) -> int:

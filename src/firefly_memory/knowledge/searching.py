@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from firefly_memory.knowledge.flows import KnowledgeFlows, Options
 from firefly_memory.knowledge.rows import stored_space
 from firefly_memory.protocols import StoreView
-from firefly_memory.search.counting import KeptCounts
 from firefly_memory.search.embedders.default import DEFAULT, embedder_to_use
 from firefly_memory.search.hits import Hit, Request
 from firefly_memory.search.searching import Work
@@ -29,7 +28,6 @@ class ChunkSearcher:
             space=stored_space(where.get("space", "")),
             embedder=embedder_to_use(DEFAULT),
             language=None,
-            counts=KeptCounts(),
             said=_SAID,
             in_transaction=True,  # what was read may be undone, so nothing is kept: these flows make one search
         )

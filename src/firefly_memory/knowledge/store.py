@@ -12,7 +12,6 @@ from firefly_memory.knowledge.types import Chunk, ChunkPage, Hits, Names
 from firefly_memory.likely_names import answers_guesses
 from firefly_memory.protocols import MemoryStore
 from firefly_memory.reprs import even_half_built
-from firefly_memory.search.counting import KeptCounts
 from firefly_memory.search.embedders.default import DEFAULT, Default, embedder_to_use
 from firefly_memory.search.embedders.protocol import Embedder
 from firefly_memory.search.hits import Mode, checked_request
@@ -49,7 +48,6 @@ class KnowledgeStore:
             space=stored_space(space),
             embedder=embedder_to_use(embedder),
             language=None if language is None else checked_language(language),
-            counts=KeptCounts(),
             said=set(),
             in_transaction=self.store.in_transaction,
         )

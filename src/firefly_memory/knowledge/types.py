@@ -10,10 +10,6 @@ from typing import Any, overload
 from firefly_memory import clock
 from firefly_memory.search.hits import Hit
 
-Names = list[str]
-Hits = list[Hit]
-"""Where a class has a method called ``list``, type checkers take ``list`` for it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
@@ -75,3 +71,16 @@ class ChunkPage(Sequence[StoredChunk]):
 
     def __len__(self) -> int:
         return len(self.chunks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkHit(Hit):
+    """A chunk that was found."""
+
+    chunk: StoredChunk
+    """The whole chunk, with its source."""
+
+
+Names = list[str]
+Hits = list[ChunkHit]
+"""Where a class has a method called ``list``, type checkers take ``list`` for it."""

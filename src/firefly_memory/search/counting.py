@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from weakref import WeakKeyDictionary
 
 from firefly_memory.search.index import COUNTED, SearchIndex
 from firefly_memory.search.ranking import ScopeCounts
@@ -45,3 +46,11 @@ class KeptCounts:
         self, index: SearchIndex, scopes: Sequence[str], words: Sequence[str], most: int | None
     ) -> dict[str, int]:
         return dict(await index.counts(scopes, words, most)) if words else {}
+
+
+_of_indexes: WeakKeyDictionary[SearchIndex, KeptCounts] = WeakKeyDictionary()
+
+
+def counts_of(index: SearchIndex) -> KeptCounts:
+    """Those of an index, whoever searches it in this process."""
+    return _of_indexes.setdefault(index, KeptCounts())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from firefly_memory.search.fusion import Fused, fuse
-from firefly_memory.search.hits import Explanation, Hit
+from firefly_memory.search.hits import Explanation
 from firefly_memory.search.ranking import RankedText
 from firefly_memory.search.semantic import RankedMeaning
 
@@ -62,12 +62,3 @@ def _explained(text: RankedText | None, semantic: RankedMeaning | None, notes: t
         semantic=None if semantic is None else semantic.match,
         notes=notes,
     )
-
-
-def as_hits(found: Iterable[Found], texts: Mapping[str, str]) -> list[Hit]:
-    """The hits with their texts by id. One whose text is gone, because it was deleted meanwhile, is left out."""
-    return [
-        Hit(id=each.id, text=texts[each.id], score=each.score, ranks=each.ranks, explanation=each.explanation)
-        for each in found
-        if each.id in texts
-    ]

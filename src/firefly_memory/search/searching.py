@@ -56,6 +56,7 @@ _WEIGHT = 1_000
 _logger = getLogger("firefly_memory.search")
 
 NO_EMBEDDER = "there is no embedder, so the search is for text only; install firefly-memory[embeddings], or give one"
+NO_VECTORS = "nothing here has a vector of this embedder, so only text is found; embed_missing() makes the vectors"
 TOO_MANY = f"more than {LARGEST_SCOPE:,} documents have vectors here, so the search is for text only"
 _FAILED = "the embedder failed, so the search is for text only"
 
@@ -141,7 +142,7 @@ class Searcher:
                 raise NotSupportedError(_too_many(self.subject.kind))
             return None, self._without(TOO_MANY)
         if not stored.ids:
-            return [], ()
+            return [], self._without(NO_VECTORS) if counts.documents else ()
         _check_sizes(embedder, stored.signatures, -(-embedder.dimensions // 8))
         try:
             vector = await self._question_vector(embedder, request.question, scopes, counts)

@@ -1,4 +1,4 @@
-"""List, show, count and delete what a store keeps, of every facet: what the command line stands on.
+"""List, show, search, count and delete what a store keeps, of every facet: what the command line stands on.
 
 A row is a dict of JSON values with an ``id``. ``kind`` is the noun of a resource, such as ``"entries"`` or
 ``"conversations"``; :func:`resources` says which ones a store has, and by which fields its rows can be selected.
@@ -14,6 +14,8 @@ from typing import Any
 from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.looking import Field, Resource, Row, Size
 from firefly_memory.protocols import MemoryStore
+from firefly_memory.search.hits import Hit, Mode
+from firefly_memory.search.searching import at_once, beside_the_loop
 from firefly_memory.service.registered import readers_in
 from firefly_memory.service.rows import (
     MOST_ROWS,
@@ -25,6 +27,7 @@ from firefly_memory.service.rows import (
     list_rows,
     stats_of,
 )
+from firefly_memory.service.searching import search_rows
 from firefly_memory.stores.adapter import adapt
 
 __all__ = [
@@ -39,12 +42,14 @@ __all__ = [
     "async_delete",
     "async_get",
     "async_list",
+    "async_search",
     "async_stats",
     "count",
     "delete",
     "get",
     "list",
     "resources",
+    "search",
     "stats",
 ]
 
@@ -130,6 +135,48 @@ async def async_delete(store: MemoryStore, kind: str, ids: Iterable[str] | None 
     is simply started again.
     """
     return await delete_rows(adapt(store).suspending, kind, ids, where)
+
+
+def search(
+    store: MemoryStore,
+    kind: str,
+    question: str,
+    top_k: int = 10,
+    mode: Mode = "best",
+    *,
+    where: Mapping[str, str] | None = None,
+    explain: bool = False,
+) -> tuple[Hit, ...]:
+    """The rows of a kind that say most about ``question``, best first, at most ``top_k`` of them.
+
+    ``where`` has a text for each filter: ``{"collection": "notes", "owner": "ann"}``. The ``search`` of a
+    :class:`Resource` says which filters a kind needs, and which others it takes. ``text`` compares words, ``semantic``
+    compares vectors, ``hybrid`` joins both, ``best`` is the best that the store offers, and ``fuzzy`` wants the
+    question itself in the text. Nothing in a question is syntax. The ``id`` of a hit is that of its row:
+    ``get(store, kind, hit.id)``. ``explain`` adds to each hit how it came about.
+    """
+    return run_without_loop(search_rows(adapt(store).blocking, at_once, kind, question, top_k, mode, where, explain))
+
+
+async def async_search(
+    store: MemoryStore,
+    kind: str,
+    question: str,
+    top_k: int = 10,
+    mode: Mode = "best",
+    *,
+    where: Mapping[str, str] | None = None,
+    explain: bool = False,
+) -> tuple[Hit, ...]:
+    """The rows of a kind that say most about ``question``, best first, at most ``top_k`` of them.
+
+    ``where`` has a text for each filter: ``{"collection": "notes", "owner": "ann"}``. The ``search`` of a
+    :class:`Resource` says which filters a kind needs, and which others it takes. ``text`` compares words, ``semantic``
+    compares vectors, ``hybrid`` joins both, ``best`` is the best that the store offers, and ``fuzzy`` wants the
+    question itself in the text. Nothing in a question is syntax. The ``id`` of a hit is that of its row:
+    ``get(store, kind, hit.id)``. ``explain`` adds to each hit how it came about.
+    """
+    return await search_rows(adapt(store).suspending, beside_the_loop, kind, question, top_k, mode, where, explain)
 
 
 def stats(store: MemoryStore) -> tuple[Stats, ...]:

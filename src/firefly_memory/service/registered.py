@@ -7,7 +7,7 @@ from functools import cache
 
 from firefly_memory.errors import ConfigurationError, NotSupportedError
 from firefly_memory.facets import Facet, all_facets
-from firefly_memory.looking import Reader, Resource, reader_of, resources_of
+from firefly_memory.looking import Reader, Resource, Search, reader_of, resources_of
 from firefly_memory.protocols import StoreView
 
 Registered = tuple[Facet, Resource]
@@ -36,6 +36,15 @@ def resource_of(kind: str) -> Registered:
     if found is None:
         raise ConfigurationError(f"there is no kind {kind!r}; there are {', '.join(registered_resources())}")
     return found
+
+
+def search_of(kind: str) -> tuple[Resource, Search]:
+    """The resource of a kind and its search; ``ConfigurationError`` if there is none."""
+    _, resource = resource_of(kind)
+    if resource.search is None:
+        able = ", ".join(each.kind for _, each in registered_resources().values() if each.search is not None)
+        raise ConfigurationError(f"{kind} cannot be searched; {able} can")
+    return resource, resource.search
 
 
 def readers_in(view: StoreView) -> Iterator[tuple[Resource, Reader]]:

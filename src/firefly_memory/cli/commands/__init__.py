@@ -18,6 +18,7 @@ class Line(NamedTuple):
 COMMANDS = {
     "ls": Line("ls:ls", "list the kinds of rows that a store has, or the rows of one kind"),
     "show": Line("show:show", "show one row with all its fields"),
+    "search": Line("search:search", "find the rows of one kind that say most about a question"),
     "rm": Line("rm:rm", "delete rows by their ids, or by what is in their fields"),
     "forget": Line("forget:forget", "erase a person: delete everything of an owner, and refuse what comes later"),
     "readmit": Line("readmit:readmit", "accept new data of a person who was erased"),

@@ -77,12 +77,13 @@ class MongoKnowledgeLog:
         return found
 
     async def count(self, space: str | None, collection: str | None) -> int:
-        named = {"space": space, "collection": collection}
-        wanted = {name: value for name, value in named.items() if value is not None}
+        wanted: Document = EVERY if space is None else {"space": space}
+        if space is not None and collection is not None:
+            wanted["collection"] = collection
         with self._reading("count_chunks"):
             connection = await self._access.connected("count_chunks")
-            index = IN_COLLECTION if "space" in wanted else BY_ID
-            return int(await connection.result_of(connection[CHUNKS.table].count_documents(EVERY | wanted, hint=index)))
+            index = BY_ID if space is None else IN_COLLECTION
+            return int(await connection.result_of(connection[CHUNKS.table].count_documents(wanted, hint=index)))
 
     async def delete(self, ids: Sequence[str]) -> int:
         with self._writing("delete_chunks") as writing:
@@ -120,18 +121,22 @@ class MongoKnowledgeLog:
             connection = await self._access.connected("add_vectors")
             return await self._writer(connection, writing).add_vectors(vectors)
 
-    async def _rows(self, operation: str, wanted: Document, index: Keys, limit: int = 0) -> list[ChunkRow]:
-        """The chunks in the order of an index; without a limit, all of them."""
-        with self._reading(operation):
-            connection = await self._access.connected(operation)
-            finding = connection[CHUNKS.table].find(wanted, batch_size=IN_ONE_BATCH).sort(index).hint(index)
-            return [documents.row_of(each) for each in await connection.all_of(finding.limit(limit))]
+    async def _rows(self, operation: str, wanted: Document, index: Keys, limit: int | None = None) -> list[ChunkRow]:
+        return [documents.row_of(each) for each in await self._found(operation, wanted, None, index, limit)]
 
     async def _ids(self, operation: str, wanted: Document, index: Keys, limit: int) -> list[str]:
+        return [each["_id"] for each in await self._found(operation, wanted, {"_id": 1}, index, limit)]
+
+    async def _found(
+        self, operation: str, wanted: Document, shape: Document | None, index: Keys, limit: int | None
+    ) -> list[Document]:
+        """The documents in the order of an index; without a limit, all of them."""
+        if limit == 0:  # which is no limit to the server
+            return []
         with self._reading(operation):
             connection = await self._access.connected(operation)
-            finding = connection[CHUNKS.table].find(wanted, {"_id": 1}, batch_size=IN_ONE_BATCH).sort(index).hint(index)
-            return [each["_id"] for each in await connection.all_of(finding.limit(limit))]
+            finding = connection[CHUNKS.table].find(wanted, shape, batch_size=IN_ONE_BATCH).sort(index).hint(index)
+            return await connection.all_of(finding.limit(limit or 0))
 
     def _writer(self, connection: Connection, writing: Writing) -> ChunkWriter:
         in_transaction = self._access.in_transaction if self._access.database.has_transactions else None

@@ -10,6 +10,7 @@ from firefly_memory.testing.rules import (
     expiry,
     exports,
     isolation,
+    knowledge,
     order,
     owners,
     refusals,
@@ -26,4 +27,7 @@ ENTRIES = (atomicity, bounds, concurrency, expiry, isolation, order, refusals, r
 CONVERSATIONS = (conversation_forks, conversations, erasure, exports, owners, windows, working)
 """The modules with the rules of conversations and working memory."""
 
-__all__ = ["CONVERSATIONS", "ENTRIES"]
+KNOWLEDGE = (knowledge,)
+"""The module with the rules of knowledge."""
+
+__all__ = ["CONVERSATIONS", "ENTRIES", "KNOWLEDGE"]

@@ -17,6 +17,7 @@ from firefly_memory.databases.sql.schema import migrate, revisions
 from firefly_memory.databases.sql.schema.changed_tables import losses_of
 from firefly_memory.databases.sql.schema.columns import ROWS_OF_ITS_REVISION
 from firefly_memory.databases.sql.schema.drift import differences
+from firefly_memory.databases.sql.schema.objects import tables_of_objects
 from firefly_memory.databases.sql.search_path import ONLY_PG_CATALOG, pinned_for_reading
 from firefly_memory.errors import ConfigurationError
 
@@ -124,7 +125,8 @@ class Administration:
             if Status(found).is_ahead:
                 raise migrate.is_ahead("downgrade", found)
             undone, steps = self._undoing(connection, found, last)
-            losses = [Loss(name, self._rows(connection, name)) for name in losses_of(steps)]
+            full_text = tables_of_objects()  # made of other tables
+            losses = [Loss(each, self._rows(connection, each)) for each in losses_of(steps) if each not in full_text]
             return Downgrade(self._name(connection), self._where(), undone, losses)
 
     def _undoing(self, connection: Connection, found: str | None, last: str | None) -> tuple[list[str], list[str]]:
