@@ -104,9 +104,12 @@ except SystemExit as ended:
 def test_the_help_of_a_group_names_its_commands(capsys: pytest.CaptureFixture[str]) -> None:
     words = " ".join(helped("", capsys).split())
     assert all(f"{path} {line.words}" in words for path, line in COMMANDS.items() if " " not in path)
-    assert f"db {GROUPS['db'].words}" in words
-    words = " ".join(helped("db", capsys).split())
-    assert all(f"{path.split()[1]} {line.words}" in words for path, line in COMMANDS.items() if " " in path)
+    for group in filter(None, GROUPS):
+        assert f"{group} {GROUPS[group].words}" in words
+        of_group = " ".join(helped(group, capsys).split())
+        own = [(path.split()[1], line) for path, line in COMMANDS.items() if path.startswith(f"{group} ")]
+        assert own
+        assert all(f"{name} {line.words}" in of_group for name, line in own)
 
 
 def test_without_a_command_the_help_is_shown_and_the_exit_code_says_that_nothing_was_done(

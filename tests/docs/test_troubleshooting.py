@@ -19,6 +19,7 @@ import firefly_memory
 from firefly_memory import (
     ConversationMemory,
     EntryStore,
+    FileStore,
     InMemoryStore,
     MemoryEntry,
     MemoryManager,
@@ -31,6 +32,10 @@ from firefly_memory import (
 )
 from firefly_memory.agents import Memory
 from firefly_memory.cli import main
+from firefly_memory.errors import EmbedderError
+from firefly_memory.knowledge import KnowledgeStore
+from firefly_memory.search import searching
+from firefly_memory.search.embedders.adapters import CallableEmbedder
 from tests.support.documentation import ROOT
 
 PAGE = ROOT / "docs" / "troubleshooting.md"
@@ -103,6 +108,7 @@ def _causes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Any]]:
     yield from _causes_in_databases()
     yield from _causes_in_stores()
     yield from _causes_in_conversations()
+    yield from _causes_in_search(monkeypatch)
 
 
 def _raise(error: Exception) -> None:
@@ -166,3 +172,31 @@ def _causes_in_conversations() -> Iterator[Callable[[], Any]]:
     yield lambda: Agent(TestModel(), capabilities=[with_memory, Memory(MemoryManager())]).run_sync("Hello")
     logging.getLogger("firefly_memory").setLevel(logging.WARNING)
     memory.get_window("chat", max_tokens=1)
+
+
+def _causes_in_search(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Any]]:
+    knowledge = KnowledgeStore(embedder=None)
+    knowledge.add("notes", "The dog is called Rex.")
+    knowledge.search("notes", "dog")
+    yield lambda: knowledge.search("notes", "dog", mode="semantic")
+    yield lambda: KnowledgeStore(knowledge.store, language="german").search("notes", "dog")
+    yield lambda: KnowledgeStore(FileStore("files"), embedder=None).add("notes", "text")
+    failing = KnowledgeStore(knowledge.store, embedder=_embedder(1, EmbedderError("mine", "no answer")))
+    failing.add("notes", "The cat is called Tom.")
+    failing.search("notes", "dog")
+    yield failing.embed_missing
+    working = KnowledgeStore(knowledge.store, embedder=_embedder(1))
+    working.embed_missing()
+    yield lambda: KnowledgeStore(knowledge.store, embedder=_embedder(20)).search("notes", "dog")
+    with monkeypatch.context() as small:
+        small.setattr(searching, "LARGEST_SCOPE", 1)
+        yield lambda: working.search("notes", "dog", mode="semantic")
+
+
+def _embedder(dimensions: int, error: Exception | None = None) -> CallableEmbedder:
+    def embed(texts: list[str]) -> list[list[float]]:
+        if error is not None:
+            raise error
+        return [[float(len(text))] * dimensions for text in texts]
+
+    return CallableEmbedder(embed, name="mine", dimensions=dimensions)

@@ -88,7 +88,7 @@ def shared(request: pytest.FixtureRequest, place: Place, new_sqlite_file: Path) 
 # What the processes do
 
 
-TEXTS = [f"text {number} of all, {ascii_lowercase[number % 26] * 3}" for number in range(60)]
+TEXTS = [f"text {number} of all, {ascii_lowercase[number % 26] * 3}" for number in range(40)]
 
 
 def _batches(texts: Sequence[str], seed: str) -> Iterator[list[str]]:

@@ -41,8 +41,7 @@ from firefly_memory import (
 )
 from firefly_memory.erasure import async_erase
 from firefly_memory.errors import EmbedderError
-from firefly_memory.knowledge import Chunk, KnowledgeStore
-from firefly_memory.knowledge import flows as knowledge_flows
+from firefly_memory.knowledge import Chunk, KnowledgeStore, embedding
 from firefly_memory.knowledge.log import IndexLanguage
 from firefly_memory.knowledge.rows import LARGEST_POSITION, LONGEST_TEXT, row_of
 from firefly_memory.search import searching, words
@@ -263,7 +262,7 @@ class KilledError(BaseException):
 async def test_making_vectors_goes_on_where_it_was_broken_off(
     make: Make, end: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(knowledge_flows, "_EMBEDDED_AT_ONCE", 2)
+    monkeypatch.setattr(embedding, "_AT_ONCE", 2)
     name = uuid4().hex
     without, broken = make(embedder=None), Broken()
     knowledge = make(embedder=CallableEmbedder(broken, name=name, dimensions=26))
@@ -471,7 +470,7 @@ async def test_an_event_loop_goes_on_while_a_text_is_cut_into_words(monkeypatch:
         assert released.wait(60)
         return row_of(*arguments, **options)
 
-    monkeypatch.setattr(knowledge_flows, "row_of", held)
+    monkeypatch.setattr("firefly_memory.knowledge.flows.row_of", held)
     knowledge = KnowledgeStore(embedder=None)
     task = asyncio.create_task(knowledge.async_add("notes", "boot"))
     while not begun.is_set():  # noqa: ASYNC110 - it is set in a thread
@@ -698,7 +697,7 @@ async def test_a_text_that_is_given_twice_has_its_first_place_in_the_list(make: 
     assert [each.text for each in await knowledge.list("notes")] == ["boat", "lake"]
 
 
-@IN_ONE_SERVER
+@pytest.mark.parametrize(("kind", "mode"), [(kind, Mode.BLOCKING) for kind in STORES])
 async def test_all_names_of_many_collections_are_listed(make: Make) -> None:
     names = [f"c{number:04}" for number in range(1_001)]
     knowledge = make(embedder=None)

@@ -54,8 +54,9 @@ NAMES = {
     "firefly_memory.retention": "Pruned async_prune prune",
     "firefly_memory.sweeper": "Sweeper",
     "firefly_memory.service": """
-        Field MOST_ROWS Resource Row RowPage Size Stats async_count async_delete async_get async_list async_search
-        async_stats count delete get list resources search stats
+        Field IndexState MOST_ROWS Resource Row RowPage Size Stats async_count async_delete async_embed_missing async_get
+        async_index_states async_list async_rebuild_indexes async_search async_stats count delete embed_missing get
+        index_states list rebuild_indexes resources search stats
     """,
     "firefly_memory.summarization": "create_llm_summarizer",
     "firefly_memory.testing": """

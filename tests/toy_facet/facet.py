@@ -109,6 +109,7 @@ def _toy(number: int, folder: Path) -> Facet:
             sizes=absent("its notes are counted"),
             resources=f"tests.toy_facet.looking:resources_{number}",
             wakeups=absent("nobody waits for a note"),
+            index=absent("it is not searched by an index of words"),
         ),
         packaging=Packaging(
             settings=absent("nothing to configure"),

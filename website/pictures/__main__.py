@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from website.paths import DOCS
-from website.pictures import migrations, run, window
+from website.pictures import migrations, run, search, window
 
 FOLDER = DOCS / "pictures"
-PICTURES = {"run.svg": run.draw, "window.svg": window.draw, "migrations.svg": migrations.draw}
+PICTURES = {
+    "run.svg": run.draw,
+    "window.svg": window.draw,
+    "migrations.svg": migrations.draw,
+    "search.svg": search.draw,
+}
 
 
 def main() -> None:

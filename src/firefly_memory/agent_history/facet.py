@@ -46,6 +46,7 @@ FACET = Facet(
         sizes=absent("its resources are counted"),
         resources="firefly_memory.agent_history.looking:RESOURCES",
         wakeups=absent("nobody waits for it"),
+        index=absent("it is not searched by an index of words"),
     ),
     packaging=Packaging(
         settings=absent("stores of agent history are made from stores"),

@@ -10,9 +10,13 @@ from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.output import in_colour, show
 from firefly_memory.cli.target import Where
 from firefly_memory.cli.text import Shown, on_one_line
-from firefly_memory.databases.diagnostics import Finding, Level, ok, warning
+from firefly_memory.concurrency.sync_bridge import run_without_loop
+from firefly_memory.databases.diagnostics import Finding, Level, ok, problem, warning
+from firefly_memory.search.searching import at_once
+from firefly_memory.service.indexes import outdated_in
 from firefly_memory.settings import PREFIX
-from firefly_memory.target import Target
+from firefly_memory.target import Target, reading
+from firefly_memory.urls import Medium
 
 _COLOUR_OF = {Level.OK: "green", Level.WARNING: "yellow", Level.PROBLEM: "red"}
 
@@ -21,12 +25,24 @@ def run(where: Where) -> Exit:
     found = where.target()
     diagnose = found.row.load("diagnosis")
     findings = [*diagnose(found.url, timeout=where.timeout, **found.options), *_settings(found)]
+    if not any(finding.level is Level.PROBLEM for finding in findings):
+        findings += _indexes(found, where.timeout)
     counts = Counter(finding.level for finding in findings)
     numbers = {level.value: counts[level] for level in Level}
     findings = [replace(each, do=where.advised(each.do)) for each in findings]
     details = [{"level": f.level.value, "what": f.what, "found": f.found, "do": f.do} for f in findings]
     show({"findings": details, **numbers}, [*_in_words(findings), _summary(counts)])
     return Exit.DRIFT if counts[Level.PROBLEM] else Exit.DONE
+
+
+def _indexes(found: Target, timeout: float) -> Iterator[Finding]:
+    """Those that searches use and that are outdated."""
+    if found.row.medium is Medium.MEMORY:
+        return
+    with reading(found, timeout=timeout) as store:
+        for kind in run_without_loop(outdated_in(store.blocking, at_once)):
+            what = "some words of the index are not those of the texts, so searches miss rows"
+            yield problem(kind, what, "run `firefly-memory index rebuild`")
 
 
 def _settings(store: Target) -> Iterator[Finding]:

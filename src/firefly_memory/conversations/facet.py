@@ -44,6 +44,7 @@ FACET = Facet(
         sizes=absent("its resources are counted"),
         resources="firefly_memory.conversations.looking:RESOURCES",
         wakeups=absent("nobody waits for it"),
+        index=absent("it is not searched by an index of words"),
     ),
     packaging=Packaging(
         settings="firefly_memory.settings:MemorySettings",

@@ -31,6 +31,7 @@ FACET = Facet(
         sizes=absent("its resources are counted"),
         resources="firefly_memory.entries.looking:RESOURCES",
         wakeups=absent("nobody waits for it"),
+        index=absent("it is not searched by an index of words"),
     ),
     packaging=Packaging(
         settings=absent("what configures a store configures entries"),

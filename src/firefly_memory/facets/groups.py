@@ -100,6 +100,9 @@ class Looking(Declaration):
     """A tuple of :class:`~firefly_memory.looking.Resource`: what people list, show and delete on the command line."""
     wakeups: Name = NOT_DECLARED
     """What tells waiting readers that there is something new."""
+    index: Name = NOT_DECLARED
+    """``(view, work)``, an :class:`~firefly_memory.search.keeping.IndexKeeper`: keeps the index that it is searched
+    by."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

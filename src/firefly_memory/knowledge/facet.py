@@ -46,6 +46,7 @@ FACET = Facet(
         sizes=absent("its resources are counted"),
         resources="firefly_memory.knowledge.looking:RESOURCES",
         wakeups=absent("nobody waits for a chunk"),
+        index="firefly_memory.knowledge.keeping:ChunkIndexKeeper",
     ),
     packaging=Packaging(
         settings=absent("a KnowledgeStore is made from a store"),

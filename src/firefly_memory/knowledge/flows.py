@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from itertools import count as counting
@@ -12,8 +13,18 @@ from typing import Any, NamedTuple
 from firefly_memory import clock
 from firefly_memory.cursors import as_token, from_token
 from firefly_memory.errors import ConfigurationError, EmbedderError, InvalidEntryError
-from firefly_memory.identifiers import original_name, original_or_none, stored_name, stored_text
-from firefly_memory.knowledge.log import CHUNKS, ENGLISH, KNOWLEDGE_LOG, ChunkRow, IndexLanguage, KnowledgeLog
+from firefly_memory.identifiers import original_name, stored_name, stored_text
+from firefly_memory.knowledge.embedding import embedded
+from firefly_memory.knowledge.keeping import ChunkIndexKeeper
+from firefly_memory.knowledge.log import (
+    CHUNKS,
+    ENGLISH,
+    KNOWLEDGE_LOG,
+    ChunkRow,
+    IndexLanguage,
+    KnowledgeLog,
+    LanguageError,
+)
 from firefly_memory.knowledge.rows import (
     checked_position,
     row_of,
@@ -25,22 +36,23 @@ from firefly_memory.knowledge.rows import (
 from firefly_memory.knowledge.types import Chunk, ChunkHit, ChunkPage, Hits, Names, StoredChunk
 from firefly_memory.protocols import StoreView
 from firefly_memory.search.counting import counts_of
-from firefly_memory.search.embedders.batches import async_embed_all, embed_all
-from firefly_memory.search.embedders.protocol import Embedder, StaticEmbedder
+from firefly_memory.search.embedders.protocol import Embedder
 from firefly_memory.search.hits import Request
 from firefly_memory.search.index import Vector
 from firefly_memory.search.results import Found
-from firefly_memory.search.searchable import document_text
-from firefly_memory.search.searching import Searcher, Work, at_once
-from firefly_memory.search.signatures import signature_bytes, vector_bytes
+from firefly_memory.search.searching import Searcher, Work
 from firefly_memory.search.words import FORM
 from firefly_memory.validation import checked_text, checked_whole_number
 
 MOST_ROWS = 2**31 - 2
 """Upper bound of limits: ``limit + 1`` must fit a signed 32-bit integer."""
 
+_KEPT_FOR = 60.0
+"""Seconds: then a search notices that the index has another language now."""
+
 _DELETED_AT_ONCE = 1_000
-_EMBEDDED_AT_ONCE = 256
+
+_REBUILD = "run `firefly-memory index rebuild`"
 
 _logger = getLogger("firefly_memory.knowledge")
 
@@ -64,21 +76,30 @@ class KnowledgeFlows:
         self._work = work
         self._kept_language: str | None = None
         """As it was read from the index."""
+        self._kept_until = 0.0
 
     async def add(self, collection: str, texts: Any, source: Any, owner: str | None) -> Names:
-        log, known = self._log, self._kept_language
         name, person, origin = stored_name("collection", collection), stored_owner(owner), source_text(source)
+        if not isinstance(texts, (str, Chunk, Iterable)):
+            raise InvalidEntryError("texts", f"must be a text, a Chunk, or several of them, not {type(texts).__name__}")
+        given = [texts] if isinstance(texts, (str, Chunk)) else list(texts)
+        make = partial(row_of, space=self._options.space, collection=name, owner=person, source=origin)
+        try:
+            return await self._add(given, make)
+        except LanguageError:  # the index has been made again in another language, which is read now
+            self._kept_language = None
+            return await self._add(given, make)
+
+    async def _add(self, given: Sequence[Any], make: Callable[..., ChunkRow]) -> Names:
+        log = self._log
         language = await self._language(log)
-        make = partial(
-            row_of, space=self._options.space, collection=name, owner=person, source=origin, language=language
-        )
-        rows = await self._work(partial(_rows, texts, make))
+        rows = await self._work(partial(_rows, given, partial(make, language=language)))
         if not rows:
             return []
         vectors = await self._vectors(rows)
-        unsure = None if known == language else IndexLanguage(language, FORM)
         each_once = {row.id: row for row in reversed(rows)}
-        await log.add([each_once.pop(row.id) for row in rows if row.id in each_once], vectors, unsure)
+        first = [each_once.pop(row.id) for row in rows if row.id in each_once]
+        await log.add(first, vectors, IndexLanguage(language, FORM))
         self._keep(language)
         return [row.id for row in rows]
 
@@ -126,10 +147,8 @@ class KnowledgeFlows:
     async def embed_missing(self) -> int:
         if self._options.embedder is None:
             raise ConfigurationError("there is no embedder: install firefly-memory[embeddings], or give the store one")
-        made = 0
-        async for rows in self._without_vector(self._options.embedder):
-            made += await self._log.add_vectors(await self._embedded(self._options.embedder, rows))
-        return made
+        keeper = ChunkIndexKeeper(self._view, self._work)
+        return sum([made async for made in keeper.embed(self._options.embedder)])
 
     @property
     def _log(self) -> KnowledgeLog:
@@ -148,27 +167,28 @@ class KnowledgeFlows:
 
     async def _language(self, log: KnowledgeLog) -> str:
         """The language of the index; of one that has no chunk yet, the one that was asked for."""
-        if self._kept_language is None:
+        if self._kept_language is None or time.monotonic() > self._kept_until:
             kept = await log.language()
             if kept is None:
                 return self._options.language or ENGLISH
             if kept.form != FORM:
                 rules = f"by the rules {kept.form}, and this version has the rules {FORM}"
-                raise ConfigurationError(f"the words of {CHUNKS.kind} were made {rules}")
+                raise ConfigurationError(f"the words of {CHUNKS.kind} were made {rules}; {_REBUILD}")
             self._keep(kept.language)
             return self._checked_language(kept.language)
         return self._checked_language(self._kept_language)
 
     def _keep(self, language: str) -> None:
-        """Unless the language may be taken back with somebody's transaction."""
+        """For a minute, unless the language may be taken back with somebody's transaction."""
         if not self._options.in_transaction:
-            self._kept_language = language
+            self._kept_language, self._kept_until = language, time.monotonic() + _KEPT_FOR
 
     def _checked_language(self, kept: str) -> str:
         if self._options.language not in (None, kept):
             raise ConfigurationError(
                 f"the {CHUNKS.kind} of this database are {kept}, not {self._options.language}: "
-                "a database has one language, which its first chunk decides"
+                "a database has one language, which its first chunk decides; "
+                "`firefly-memory index rebuild --language` changes it"
             )
         return kept
 
@@ -177,27 +197,10 @@ class KnowledgeFlows:
         if self._options.embedder is None:
             return {}
         try:
-            return await self._embedded(self._options.embedder, rows)
+            return await embedded(self._options.embedder, rows, self._work)
         except EmbedderError as error:
             _logger.warning("%d chunks are stored without vectors, embed_missing() makes them: %s", len(rows), error)
             return {}
-
-    async def _embedded(self, embedder: Embedder, rows: Sequence[ChunkRow]) -> Mapping[str, Vector]:
-        texts = [document_text(original_name(row.text), original_or_none(row.who)) for row in rows]
-        if self._work is at_once or isinstance(embedder, StaticEmbedder):
-            found = await self._work(partial(embed_all, embedder, texts))
-        else:
-            found = await async_embed_all(embedder, texts)
-        return {
-            row.id: Vector(embedder.name, vector_bytes(vector), signature_bytes(vector))
-            for row, vector in zip(rows, found, strict=True)
-        }
-
-    async def _without_vector(self, embedder: Embedder) -> AsyncIterator[Sequence[ChunkRow]]:
-        after = ""
-        while rows := await self._log.without_vector(embedder.name, _EMBEDDED_AT_ONCE, after):
-            yield rows
-            after = rows[-1].id
 
 
 def _hit(found: Found, chunk: StoredChunk) -> ChunkHit:
@@ -215,16 +218,13 @@ def _limit(limit: Any) -> int:
     return min(checked_whole_number("limit", limit, 1), MOST_ROWS)
 
 
-def _rows(texts: Any, make: Any) -> list[ChunkRow]:
+def _rows(given: Sequence[Any], make: Callable[..., ChunkRow]) -> list[ChunkRow]:
     """The rows of what is to be added, in its order. They differ in time, so that lists keep the order."""
-    given = [texts] if isinstance(texts, (str, Chunk)) else texts
-    if not isinstance(given, Iterable):
-        raise InvalidEntryError("texts", f"must be a text, a Chunk, or several of them, not {type(given).__name__}")
     now = clock.now()
     places: dict[str, Iterator[int]] = {}
     rows = []
     for number, each in enumerate(given):
-        chunk = each if isinstance(each, Chunk) else Chunk(each)
+        chunk = each if isinstance(each, Chunk) else Chunk(each)  # whose text is checked when its row is made
         position = 0 if chunk.position is None else checked_position(chunk.position)
         if chunk.group is not None and chunk.position is None:
             position = next(places.setdefault(stored_name("group", chunk.group), counting()))

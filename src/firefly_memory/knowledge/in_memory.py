@@ -100,6 +100,25 @@ class MemoryKnowledgeLog:
                 return len(self._moments.get((space, collection), ()))
             return sum(len(moments) for (of_space, _), moments in self._moments.items() if of_space == space)
 
+    async def set_language(self, language: IndexLanguage) -> None:
+        with self._opened("set_language"):
+            self._language = language
+
+    async def rewrite(self, rows: Sequence[ChunkRow]) -> int:
+        with self._opened("rewrite_chunks"):
+            for row in rows:
+                there = self._rows.get(row.id)
+                if there is not None:
+                    new = self._rows[row.id] = there._replace(searchable=row.searchable, words=tuple(row.words))
+                    self._index.replace_words(there, new)
+        return len(rows)
+
+    async def damage(self) -> Sequence[str]:
+        return []
+
+    async def mend(self) -> None:
+        """Nothing can be wrong."""
+
     async def delete(self, ids: Sequence[str]) -> int:
         with self._opened("delete_chunks"):
             return self._remove(ids)

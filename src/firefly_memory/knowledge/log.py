@@ -80,12 +80,16 @@ class IndexLanguage(NamedTuple):
     """:data:`~firefly_memory.search.words.FORM` when they were made."""
 
 
-def another_language(kept: IndexLanguage | None, asked: IndexLanguage) -> ConflictError:
+class LanguageError(ConflictError):
+    """The words of some chunks are made by other rules than those of the index."""
+
+
+def another_language(kept: IndexLanguage | None, asked: IndexLanguage) -> LanguageError:
     """The error for a writer whose words are made by other rules than those of the index."""
     there, these = (
         "missing" if each is None else f"{each.language} by the rules {each.form}" for each in (kept, asked)
     )
-    return ConflictError(f"the words of the index of {CHUNKS.kind} are {there}, these are {these}")
+    return LanguageError(f"the words of the index of {CHUNKS.kind} are {there}, these are {these}")
 
 
 class KnowledgeLog(Protocol):
@@ -104,8 +108,8 @@ class KnowledgeLog(Protocol):
         connection, those of the first attempt may count as there.
 
         A vector of a chunk that is there without one is stored as well. All rows have the same owner; ``ErasedError``
-        if this person was erased. ``language`` is what the words are made by, where the caller has not read it from
-        the index: the first writer's counts, and ``ConflictError`` is raised for another one.
+        if this person was erased. ``language`` is what the words are made by: the first writer's counts, and
+        ``LanguageError`` is raised for another one. ``None`` asks for nothing.
         """
 
     async def read(self, ids: Sequence[str]) -> Sequence[ChunkRow]:
@@ -137,6 +141,18 @@ class KnowledgeLog(Protocol):
 
     async def add_vectors(self, vectors: Mapping[str, Vector]) -> int:
         """Store vectors of chunks by id, for chunks that are still there and have none of this embedder; how many."""
+
+    async def set_language(self, language: IndexLanguage) -> None:
+        """Say what the words of the index are made by from now on."""
+
+    async def rewrite(self, rows: Sequence[ChunkRow]) -> int:
+        """Replace the searchable form and the words of these chunks, as far as they are there; how many are given."""
+
+    async def damage(self) -> Sequence[str]:
+        """What is wrong with the index, apart from the words of its rows, in sentences."""
+
+    async def mend(self) -> None:
+        """Make that right. It takes the time of a full-text table that is made again, and does not block readers."""
 
 
 KNOWLEDGE_LOG: LogOf[KnowledgeLog] = LogOf("knowledge")

@@ -83,6 +83,13 @@ class MemorySearchIndex:
         for embedder in list(self._vectors):
             self._forget_vector(embedder, row)
 
+    def replace_words(self, row: IndexedRow, new: IndexedRow) -> None:
+        """The same row has other words now."""
+        for word in set(row.words):
+            _discard(self._having, (row.scope, word), row.id)
+        for word in set(new.words):
+            self._having.setdefault((new.scope, word), set()).add(new.id)
+
     def add_vector(self, row: IndexedRow, vector: Vector) -> bool:
         """Store the vector of a row that was added; whether it had none of this embedder."""
         of_embedder = self._vectors.setdefault(vector.embedder, {})

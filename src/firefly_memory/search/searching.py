@@ -94,8 +94,9 @@ class Searcher:
         """The best documents of the scopes, best first."""
         if request.mode == "fuzzy":
             return await self._containing(request, scopes)
-        counts = await self.counts.of(self.index, scopes, question_words(request.question, self.language))
-        text = None if request.mode == "semantic" else await self._text(request.question, scopes, counts)
+        words = await self.work(partial(question_words, request.question, self.language))
+        counts = await self.counts.of(self.index, scopes, words)
+        text = None if request.mode == "semantic" else await self._text(request.question, words, scopes, counts)
         semantic: list[RankedMeaning] | None = None
         notes: tuple[str, ...] = ()
         if request.mode != "text":
@@ -103,7 +104,7 @@ class Searcher:
         return joined(text=text, semantic=semantic, top_k=request.top_k, explain=request.explain, notes=notes)
 
     async def _containing(self, request: Request, scopes: Sequence[str]) -> list[Found]:
-        wanted = searchable(request.question)
+        wanted = await self.work(partial(searchable, request.question))
         ids = await self.index.containing(scopes, wanted, request.top_k) if wanted else []
         explanation = Explanation(scores={"fuzzy": 1.0}) if request.explain else None
         return [
@@ -111,8 +112,9 @@ class Searcher:
             for rank, each in enumerate(ids, start=1)
         ]
 
-    async def _text(self, question: str, scopes: Sequence[str], counts: ScopeCounts) -> list[RankedText]:
-        words = question_words(question, self.language)
+    async def _text(
+        self, question: str, words: Sequence[str], scopes: Sequence[str], counts: ScopeCounts
+    ) -> list[RankedText]:
         weights = {word: max(1, round(counts.idf(word) * _WEIGHT)) for word in _affordable(words, counts)}
         if not weights:
             return []
@@ -158,7 +160,8 @@ class Searcher:
         if isinstance(embedder, StaticEmbedder):
             return await self.work(partial(question_vector, embedder, Question(question, self.language, counts)))
         people = await self.index.people(scopes, _PEOPLE)
-        asked = Question(question, self.language, counts, people_named(question, people, self.language))
+        named = await self.work(partial(people_named, question, people, self.language))
+        asked = Question(question, self.language, counts, named)
         if self.work is at_once:
             return question_vector(embedder, asked)
         return await async_question_vector(embedder, asked)

@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib import import_module
+from itertools import islice
 from typing import Any, NamedTuple
 
 from firefly_memory.search.languages import UNSTEMMED, stop_words
@@ -72,8 +73,9 @@ def question_pieces(text: str, language: str) -> list[Piece]:
     """A question piece by piece, without stop words unless there is nothing else. Case counts for some embedders, so it
     stays."""
     left_out = stop_words(language)
-    runs = [Piece(run, tuple(question_words(run, language))) for run in text.translate(_KINDS).split()]
-    return ([piece for piece in runs if folded(piece.text) not in left_out] or runs)[:LONGEST_QUESTION]
+    runs = text.translate(_KINDS).split()
+    chosen = islice((run for run in runs if folded(run) not in left_out), LONGEST_QUESTION)
+    return [Piece(run, tuple(question_words(run, language))) for run in list(chosen) or runs[:LONGEST_QUESTION]]
 
 
 def _asked_words(part: str, language: str) -> Iterator[str]:

@@ -14,8 +14,12 @@ from typing import Any
 from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.looking import Field, Resource, Row, Size
 from firefly_memory.protocols import MemoryStore
+from firefly_memory.search.embedders.default import DEFAULT, Default
+from firefly_memory.search.embedders.protocol import Embedder
 from firefly_memory.search.hits import Hit, Mode
+from firefly_memory.search.keeping import IndexState
 from firefly_memory.search.searching import at_once, beside_the_loop
+from firefly_memory.service import indexes
 from firefly_memory.service.registered import readers_in
 from firefly_memory.service.rows import (
     MOST_ROWS,
@@ -33,6 +37,7 @@ from firefly_memory.stores.adapter import adapt
 __all__ = [
     "MOST_ROWS",
     "Field",
+    "IndexState",
     "Resource",
     "Row",
     "RowPage",
@@ -40,14 +45,20 @@ __all__ = [
     "Stats",
     "async_count",
     "async_delete",
+    "async_embed_missing",
     "async_get",
+    "async_index_states",
     "async_list",
+    "async_rebuild_indexes",
     "async_search",
     "async_stats",
     "count",
     "delete",
+    "embed_missing",
     "get",
+    "index_states",
     "list",
+    "rebuild_indexes",
     "resources",
     "search",
     "stats",
@@ -187,3 +198,53 @@ def stats(store: MemoryStore) -> tuple[Stats, ...]:
 async def async_stats(store: MemoryStore) -> tuple[Stats, ...]:
     """How much there is of each kind."""
     return await stats_of(adapt(store).suspending)
+
+
+def index_states(store: MemoryStore, *, embedder: Embedder | Default | None = DEFAULT) -> tuple[IndexState, ...]:
+    """Each index that searches use, compared with all of its rows."""
+    return run_without_loop(indexes.states_of(adapt(store).blocking, at_once, embedder))
+
+
+async def async_index_states(
+    store: MemoryStore, *, embedder: Embedder | Default | None = DEFAULT
+) -> tuple[IndexState, ...]:
+    """Each index that searches use, compared with all of its rows."""
+    return await indexes.states_of(adapt(store).suspending, beside_the_loop, embedder)
+
+
+def rebuild_indexes(
+    store: MemoryStore, language: str | None = None, *, progress: indexes.Progress | None = None
+) -> dict[str, int]:
+    """Make again what is not right in the indexes, while writers and searches go on; how many rows of each kind were
+    looked at. With ``language`` the words become those of another language. ``progress`` is told the kind and how many
+    rows were looked at so far."""
+    return run_without_loop(indexes.rebuild(adapt(store).blocking, at_once, language, progress))
+
+
+async def async_rebuild_indexes(
+    store: MemoryStore, language: str | None = None, *, progress: indexes.Progress | None = None
+) -> dict[str, int]:
+    """Make again what is not right in the indexes, while writers and searches go on; how many rows of each kind were
+    looked at. With ``language`` the words become those of another language. ``progress`` is told the kind and how many
+    rows were looked at so far."""
+    return await indexes.rebuild(adapt(store).suspending, beside_the_loop, language, progress)
+
+
+def embed_missing(
+    store: MemoryStore,
+    *,
+    embedder: Embedder | Default | None = DEFAULT,
+    progress: indexes.Progress | None = None,
+) -> dict[str, int]:
+    """Make the vectors that are missing; how many of each kind were made."""
+    return run_without_loop(indexes.embed(adapt(store).blocking, at_once, embedder, progress))
+
+
+async def async_embed_missing(
+    store: MemoryStore,
+    *,
+    embedder: Embedder | Default | None = DEFAULT,
+    progress: indexes.Progress | None = None,
+) -> dict[str, int]:
+    """Make the vectors that are missing; how many of each kind were made."""
+    return await indexes.embed(adapt(store).suspending, beside_the_loop, embedder, progress)

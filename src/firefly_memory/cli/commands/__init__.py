@@ -36,6 +36,11 @@ COMMANDS = {
     "db grants": Line("db_grants:grants", "print the rights that the role of a service needs"),
     "db stamp": Line("db_stamp:stamp", "write down a revision without running anything"),
     "db import-legacy": Line("db_import_legacy:import_legacy", "take over what the predecessors of this library wrote"),
+    "index status": Line("index_status:status", "compare each index of words with its rows"),
+    "index rebuild": Line(
+        "index_rebuild:rebuild", "make again what is not right in an index, or change its language"
+    ),
+    "index embed": Line("index_embed:embed", "make the vectors that are missing"),
     "doctor": Line("doctor:doctor", "look at a store and its surroundings, and say what is wrong"),
     "completion": Line("completion:completion", "print the script that completes commands in your shell"),
 }
@@ -52,6 +57,10 @@ GROUPS = {
     "db": GroupLine(
         "bring the schema of a database up to date, check it, print it",
         "The schema of a SQLite or PostgreSQL database, and the indexes of a MongoDB one.",
+    ),
+    "index": GroupLine(
+        "look at the indexes that searches use, and make them again",
+        "The indexes of words and vectors that searches use.",
     ),
 }
 """The groups of commands; the command ``firefly-memory`` itself has no name here."""

@@ -7,14 +7,13 @@ sees. The same call made again takes them up, and the erasure of their owner del
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pymongo import ReturnDocument, UpdateOne
-from pymongo.errors import BulkWriteError, DuplicateKeyError, OperationFailure
 
 from firefly_memory.databases.mongodb.clients import VERSION, Connection
-from firefly_memory.databases.mongodb.errors import DUPLICATE, Writing
+from firefly_memory.databases.mongodb.errors import Writing
 from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.databases.mongodb.transactions import InTransaction
 from firefly_memory.errors import ErasedError
@@ -25,10 +24,6 @@ from firefly_memory.search.mongodb import vectors as stored_vectors
 from firefly_memory.search.mongodb.vectors import Embedded
 from firefly_memory.tombstones.log import Identity
 from firefly_memory.tombstones.mongodb.gates import Gate
-
-T = TypeVar("T")
-
-_AGAIN = {"errorLabels": ["TransientTransactionError"]}
 
 
 class ChunkWriter:
@@ -55,7 +50,7 @@ class ChunkWriter:
             return _chunks(result)
 
         if self._in_transaction is not None:
-            return await self._whole(self._in_transaction, add)
+            return await self._in_transaction(self._connection, add)
         await gate.check()
         if language is not None:
             await self._agree_on(language, None)
@@ -90,7 +85,7 @@ class ChunkWriter:
         """Delete chunks, and then their vectors; how many chunks there were."""
         if self._in_transaction is None:
             return await self._connection.finish(self._delete(ids, None))
-        return await self._whole(self._in_transaction, lambda session: self._delete(ids, session))
+        return await self._in_transaction(self._connection, lambda session: self._delete(ids, session))
 
     async def _delete(self, ids: Sequence[str], session: Any) -> int:
         deleting = self._connection[CHUNKS.table].delete_many({"_id": {"$in": list(ids)}}, session=session)
@@ -109,7 +104,7 @@ class ChunkWriter:
             await self._note(embedded, session)
             return len(await stored_vectors.add_vectors(self._connection, CHUNKS, embedded, session))
 
-        return await self._whole(self._in_transaction, add)
+        return await self._in_transaction(self._connection, add)
 
     async def _add_vectors_alone(self, vectors: Mapping[str, Vector]) -> int:
         """A deletion that begins after the last look finds the vectors. Otherwise that look misses the chunk."""
@@ -135,30 +130,10 @@ class ChunkWriter:
             writing = self._connection[CHUNKS.table].bulk_write(noting, ordered=False, session=session)
             await self._connection.result_of(writing)
 
-    async def _whole(self, in_transaction: InTransaction, work: Callable[[Any], Awaitable[T]]) -> T:
-        """``work`` in a transaction. It begins again if others have stored the same meanwhile."""
-
-        async def done(session: Any) -> T:
-            try:
-                return await work(session)
-            except (BulkWriteError, DuplicateKeyError) as exc:
-                if _only_duplicates(exc):
-                    raise OperationFailure("another writer has just stored the same", details=_AGAIN) from exc
-                raise
-
-        return await in_transaction(self._connection, done)
-
 
 def _chunks(result: Any) -> int:
     """How many chunks a write has inserted. It may have inserted a fence as well, whose id is no text."""
     return sum(isinstance(each, str) for each in result.upserted_ids.values())
-
-
-def _only_duplicates(exc: BulkWriteError | DuplicateKeyError) -> bool:
-    if isinstance(exc, DuplicateKeyError):
-        return True
-    refused = exc.details.get("writeErrors") or []
-    return bool(refused) and all(each["code"] == DUPLICATE for each in refused)
 
 
 async def delete_left_behind(connection: Connection, identities: Sequence[Identity]) -> None:

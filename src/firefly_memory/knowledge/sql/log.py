@@ -26,3 +26,7 @@ class SQLKnowledgeLog:
         self.delete_some = executor.method(operations.delete_some_chunks)
         self.without_vector = executor.method(operations.read_without_vector)
         self.add_vectors = executor.method(operations.add_vectors)
+        self.set_language = executor.method(operations.set_language)
+        self.rewrite = executor.method(operations.rewrite_chunks)
+        self.damage = executor.method(operations.find_damage)
+        self.mend = executor.method(operations.mend_index)

@@ -11,6 +11,7 @@ from firefly_memory.knowledge.log import CHUNKS, ChunkRow, IndexLanguage, anothe
 from firefly_memory.knowledge.sql.statements import KnowledgeStatements
 from firefly_memory.search.index import Vector
 from firefly_memory.search.sql.index import delete_vectors, write_vectors
+from firefly_memory.search.sql.mending import index_damage, mend
 from firefly_memory.tombstones.sql.refusal import unless_erased
 
 
@@ -45,21 +46,25 @@ def _add(
     language: IndexLanguage | None,
     refusal: Values,
 ) -> int:
-    if language is not None:
-        _keep_language(session, language)
+    is_new = language is not None and _keep_language(session, language)
     written = session.statements(KnowledgeStatements).write(session, rows, refusal)
-    if not written and language is not None:
+    if is_new and not written:
         raise _NothingNewError
     write_vectors(session, CHUNKS, vectors)
     return written
 
 
-def _keep_language(session: Session, language: IndexLanguage) -> None:
-    statements = session.statements(KnowledgeStatements)
-    session.execute(statements.set_language, {"subject": CHUNKS.kind, **language._asdict()})
+def _keep_language(session: Session, language: IndexLanguage) -> bool:
+    """Whether the index had none; ``LanguageError`` if it has another one."""
     kept = read_language(session)
+    is_new = kept is None
+    if is_new:
+        values = {"subject": CHUNKS.kind, **language._asdict()}
+        session.execute(session.statements(KnowledgeStatements).set_language, values)
+        kept = read_language(session)
     if kept != language:
         raise another_language(kept, language)
+    return is_new
 
 
 @reads
@@ -158,3 +163,32 @@ def _lacking(session: Session, vectors: Mapping[str, Vector]) -> list[str]:
     embedder = next(iter(vectors.values())).embedder
     values = {"ids": session.dialect.texts(sorted(vectors)), "embedder": embedder}
     return [row[0] for row in session.fetch(session.statements(KnowledgeStatements).lacking, values)]
+
+
+@operation(on_lost_reply=REPEAT)
+def set_language(session: Session, language: IndexLanguage) -> None:
+    values = {"subject": CHUNKS.kind, **language._asdict()}
+    with session.writing():
+        session.execute(session.statements(KnowledgeStatements).change_language, values)
+
+
+@operation(on_lost_reply=REPEAT)
+def rewrite_chunks(session: Session, rows: Sequence[ChunkRow]) -> int:
+    words = session.dialect.words
+    values = [
+        {"this_id": row.id, "searchable": row.searchable, "words": words(row.words)}
+        for row in sorted(rows, key=lambda row: row.id)
+    ]
+    with session.transaction():
+        session.execute_many(session.statements(KnowledgeStatements).rewrite, values)
+    return len(values)
+
+
+@operation(on_lost_reply=REPEAT)
+def find_damage(session: Session) -> list[str]:
+    return index_damage(session, CHUNKS)
+
+
+@operation(on_lost_reply=REPEAT)
+def mend_index(session: Session) -> None:
+    mend(session, CHUNKS)

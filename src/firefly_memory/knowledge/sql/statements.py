@@ -20,6 +20,7 @@ from sqlalchemy import (
     not_,
     or_,
     select,
+    update,
 )
 
 from firefly_memory.databases.sql.compiled_statement import Statement
@@ -158,6 +159,20 @@ class KnowledgeStatements(FacetStatements):
     def set_language(self) -> Statement:
         row = {"subject": _text("subject"), "language": _text("language"), "form": bindparam("form", type_=BigInteger)}
         return self.compiled(self.dialect.insert(self._indexes).values(row).on_conflict_do_nothing())
+
+    @cached_property
+    def change_language(self) -> Statement:
+        row = {"subject": _text("subject"), "language": _text("language"), "form": bindparam("form", type_=BigInteger)}
+        insert = self.dialect.insert(self._indexes).values(row)
+        changed = {name: insert.excluded[name] for name in ("language", "form")}
+        return self.compiled(insert.on_conflict_do_update(index_elements=[self._indexes.c.subject], set_=changed))
+
+    @cached_property
+    def rewrite(self) -> Statement:
+        c = self.table.c
+        words = self.dialect.value_in(c.words, bindparam("words", type_=Text))
+        this = update(self.table).where(self._id == _text("this_id"))
+        return self.compiled(this.values(searchable=_text("searchable"), words=words))
 
     @property
     def _rows(self) -> Select[Any]:

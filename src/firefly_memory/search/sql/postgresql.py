@@ -44,6 +44,15 @@ class _Engine:
     ) -> dict[str, Any]:
         return {**self.words(of, scopes, words), "weights": array_text(weights)}
 
+    def check_words(self, _: IndexStatements) -> None:
+        return None  # the index is one of the table's own
+
+    def rebuild_words(self, _: IndexStatements) -> None:
+        return None
+
+    def is_out_of_step(self, _: BaseException) -> bool:
+        return False
+
 
 def _has(of: IndexStatements, word: Any) -> list[ColumnElement[bool]]:
     has_all, has_some = (of.table.c.words.op(name, is_comparison=True) for name in ("@>", "&&"))

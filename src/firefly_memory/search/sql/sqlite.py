@@ -9,7 +9,20 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Integer, Select, Text, bindparam, column, desc, func, literal_column, select, table
+from sqlalchemy import (
+    Insert,
+    Integer,
+    Select,
+    Text,
+    bindparam,
+    column,
+    desc,
+    func,
+    insert,
+    literal_column,
+    select,
+    table,
+)
 
 from firefly_memory.search.sql.statements import IndexStatements
 
@@ -57,6 +70,25 @@ class _Engine:
     ) -> dict[str, Any]:
         asked = [[word, _match(scopes, word), weight] for word, weight in zip(words, weights, strict=True)]
         return {"words": json.dumps(asked)}
+
+    def check_words(self, of: IndexStatements) -> Insert:
+        return _command(of, "'integrity-check'", rank=1)
+
+    def rebuild_words(self, of: IndexStatements) -> Insert:
+        return _command(of, "'rebuild'")
+
+    def is_out_of_step(self, error: BaseException) -> bool:
+        return getattr(error, "sqlite_errorname", "").startswith("SQLITE_CORRUPT")
+
+
+def _command(of: IndexStatements, command: str, **values: int) -> Insert:
+    """What FTS5 takes for a command: a row with its name in the column that is called like the table."""
+    words = of.subject.words
+    row: dict[str, Any] = {
+        words: literal_column(command),
+        **{name: literal_column(str(value)) for name, value in values.items()},
+    }
+    return insert(table(words, *[column(name) for name in row])).values(row)
 
 
 def _match(scopes: Sequence[str], word: str) -> str:

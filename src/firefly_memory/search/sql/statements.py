@@ -9,13 +9,17 @@ from typing import Any, ClassVar, Protocol
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    Insert,
     Integer,
     LargeBinary,
     Select,
     Text,
     bindparam,
     delete,
+    exists,
+    func,
     literal_column,
+    not_,
     select,
     union,
 )
@@ -52,6 +56,15 @@ class Engine(Protocol):
         self, of: IndexStatements, scopes: Sequence[str], words: Sequence[str], weights: Sequence[int]
     ) -> dict[str, Any]:
         """The parameters of :meth:`best`."""
+
+    def check_words(self, of: IndexStatements) -> Insert | None:
+        """Fails where the full-text table has other words than the rows; ``None`` where there is no such table."""
+
+    def rebuild_words(self, of: IndexStatements) -> Insert | None:
+        """Makes the full-text table again."""
+
+    def is_out_of_step(self, error: BaseException) -> bool:
+        """Whether :meth:`check_words` has failed for that reason."""
 
 
 class IndexStatements(FacetStatements):
@@ -135,6 +148,36 @@ class IndexStatements(FacetStatements):
         c = self.signatures.c
         these = self.dialect.is_one_of_many(c.id, "ids"), self.dialect.is_one_of(c.scope, "scopes")
         return self.compiled(delete(self.signatures).where(*these))
+
+    @cached_property
+    def check_words(self) -> Statement | None:
+        check = self.engine.check_words(self)
+        return None if check is None else self.compiled(check)
+
+    @cached_property
+    def rebuild_words(self) -> Statement | None:
+        rebuild = self.engine.rebuild_words(self)
+        return None if rebuild is None else self.compiled(rebuild)
+
+    @cached_property
+    def stray_vectors(self) -> Statement:
+        return self.compiled(select(func.count()).select_from(self.vectors).where(self._is_stray(self.vectors)))
+
+    @cached_property
+    def stray_signatures(self) -> Statement:
+        stray = self._is_stray(self.signatures)
+        return self.compiled(select(func.count()).select_from(self.signatures).where(stray))
+
+    @cached_property
+    def delete_stray_vectors(self) -> Statement:
+        return self.compiled(delete(self.vectors).where(self._is_stray(self.vectors)))
+
+    @cached_property
+    def delete_stray_signatures(self) -> Statement:
+        return self.compiled(delete(self.signatures).where(self._is_stray(self.signatures)))
+
+    def _is_stray(self, table: Any) -> ColumnElement[bool]:
+        return not_(exists().where(self.dialect.by_code_point(self.table.c.id) == table.c.id))
 
     def _beside(self, table: Any, names: Sequence[str]) -> Any:
         c = self.table.c

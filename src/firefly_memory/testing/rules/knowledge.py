@@ -152,7 +152,7 @@ async def every_field_of_a_chunk_comes_back(subject: Subject) -> None:
             assert clock.moment <= each.created_at < clock.moment + timedelta(seconds=1)
         assert [each.position for each in found] == [0, 0, 0, 0, 0, 0, 0, 0, 1, LARGEST_POSITION, 0, 7]
         hits = await knowledge.search(unusual, "plain", 5, "text", owner=person)
-        assert [(each.id, each.text) for each in hits] == [(found[0].id, "plain")]
+        assert [(each.id, each.text, each.chunk) for each in hits] == [(found[0].id, "plain", found[0])]
 
 
 @check("K2", facet=KNOWLEDGE_LOG)
