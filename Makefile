@@ -15,7 +15,7 @@ setup: $(READY) ## Everything for development, in .venv (PYTHON=python3.12 to ch
 	@scripts/strace
 
 $(READY): pyproject.toml constraints.txt scripts/virtual-environment
-	@scripts/virtual-environment $(PYTHON) .venv --editable '.[all,embeddings]' --group dev
+	@scripts/virtual-environment $(PYTHON) .venv --editable '.[all]' --group dev
 	@touch $@
 
 # Two more than there are cores, because many tests wait for time-outs, but not more than there is memory for their servers.

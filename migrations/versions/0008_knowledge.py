@@ -85,7 +85,14 @@ def upgrade() -> None:
         for name, does in _TRIGGERS.items():
             op.execute(f"CREATE TRIGGER {_WORDS}_{name} {does}")
     else:
-        op.create_index("idx_chunks_words", _CHUNKS, ["words"], schema=schema, postgresql_using="gin")
+        op.create_index(
+            "idx_chunks_words",
+            _CHUNKS,
+            ["words"],
+            schema=schema,
+            postgresql_using="gin",
+            postgresql_with={"fastupdate": "off"},
+        )
     op.create_table(
         "memory_chunks_vectors",
         sa.Column("id", sa.Text(), primary_key=True),

@@ -257,7 +257,7 @@ class CorruptDataError(DatabaseStoreError):
 
 
 class EmbedderError(FireflyMemoryError):
-    """An embedder failed, or gave back something else than a vector for each text. Nothing was stored."""
+    """An embedder failed, or gave back something else than a vector for each text. No vector was stored."""
 
     def __init__(self, embedder: str, problem: str) -> None:
         super().__init__(embedder, problem)

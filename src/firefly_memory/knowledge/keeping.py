@@ -71,13 +71,13 @@ class ChunkIndexKeeper:
         wanted = checked_language(language) if language is not None else kept.language if kept is not None else ""
         await self._log.set_language(IndexLanguage(wanted, FORM))
         await self._log.mend()
-        for _ in range(_WALKS):
+        for walk in range(_WALKS):
             made = 0
             async for page in self._pages():
                 outdated = await self._outdated(page, wanted)
                 if outdated:
                     made += await self._log.rewrite(outdated)
-                yield len(page)
+                yield 0 if walk else len(page)
             if not made:
                 return
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, time
 from hashlib import blake2b
 from typing import Any
@@ -44,12 +45,9 @@ def source_text(source: Any) -> str | None:
     return None if source is None else str(TEXT.encode(source, "source"))
 
 
-def chunk_id(
-    space: str, collection: str, owner: str | None, source: str | None, group: str | None, position: int, text: str
-) -> str:
-    """The id of a chunk: the same for the same text of the same source and place. All in their stored form."""
-    made_of = json.dumps([space, collection, owner, source, group, position if group is not None else 0, text])
-    return blake2b(made_of.encode(), digest_size=16).hexdigest()
+def chunk_id(made_of: Sequence[Any]) -> str:
+    """The id of a chunk: the same for the same text of the same source, person, time and place."""
+    return blake2b(json.dumps(made_of).encode(), digest_size=16).hexdigest()
 
 
 def row_of(
@@ -73,7 +71,7 @@ def row_of(
     fields = indexed(scope, text, language, who=chunk.who or None, at=chunk.at, group_id=chunk.group, position=place)
     stored = stored_text(text)
     return ChunkRow(
-        id=chunk_id(space, collection, owner, source, group, place, stored),
+        id=chunk_id([space, collection, owner, source, who, said_at, group, place, stored]),
         space=space,
         collection=collection,
         owner=owner,

@@ -16,7 +16,7 @@ from firefly_memory.search.embedders.default import DEFAULT, Default, embedder_t
 from firefly_memory.search.embedders.protocol import Embedder
 from firefly_memory.search.hits import Mode, checked_request
 from firefly_memory.search.languages import checked_language
-from firefly_memory.search.searching import at_once, beside_the_loop
+from firefly_memory.search.searching import NO_EMBEDDER, at_once, beside_the_loop
 from firefly_memory.stores.adapter import adapt
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.memory import InMemoryStore
@@ -48,7 +48,7 @@ class KnowledgeStore:
             space=stored_space(space),
             embedder=embedder_to_use(embedder),
             language=None if language is None else checked_language(language),
-            said=set(),
+            said={NO_EMBEDDER} if embedder is None else set(),  # who has chosen that knows it
             in_transaction=self.store.in_transaction,
         )
         self._options = options
@@ -68,9 +68,9 @@ class KnowledgeStore:
         """Add texts to a collection, all of them or none, and return their ids.
 
         ``source`` says where they are from: a file, a conversation, any JSON value. ``owner`` is the canonical id of
-        the person whose data they are. The same text of the same source, owner and place in its group is one chunk,
-        however often it is added. If the embedder fails, the texts are stored without vectors: the log says so,
-        searches find them as text, and :meth:`embed_missing` makes the vectors later.
+        the person whose data they are. What is the same in all of its fields is one chunk, however often it is added.
+        If the embedder fails, the texts are stored without vectors: the log says so, searches find them as text, and
+        :meth:`embed_missing` makes the vectors later.
         """
         return run_without_loop(self._blocking.add(collection, texts, source, owner))
 
@@ -78,9 +78,9 @@ class KnowledgeStore:
         """Add texts to a collection, all of them or none, and return their ids.
 
         ``source`` says where they are from: a file, a conversation, any JSON value. ``owner`` is the canonical id of
-        the person whose data they are. The same text of the same source, owner and place in its group is one chunk,
-        however often it is added. If the embedder fails, the texts are stored without vectors: the log says so,
-        searches find them as text, and :meth:`embed_missing` makes the vectors later.
+        the person whose data they are. What is the same in all of its fields is one chunk, however often it is added.
+        If the embedder fails, the texts are stored without vectors: the log says so, searches find them as text, and
+        :meth:`embed_missing` makes the vectors later.
         """
         return await self._suspending.add(collection, texts, source, owner)
 

@@ -32,7 +32,7 @@ class StoredChunk:
     """A chunk as it is stored."""
 
     id: str
-    """Made of the collection, the owner, the source, the place in the group and the text: the same for the same."""
+    """Made of all fields but ``created_at``: the same for the same."""
     collection: str
     """The name of its collection."""
     text: str

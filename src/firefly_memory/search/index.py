@@ -23,7 +23,7 @@ from firefly_memory.search.words import index_words
 CANDIDATES = 100
 """So many documents of an engine are ranked, with their neighbours."""
 
-COUNTED = 10_000
+COUNTED = 1_000
 """Up to so many documents are counted for each question. Larger counts are kept for some minutes."""
 
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-POSTINGS = 20_000
+POSTINGS = 5_000
 """The words of a question that an engine is asked for have no more documents together, the rarest word left aside."""
 
 _PEOPLE = 1_000
@@ -56,7 +56,7 @@ _WEIGHT = 1_000
 _logger = getLogger("firefly_memory.search")
 
 NO_EMBEDDER = "there is no embedder, so the search is for text only; install firefly-memory[embeddings], or give one"
-NO_VECTORS = "nothing here has a vector of this embedder, so only text is found; embed_missing() makes the vectors"
+NO_VECTORS = "nothing here has a vector of this embedder; embed_missing() makes the vectors"
 TOO_MANY = f"more than {LARGEST_SCOPE:,} documents have vectors here, so the search is for text only"
 _FAILED = "the embedder failed, so the search is for text only"
 
@@ -152,6 +152,8 @@ class Searcher:
             if must:
                 raise
             return None, self._without(_FAILED)
+        if not vector.any():  # of a question without a word
+            return [], ()
         return await self._ranked_meaning(embedder, vector, stored, scopes), ()
 
     async def _question_vector(

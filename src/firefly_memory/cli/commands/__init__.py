@@ -37,9 +37,7 @@ COMMANDS = {
     "db stamp": Line("db_stamp:stamp", "write down a revision without running anything"),
     "db import-legacy": Line("db_import_legacy:import_legacy", "take over what the predecessors of this library wrote"),
     "index status": Line("index_status:status", "compare each index of words with its rows"),
-    "index rebuild": Line(
-        "index_rebuild:rebuild", "make again what is not right in an index, or change its language"
-    ),
+    "index rebuild": Line("index_rebuild:rebuild", "make again what is not right in an index, or change its language"),
     "index embed": Line("index_embed:embed", "make the vectors that are missing"),
     "doctor": Line("doctor:doctor", "look at a store and its surroundings, and say what is wrong"),
     "completion": Line("completion:completion", "print the script that completes commands in your shell"),
