@@ -49,7 +49,7 @@ def vector(number: int, embedder: str = "e") -> Vector:
 
 
 async def test_a_chunk_that_is_there_is_left_as_it_is(chunks: Chunks) -> None:
-    first, again = row("one text", who="Anna"), row("one text", who="Ben", day=1)
+    first, again = row("one text", who="Anna"), row("one text", who="Anna", day=1)
     assert await chunks("add", [first, first], {}, ENGLISH) == 1
     assert await chunks("add", [again, row("another")], {}, ENGLISH) == 1
     assert first.id == again.id

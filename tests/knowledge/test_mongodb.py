@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -19,8 +19,6 @@ from firefly_memory import (
 from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.cursors import Moment
 from firefly_memory.databases.mongodb.clients import VERSION
-from firefly_memory.facets import registered
-from firefly_memory.knowledge.facet import FACET
 from firefly_memory.knowledge.log import KNOWLEDGE_LOG, ChunkRow, IndexLanguage
 from firefly_memory.knowledge.mongodb import log as mongodb_log
 from firefly_memory.search.index import SearchIndex, Signatures
@@ -29,34 +27,6 @@ from tests.knowledge import ENGLISH, START, row
 from tests.support.backends import Place
 from tests.support.mongodb_chunks import CHUNKS, SIGNATURES, VECTORS, Chunks, Commands, by_id, vector
 from tests.support.mongodb_tombstones import Somewhere
-from tests.support.servers import EmbeddedMongoDB
-
-
-@pytest.fixture(autouse=True)
-def _knowledge() -> Iterator[None]:
-    with registered([FACET]):
-        yield
-
-
-@pytest.fixture(scope="module")
-def standalone() -> Iterator[EmbeddedMongoDB]:
-    server = EmbeddedMongoDB(replica_set=False)
-    server.start()
-    yield server
-    server.remove()
-
-
-@pytest.fixture(params=["replica set", "standalone"])
-def somewhere(request: pytest.FixtureRequest, place: Place) -> Iterator[Somewhere]:
-    url = place.mongodb() if request.param == "replica set" else request.getfixturevalue("standalone").url
-    with ExitStack() as later:
-        yield Somewhere(url, later)
-
-
-@pytest.fixture(params=["blocking", "suspending"])
-async def chunks(request: pytest.FixtureRequest, somewhere: Somewhere) -> AsyncIterator[Chunks]:
-    async with somewhere.store() as store:
-        yield Chunks(somewhere, store, request.param)
 
 
 @pytest.fixture
@@ -87,7 +57,7 @@ async def test_every_field_of_a_row_comes_back(chunks: Chunks) -> None:
 
 
 async def test_a_chunk_that_is_there_is_left_as_it_is(chunks: Chunks) -> None:
-    first, again = row("one text", who="Anna"), row("one text", who="Ben", day=1)
+    first, again = row("one text", who="Anna"), row("one text", who="Anna", day=1)
     assert await chunks("add", [first, first], {}, ENGLISH) == 1
     before = chunks.contents()
     assert await chunks("add", [again], {}, ENGLISH) == 0

@@ -11,8 +11,6 @@ import pytest
 
 from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.cursors import Moment
-from firefly_memory.facets import registered
-from firefly_memory.knowledge.facet import FACET
 from firefly_memory.knowledge.log import KNOWLEDGE_LOG, ChunkRow
 from tests.knowledge import ENGLISH, row
 from tests.support.backends import Place
@@ -25,12 +23,6 @@ BY_ID, OF_WORDS, OF_PLACES, OF_PEOPLE = "_id_", "scope_1_words_1__id_1", "place_
 IN_COLLECTION, NEWEST = "space_1_collection_1_added_1", "scope_1_newest_-1_newest_us_-1__id_1"
 OF_OWNER, OF_ROW = "owner_1__id_1", "id_1_embedder_1"
 OF_SIGNATURES = "scope_1_embedder_1_id_1_signature_1"
-
-
-@pytest.fixture(autouse=True)
-def _knowledge() -> Iterator[None]:
-    with registered([FACET]):
-        yield
 
 
 @dataclass
@@ -121,7 +113,7 @@ def test_questions_to_the_index_read_as_many_keys_as_are_wanted_and_no_documents
     assert plan.keys <= 30 + 2 * owners
     plan = planned(lambda log: log.index.best(scopes, {"rare": 2, "some": 1}, 30))
     assert (plan.indexes, plan.documents) == ({OF_WORDS}, 0)
-    assert plan.keys <= 2 * (10 + 100) * owners + 10, "the server says it of the scan, and again of what is above it"
+    assert plan.keys <= (10 + 100) * owners + 4 * owners
     plan = planned(lambda log: log.index.people(scopes, 10))
     assert (plan.indexes, plan.documents) == ({OF_PEOPLE}, 0)
     assert plan.keys <= 4 * owners

@@ -1,25 +1,20 @@
-"""Writes of chunks in MongoDB: refused, broken off, at the same time as others, and what damaged documents do."""
+"""Writes of chunks in MongoDB: refused, broken off, and at the same time as others."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
 import pymongo
 import pytest
-from bson import Int64
-from bson.datetime_ms import DatetimeMS
 
-from firefly_memory import ConflictError, CorruptDataError, DatabaseStoreError, ErasedError, MongoDBStore
+from firefly_memory import ConflictError, DatabaseStoreError, ErasedError, MongoDBStore
 from firefly_memory.concurrency.sync_bridge import run_without_loop
-from firefly_memory.databases.mongodb.indexes import differences
 from firefly_memory.erasure import erase, readmit
-from firefly_memory.facets import registered
-from firefly_memory.knowledge.facet import FACET
 from firefly_memory.knowledge.log import CHUNKS as SUBJECT
 from firefly_memory.knowledge.log import KNOWLEDGE_LOG, IndexLanguage
 from firefly_memory.search.mongodb import vectors as stored_vectors
@@ -31,42 +26,6 @@ from tests.support.backends import Place
 from tests.support.mongodb_chunks import CHUNKS, SIGNATURES, VECTORS, Chunks, by_id, contents, vector
 from tests.support.mongodb_commands import AtCommand
 from tests.support.mongodb_tombstones import Somewhere
-from tests.support.servers import EmbeddedMongoDB
-
-SERVERS = ["replica set", "standalone"]
-
-
-@pytest.fixture(autouse=True)
-def _knowledge() -> Iterator[None]:
-    with registered([FACET]):
-        yield
-
-
-@pytest.fixture(scope="module")
-def standalone() -> Iterator[EmbeddedMongoDB]:
-    server = EmbeddedMongoDB(replica_set=False)
-    server.start()
-    yield server
-    server.remove()
-
-
-@pytest.fixture(params=SERVERS)
-def server(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def somewhere(server: str, request: pytest.FixtureRequest, place: Place) -> Iterator[Somewhere]:
-    url = place.mongodb() if server == "replica set" else request.getfixturevalue("standalone").url
-    with ExitStack() as later:
-        yield Somewhere(url, later)
-
-
-@pytest.fixture(params=["blocking", "suspending"])
-async def chunks(request: pytest.FixtureRequest, somewhere: Somewhere) -> AsyncIterator[Chunks]:
-    async with somewhere.store() as store:
-        yield Chunks(somewhere, store, request.param)
-
 
 # Erased people
 
@@ -279,6 +238,20 @@ def test_a_chunk_that_is_deleted_while_it_gets_a_vector_is_stored_again_with_the
         assert [each["id"] for each in there[VECTORS]] == [one.id]
 
 
+def test_what_others_delete_meanwhile_ends_no_list_and_no_deletion(somewhere: Somewhere) -> None:
+    rows, between = by_id("a", "b", "c", "d"), AtCommand()
+    with somewhere.listened(between) as store, somewhere.store() as elsewhere:
+        log, others = store.blocking.log(KNOWLEDGE_LOG), elsewhere.blocking.log(KNOWLEDGE_LOG)
+        run_without_loop(others.add(rows, {}, ENGLISH))
+        run_without_loop(log.count(None, None))
+        # The ids of a page are found, then those without a vector, then the chunks.
+        between.arm(3, lambda: run_without_loop(others.delete([rows[0].id])))
+        assert run_without_loop(log.without_vector("e", 1, "")) == [rows[1]]
+        between.arm(2, lambda: run_without_loop(others.delete([rows[1].id])))
+        assert run_without_loop(log.delete_some("", "notes", 1)) == 1
+        assert [each["_id"] for each in contents(somewhere)[CHUNKS]] == [rows[3].id]
+
+
 def test_writers_at_once_store_each_chunk_once(somewhere: Somewhere) -> None:
     rows = [row(f"text {number}", owner="Ann") for number in range(40)]
     given = {each.id: vector(1) for each in rows}
@@ -324,78 +297,6 @@ def test_of_first_writers_at_once_one_decides_the_language(somewhere: Somewhere)
         assert run_without_loop(log.count(None, None)) == 3
 
 
-# Damage
-
-
-_MISSING = object()
-_TOO_LATE = DatetimeMS(2**60)
-_DAMAGE: dict[str, list[Any]] = {
-    "space": [7, _MISSING],
-    "collection": [7],
-    "owner": [7],
-    "source": [7, {}, _MISSING],
-    "text": [7, None, _MISSING],
-    "said_at": [7],
-    "newest": ["2024", _TOO_LATE, None, _MISSING],
-    "newest_us": [-1, Int64(2**62), "1"],
-    "created_at": ["2024", _TOO_LATE],
-    "created_at_us": [1.5],
-    "scope": [7],
-    "who": [7],
-    "group_id": [7],
-    "position": ["7", None, _MISSING],
-    "searchable": [7],
-    "words": [7, None, ["a", 7], [["a"]], _MISSING],
-}
-_OF_CANDIDATES: dict[str, list[Any]] = {
-    "who": [7, _MISSING],
-    "place": [7, "nowhere", "_a/g/x"],
-    "position": ["7", None, _MISSING],
-    "words": [7, None, ["a", 7], _MISSING],
-}
-
-
-async def test_damaged_chunks_are_named_by_whoever_reads_them(chunks: Chunks) -> None:
-    mine = row("text", owner="Ann", group="g", position=1, source="s")
-    await chunks("add", [mine], {}, ENGLISH)
-    documents = chunks.somewhere.database[CHUNKS]
-    whole = documents.find_one({"_id": mine.id}) or {}
-    reads: list[tuple[Callable[[], Any], dict[str, list[Any]]]] = [
-        (lambda: chunks("read", [mine.id]), _DAMAGE),
-        (lambda: chunks("page", 9, ""), _DAMAGE),
-        (lambda: chunks("without_vector", "e", 9, ""), _DAMAGE),
-        (lambda: chunks.ask("around", [mine.scope], [mine.id]), _OF_CANDIDATES),
-    ]
-    for read, damage in reads:
-        for field, values in damage.items():
-            for value in values:
-                changed = {name: each for name, each in {**whole, field: value}.items() if each is not _MISSING}
-                documents.replace_one({"_id": mine.id}, changed)
-                with pytest.raises(CorruptDataError, match=mine.id if value is not _TOO_LATE else "document"):
-                    await read()
-                    pytest.fail(f"{field} was {value!r}")
-        documents.replace_one({"_id": mine.id}, whole)
-    assert await chunks("read", [mine.id]) == [mine]
-
-
-async def test_a_damaged_chunk_gets_no_vector(chunks: Chunks) -> None:
-    mine = row("text", owner="Ann")
-    await chunks("add", [mine], {}, ENGLISH)
-    for damage in ({"$set": {"owner": 7}}, {"$unset": {"scope": ""}}):
-        chunks.somewhere.database[CHUNKS].update_one({}, damage)
-        with pytest.raises(CorruptDataError, match=mine.id):
-            await chunks("add_vectors", {mine.id: vector(1)})
-        assert set(chunks.contents()) == {CHUNKS}
-
-
-async def test_a_searchable_form_that_is_no_text_is_passed_over(chunks: Chunks) -> None:
-    one, other = by_id("one boat", "two boats")
-    await chunks("add", [one, other], {}, ENGLISH)
-    for damage in (7, None, ["boat"]):
-        chunks.somewhere.database[CHUNKS].update_one({"_id": one.id}, {"$set": {"searchable": damage}})
-        assert await chunks.ask("containing", [one.scope], "boat", 9) == [other.id]
-
-
 async def test_a_refused_write_does_not_quote_the_chunk(chunks: Chunks) -> None:
     await chunks("add", [row("first")], {}, ENGLISH)
     content = "a sec" + "ret"  # in two parts: a traceback shows lines of this file
@@ -403,10 +304,3 @@ async def test_a_refused_write_does_not_quote_the_chunk(chunks: Chunks) -> None:
     with pytest.raises(DatabaseStoreError, match="failed validation") as caught:
         await chunks("add", [row(content)], {}, None)
     assert content not in "".join(traceback.format_exception(caught.value))
-
-
-async def test_a_store_that_opens_makes_every_index(chunks: Chunks) -> None:
-    await chunks("count", None, None)
-    connection = await chunks.done(chunks.log._access.connected("check"))  # type: ignore[attr-defined]
-    assert await chunks.done(differences(connection)) == []
-    assert {CHUNKS, VECTORS, SIGNATURES} <= set(chunks.somewhere.database.list_collection_names())

@@ -31,10 +31,10 @@ from firefly_memory.facets import registered
 from firefly_memory.identifiers import original_name
 from firefly_memory.knowledge import moving
 from firefly_memory.knowledge.facet import FACET
-from firefly_memory.knowledge.log import KNOWLEDGE_LOG, ChunkRow, IndexLanguage
+from firefly_memory.knowledge.log import ChunkRow, IndexLanguage
 from firefly_memory.knowledge.rows import row_of, stored_chunk
 from firefly_memory.knowledge.types import Chunk
-from firefly_memory.moving import Item, Writing
+from firefly_memory.moving import Item
 from firefly_memory.search.index import Vector
 from firefly_memory.search.words import FORM
 from firefly_memory.testing import Mode
@@ -204,7 +204,7 @@ async def test_vectors_stay_where_they_are(transfer: Transfer, source: InMemoryS
 async def test_a_chunk_that_is_there_is_left_by_an_import_and_replaced_by_a_merge(
     transfer: Transfer, source: InMemoryStore, target: InMemoryStore
 ) -> None:
-    mine, theirs = row("the same", who="Anna"), row("the same", who="Ben", day=1)
+    mine, theirs = row("the same"), row("the same", day=1)
     await Chunks(source).add(mine, row("more"))
     await Chunks(target).add(theirs)
     with pytest.raises(ConflictError, match=f"chunk '{mine.id}' of collection 'notes' .* is another one in the source"):
@@ -344,7 +344,10 @@ async def test_a_damaged_field_is_refused_by_its_line(name: str, value: Any, tar
 
 async def test_other_ways_to_write_an_instant_are_the_same_instant(target: InMemoryStore) -> None:
     assert import_jsonl(InMemoryStore(), archive(item())) == Counts(chunks=1), "the tests of damage begin with this one"
-    written = item(said_at="2023-05-08T12:00:00+02:00", created_at="2026-05-06T09:08:09.101112+02:00")
+    moment = datetime(2023, 5, 8, 10, tzinfo=UTC)
+    made = row("text", source={"file": "a"}, who="Anna", group="g", position=2, at=moment)
+    instants = {"said_at": "2023-05-08T12:00:00+02:00", "created_at": "2026-05-06T09:08:09.101112+02:00"}
+    written = item(id=made.id, **instants)
     import_jsonl(target, archive(written))
     (found,) = await Chunks(target).every()
     assert (found.said_at, found.created_at) == ("2023-05-08T10:00:00.000000+00:00", START)
@@ -354,25 +357,6 @@ async def test_a_forged_chunk_of_a_source_is_not_copied(source: InMemoryStore, t
     await Chunks(source).add(row("text")._replace(text="other"))
     with pytest.raises(InvalidEntryError, match="is not made of its contents"):
         copy_store(source, target)
-
-
-async def test_a_writer_keeps_few_chunks_in_memory(target: InMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    log, writer = target.suspending.log(KNOWLEDGE_LOG), moving.KnowledgeWriter(target.suspending, Writing())
-    items = [moving._as_json(row(f"text {number}", owner=f"person {number}")) for number in range(5)]
-    for number, each in enumerate(items, 1):
-        await writer.take("chunk", each)
-        assert await log.count(None, None) == number // 2 * 2
-    await writer.flush()
-    assert await log.count(None, None) == 5
-    monkeypatch.setattr(moving, "_MOST_CHARACTERS", 10)
-    await writer.take("chunk", moving._as_json(row("a long text")))
-    assert await log.count(None, None) == 6
-    await writer.take("chunk", moving._as_json(row("short")))
-    assert await log.count(None, None) == 6
-    await writer.flush()
-    await writer.take("chunk", moving._as_json(row("there")), there=True)
-    await writer.finish()
-    assert await log.count(None, None) == 7, "what is there is not written"
 
 
 @given(

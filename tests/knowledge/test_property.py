@@ -26,7 +26,7 @@ from firefly_memory.search.hits import MODES, Hit
 from firefly_memory.search.index import indexed
 from firefly_memory.search.ranking import ScopeCounts, people_named, rank_text
 from firefly_memory.search.searchable import searchable
-from firefly_memory.search.words import question_words
+from firefly_memory.search.words import question_pieces, question_words
 
 NAME = "knowledge_of_any_text"
 
@@ -181,6 +181,11 @@ class Documents:
         return Candidate(id=name, words=words, who=chunk.who, group=group, position=position)
 
 
+def has_letters(question: str) -> bool:
+    """Whether the embedder of these tests has anything to say of it."""
+    return any(Letters().embed_weighted([(piece.text, 1.0) for piece in question_pieces(question, "english")]))
+
+
 def _seen(hits: Sequence[Hit]) -> list[tuple[str, str, float, Mapping[str, int]]]:
     return [(hit.id, ascii(hit.text), hit.score, hit.ranks) for hit in hits]
 
@@ -197,7 +202,8 @@ def test_every_store_finds_what_a_look_at_every_document_finds(
         found = [(hit.id, hit.score) for hit in documents.hits(question, "text", owner)]
         assert found == documents.ranked(question, owner)
         semantic = documents.hits(question, "semantic", owner)
-        assert {hit.id for hit in semantic} == documents.in_scope(owner).keys()
+        compared = documents.in_scope(owner).keys() if has_letters(question) else set()
+        assert {hit.id for hit in semantic} == compared
         hybrid = documents.hits(question, "hybrid", owner)
         assert {hit.id for hit in hybrid} == {name for name, _ in found} | {hit.id for hit in semantic}
         assert documents.hits(question, "best", owner) == hybrid

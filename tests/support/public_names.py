@@ -53,6 +53,8 @@ NAMES = {
     "firefly_memory.knowledge": "Chunk ChunkHit ChunkPage Explanation Hit KnowledgeStore StoredChunk",
     "firefly_memory.retention": "Pruned async_prune prune",
     "firefly_memory.sweeper": "Sweeper",
+    "firefly_memory.search.embedders.adapters": "CallableEmbedder LangChainEmbedder PydanticAIEmbedder",
+    "firefly_memory.search.embedders.protocol": "Embedder StaticEmbedder",
     "firefly_memory.service": """
         Field IndexState MOST_ROWS Resource Row RowPage Size Stats async_count async_delete async_embed_missing async_get
         async_index_states async_list async_rebuild_indexes async_search async_stats count delete embed_missing get

@@ -51,6 +51,6 @@ FACET = Facet(
     packaging=Packaging(
         settings=absent("a KnowledgeStore is made from a store"),
         extra=absent("part of the core; an embedder has an extra of its own"),
-        rules="firefly_memory.testing.rules.knowledge:RULES",
+        rules="firefly_memory.testing.rules:KNOWLEDGE",
     ),
 )

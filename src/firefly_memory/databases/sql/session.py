@@ -133,6 +133,8 @@ class BoundSession(Session):
 
     def execute_many(self, statement: Statement, rows: Iterable[Values]) -> int:
         parameters = [statement.parameters(values) for values in rows]
+        if not parameters:  # SQLAlchemy would run the statement once, without any
+            return 0
         return self._connection.exec_driver_sql(statement.sql, parameters).rowcount
 
     def fetch(self, statement: Statement, values: Values) -> Sequence[Sequence[Any]]:

@@ -84,6 +84,11 @@ def inserting(row: ChunkRow, vector: Vector | None) -> UpdateOne:
     return UpdateOne({"_id": update["$setOnInsert"].pop("_id")}, update, upsert=True)
 
 
+def rewriting(row: ChunkRow) -> UpdateOne:
+    """The update that replaces the searchable form and the words of a chunk."""
+    return UpdateOne({"_id": row.id}, {"$set": {"searchable": row.searchable, "words": list(row.words)}})
+
+
 def embedded_by(embedder: str) -> Document:
     """The change of a chunk that gets a vector."""
     return {"$addToSet": {"embedders": embedder}}

@@ -16,6 +16,7 @@ from firefly_memory.knowledge.mongodb.documents import BY_ID, EVERY, IN_COLLECTI
 from firefly_memory.knowledge.mongodb.writing import ChunkWriter
 from firefly_memory.search.index import Vector
 from firefly_memory.search.mongodb.index import Keys, MongoSearchIndex
+from firefly_memory.search.mongodb.mending import index_damage, mend
 from firefly_memory.search.mongodb.vectors import without_vector
 from firefly_memory.tombstones.mongodb.gates import gate_of
 
@@ -120,6 +121,27 @@ class MongoKnowledgeLog:
         with self._writing("add_vectors", "vector") as writing:
             connection = await self._access.connected("add_vectors")
             return await self._writer(connection, writing).add_vectors(vectors)
+
+    async def set_language(self, language: IndexLanguage) -> None:
+        with self._writing("set_language") as writing:
+            connection = await self._access.connected("set_language")
+            await self._writer(connection, writing).set_language(language)
+
+    async def rewrite(self, rows: Sequence[ChunkRow]) -> int:
+        if rows:
+            with self._writing("rewrite_chunks", "chunk") as writing:
+                documents.check_sizes(rows)
+                connection = await self._access.connected("rewrite_chunks")
+                await self._writer(connection, writing).rewrite(rows)
+        return len(rows)
+
+    async def damage(self) -> Sequence[str]:
+        with self._reading("find_damage"):
+            return await index_damage(await self._access.connected("find_damage"), CHUNKS)
+
+    async def mend(self) -> None:
+        with self._writing("mend_index"):
+            await mend(await self._access.connected("mend_index"), CHUNKS)
 
     async def _rows(self, operation: str, wanted: Document, index: Keys, limit: int | None = None) -> list[ChunkRow]:
         return [documents.row_of(each) for each in await self._found(operation, wanted, None, index, limit)]

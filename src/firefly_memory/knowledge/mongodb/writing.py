@@ -14,7 +14,6 @@ from pymongo import ReturnDocument, UpdateOne
 
 from firefly_memory.databases.mongodb.clients import VERSION, Connection
 from firefly_memory.databases.mongodb.errors import Writing
-from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.databases.mongodb.transactions import InTransaction
 from firefly_memory.errors import ErasedError
 from firefly_memory.knowledge.log import CHUNKS, ChunkRow, IndexLanguage, another_language
@@ -68,18 +67,33 @@ class ChunkWriter:
             raise
 
     async def _agree_on(self, language: IndexLanguage, session: Any) -> None:
-        """Note the language of the first chunks; ``ConflictError`` if another one is noted."""
-        kept = documents.language_of(await self._noted(language, session))
+        """Note the language of the first chunks; ``LanguageError`` if another one is noted."""
+        versions = self._connection[VERSION]
+        noted = await self._connection.result_of(versions.find_one(documents.LANGUAGE, session=session))
+        if noted is None:
+            unless_there, after = {"$setOnInsert": language._asdict()}, ReturnDocument.AFTER
+            noting = versions.find_one_and_update(
+                documents.LANGUAGE, unless_there, upsert=True, return_document=after, session=session
+            )
+            noted = await self._connection.result_of(noting)
+        kept = documents.language_of(noted)
         if kept != language:
             raise another_language(kept, language)
 
-    async def _noted(self, language: IndexLanguage, session: Any) -> Document:
-        unless_there = {"$setOnInsert": language._asdict()}
-        noting = self._connection[VERSION].find_one_and_update(
-            documents.LANGUAGE, unless_there, upsert=True, return_document=ReturnDocument.AFTER, session=session
-        )
-        noted: Document = await self._connection.result_of(noting)
-        return noted
+    async def set_language(self, language: IndexLanguage) -> None:
+        """Note another language."""
+        noting = self._connection[VERSION].update_one(documents.LANGUAGE, {"$set": language._asdict()}, upsert=True)
+        await self._connection.result_of(noting)
+
+    async def rewrite(self, rows: Sequence[ChunkRow]) -> None:
+        """Replace what chunks that are there are found by."""
+        updates = [documents.rewriting(row) for row in rows]
+
+        async def rewrite(session: Any) -> None:
+            writing = self._connection[CHUNKS.table].bulk_write(updates, ordered=False, session=session)
+            await self._connection.result_of(writing)
+
+        await (rewrite(None) if self._in_transaction is None else self._in_transaction(self._connection, rewrite))
 
     async def delete(self, ids: Sequence[str]) -> int:
         """Delete chunks, and then their vectors; how many chunks there were."""

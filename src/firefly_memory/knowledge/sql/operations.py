@@ -56,11 +56,10 @@ def _add(
 
 def _keep_language(session: Session, language: IndexLanguage) -> bool:
     """Whether the index had none; ``LanguageError`` if it has another one."""
-    kept = read_language(session)
-    is_new = kept is None
-    if is_new:
+    kept, is_new = read_language(session), False
+    if kept is None:
         values = {"subject": CHUNKS.kind, **language._asdict()}
-        session.execute(session.statements(KnowledgeStatements).set_language, values)
+        is_new = session.execute(session.statements(KnowledgeStatements).set_language, values) == 1
         kept = read_language(session)
     if kept != language:
         raise another_language(kept, language)

@@ -66,9 +66,14 @@ async def delete_left_behind(connection: Connection, subject: Subject, owner: st
         is_full = len(ids) == _LEFT_AT_ONCE
         if ids:
             after = ids[-1]
-            finding = connection[subject.table].find({"_id": {"$in": ids}}, {"_id": 1})
-            there = {each["_id"] for each in await connection.all_of(finding)}
+            there = await rows_there(connection, subject, ids)
             await delete_vectors(connection, subject, [each for each in ids if each not in there])
+
+
+async def rows_there(connection: Connection, subject: Subject, ids: Sequence[str]) -> set[str]:
+    """Those of these ids that a row has."""
+    finding = connection[subject.table].find({"_id": {"$in": list(ids)}}, {"_id": 1}, batch_size=IN_ONE_BATCH)
+    return {each["_id"] for each in await connection.all_of(finding)}
 
 
 def _signature(each: Embedded) -> Document:

@@ -11,6 +11,9 @@ from firefly_memory.testing.rules import (
     exports,
     isolation,
     knowledge,
+    knowledge_erasure,
+    knowledge_isolation,
+    knowledge_search,
     order,
     owners,
     refusals,
@@ -27,7 +30,7 @@ ENTRIES = (atomicity, bounds, concurrency, expiry, isolation, order, refusals, r
 CONVERSATIONS = (conversation_forks, conversations, erasure, exports, owners, windows, working)
 """The modules with the rules of conversations and working memory."""
 
-KNOWLEDGE = (knowledge,)
-"""The module with the rules of knowledge."""
+KNOWLEDGE = (knowledge, knowledge_erasure, knowledge_isolation, knowledge_search)
+"""The modules with the rules of knowledge."""
 
 __all__ = ["CONVERSATIONS", "ENTRIES", "KNOWLEDGE"]
