@@ -4,7 +4,7 @@ BIN := .venv/bin
 DEMO := .cache/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-thorough coverage lint types demo bench bench-comparison eval fuzz mutants test-containers environments docs clean
+.PHONY: help setup test test-thorough coverage lint types demo bench bench-comparison bench-search eval fuzz mutants test-containers environments docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ bench: setup ## Our stores against the bare drivers
 
 bench-comparison: setup ## Stores of other libraries, in an environment of their own, and the tables in docs/comparison.md
 	@$(BIN)/python -m benchmarks.comparison
+
+bench-search: setup ## How long a question takes over 700 to a million chunks (ONLY=sqlite for one store)
+	@$(BIN)/python -m benchmarks.search $(ONLY:%=--only %)
 
 eval: setup ## How much of what was said a search finds: recall and MRR of each mode
 	@$(BIN)/python -m evaluation

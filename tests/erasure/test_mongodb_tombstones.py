@@ -268,7 +268,11 @@ def test_nobody_sees_tombstones_and_no_deletion_takes_them(somewhere: Somewhere)
         assert [each.conversation_id for each in run_without_loop(history.records(None, None))] == ["of Bob"]
         assert [each.conversation_id for each in run_without_loop(history.page(9, ""))] == ["of Bob"]
         about = estimates.estimated_documents(somewhere.url, {"database": somewhere.name})
-        assert about == {**dict.fromkeys(COLLECTIONS, 1), "memory_conversations": 2, "memory_agent_history_entries": 1}
+        assert {name: number for name, number in about.items() if number} == {
+            **dict.fromkeys(COLLECTIONS, 1),
+            "memory_conversations": 2,
+            "memory_agent_history_entries": 1,
+        }
         with foreign_collections(somewhere.url, timeout=9.0) as places:
             assert not places.has_others(somewhere.name, "entries")
         assert run_without_loop(view.cleanup_expired()) == 0

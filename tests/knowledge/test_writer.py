@@ -22,6 +22,7 @@ def target() -> Iterator[InMemoryStore]:
 
 
 async def test_a_writer_keeps_few_chunks_in_memory(target: InMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moving, "_PAGE", 2)
     log, writer = target.suspending.log(KNOWLEDGE_LOG), moving.KnowledgeWriter(target.suspending, Writing())
     items = [moving._as_json(row(f"text {number}", owner=f"person {number}")) for number in range(5)]
     for number, each in enumerate(items, 1):

@@ -19,7 +19,7 @@ from firefly_memory.search.scopes import scope_word
 from firefly_memory.validation import checked_text, checked_whole_number
 
 LONGEST_TEXT = 4_000_000
-"""Characters of a chunk. MongoDB keeps no more in a document, with the words beside the text."""
+"""Characters of a chunk. MongoDB's limit of 16 MB for a document, with the words beside the text, may come sooner."""
 
 LARGEST_POSITION = 2**63 - 1 - REACH
 """So that a neighbour's position is a number for every database, too."""

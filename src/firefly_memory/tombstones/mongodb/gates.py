@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from secrets import token_hex
+from secrets import randbelow, token_hex
 from typing import Any
 
 from pymongo import ReplaceOne, ReturnDocument, UpdateOne
@@ -71,7 +71,8 @@ class Gate:
 
     async def write_in_transaction(self, writes: Sequence[Write], session: Any) -> Any:
         """The result of the writes of a transaction, which is to be aborted at ``ErasedError``."""
-        fence = [_fence(self.collection, each[0]) for each in self.tombstones[:1]]
+        # Any of them: whoever adds a tombstone writes all, and writers of one person do not meet at one.
+        fence = [_fence(self.collection, randbelow(_FENCES))] if self.tombstones else []
         try:
             return await self._send([*self._looks(), *writes, *fence], session)
         except BulkWriteError as exc:
