@@ -150,7 +150,7 @@ COMMANDS = _table(
     stats="count info size",
     export="dump backup save",
     copy="cp clone move sync",
-    doctor="check health status diagnose ping verify",
+    doctor="check health diagnose ping verify",
 ) | {
     "restore": "import",
     "load": "import",

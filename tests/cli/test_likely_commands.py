@@ -19,7 +19,7 @@ COMMAND_GUESSES = {
     "erase": "forget",
     "backup": "export",
     "restore": "import",
-    "status": "doctor",
+    "status": "index status",
     "doctr": "doctor",
     "db migrate": "db upgrade",
     "db upgrad": "db upgrade",

@@ -35,6 +35,7 @@ from firefly_memory.cli import main
 from firefly_memory.errors import EmbedderError
 from firefly_memory.knowledge import KnowledgeStore
 from firefly_memory.search import searching
+from firefly_memory.search.embedders import default
 from firefly_memory.search.embedders.adapters import CallableEmbedder
 from tests.support.documentation import ROOT
 
@@ -188,6 +189,9 @@ def _causes_in_search(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], 
     working = KnowledgeStore(knowledge.store, embedder=_embedder(1))
     working.embed_missing()
     yield lambda: KnowledgeStore(knowledge.store, embedder=_embedder(20)).search("notes", "dog")
+    with monkeypatch.context() as without:
+        without.setattr(default, "find_spec", lambda _: None)
+        KnowledgeStore(knowledge.store).search("notes", "dog")
     with monkeypatch.context() as small:
         small.setattr(searching, "LARGEST_SCOPE", 1)
         yield lambda: working.search("notes", "dog", mode="semantic")

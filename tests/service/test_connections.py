@@ -74,7 +74,11 @@ def test_two_facets_with_the_same_kind_are_both_named() -> None:
         moving=nothing,
         people=nothing,
         looking=Looking(
-            diagnosis=nothing, sizes=nothing, resources="firefly_memory.entries.looking:RESOURCES", wakeups=nothing
+            diagnosis=nothing,
+            sizes=nothing,
+            resources="firefly_memory.entries.looking:RESOURCES",
+            wakeups=nothing,
+            index=nothing,
         ),
         packaging=nothing,
     )
@@ -92,4 +96,4 @@ def test_a_facet_without_rows_says_why() -> None:
     with pytest.raises(
         ConfigurationError, match="Looking of a facet does not declare resources: give each a value, or"
     ):
-        Looking(diagnosis=absent("no"), sizes=absent("no"), wakeups=absent("no"))
+        Looking(diagnosis=absent("no"), sizes=absent("no"), wakeups=absent("no"), index=absent("no"))
