@@ -26,6 +26,8 @@ from firefly_memory.databases.sql.session import Session
 from tests.support.agent_histories import KINDS, SHARED, kept, message, messages, opened, somewhere
 from tests.support.backends import Place
 
+pytestmark = pytest.mark.thorough
+
 Link = tuple[str, str | None]
 
 

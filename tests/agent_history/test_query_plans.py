@@ -22,6 +22,8 @@ from tests.support.agent_histories import SHARED, Stored, kept, message, opened,
 from tests.support.backends import Place
 from tests.support.sql_statements import on_postgresql, on_sqlite
 
+pytestmark = pytest.mark.thorough
+
 LONG = 100_000
 WINDOW = 50
 NOW = "2024-06-01T00:00:00.000000+00:00"

@@ -22,6 +22,8 @@ from tests.support.backends import Place
 from tests.support.databases import execute
 from tests.support.store_worker import killed_after, together
 
+pytestmark = pytest.mark.thorough
+
 WAITING = (
     "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%memory_agent_history_entries%'"
 )

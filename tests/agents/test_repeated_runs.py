@@ -17,6 +17,8 @@ from firefly_memory.agents import Memory
 from firefly_memory.agents.turn_recorder import OnConflict
 from tests.support.scripted_model import Scripted, stored
 
+pytestmark = pytest.mark.thorough
+
 
 def agent_of(manager: MemoryManager, scripted: Scripted, on_conflict: OnConflict = "append") -> Agent[None, str]:
     agent = Agent(scripted.model, capabilities=[Memory(manager, on_conflict=on_conflict)])

@@ -6,11 +6,14 @@ import subprocess
 import sys
 
 import psycopg
+import pytest
 
 from firefly_memory.cli.exits import Exit
 from firefly_memory.schema import REVISIONS
 from tests.support.databases import execute
 from tests.support.db_command import LATER, Db
+
+pytestmark = pytest.mark.thorough
 
 
 def test_a_blocked_migration_gives_up_and_changes_nothing(postgresql: str, anywhere: Db) -> None:

@@ -16,6 +16,8 @@ from firefly_memory.cli.exits import Exit
 from tests.support.command_line import answered_on_a_terminal
 from tests.support.terminal import on_a_terminal
 
+pytestmark = pytest.mark.thorough
+
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m[red]\r\n\u202etxt\u2066\x00\ud800 id  fake\ttab"
 NAME = f"n/{EVIL}"
 

@@ -17,6 +17,8 @@ from firefly_memory.knowledge import Chunk, KnowledgeStore
 from tests.support.stores_by_options import ran
 from tests.support.terminal import on_a_terminal
 
+pytestmark = pytest.mark.thorough
+
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m[red]\r\n\u202etxt\u2066\x00\ud800 id  fake\ttab"
 
 

@@ -13,6 +13,8 @@ from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.text import chunks, cut, on_one_line, printable, width_of
 from tests.support.terminal import on_a_terminal
 
+pytestmark = pytest.mark.thorough
+
 COMMAND = ["-m", "firefly_memory"]
 GREEN, RED = "\x1b[32m", "\x1b[31m"
 

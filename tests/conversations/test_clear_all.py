@@ -34,6 +34,8 @@ from firefly_memory.databases.sql.session import DriverSession
 from tests.support.backends import Place
 from tests.support.folder_backend import FolderStore
 
+pytestmark = pytest.mark.thorough
+
 COUNT = 12
 
 

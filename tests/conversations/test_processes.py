@@ -13,6 +13,8 @@ from firefly_memory.conversations.log import CONVERSATION_LOG
 from tests.support.backends import OWN, Backend, Place
 from tests.support.store_worker import killed_after, start, together
 
+pytestmark = pytest.mark.thorough
+
 SHARED = pytest.mark.parametrize(
     "backend", [backend for backend in OWN if Capability.SHARED in backend.capabilities], ids=str
 )

@@ -21,6 +21,8 @@ from tests.support.backends import Place
 from tests.support.servers import EmbeddedPostgreSQL
 from tests.support.workers import start_server
 
+pytestmark = pytest.mark.thorough
+
 WEATHER = Weather(lost_reply=0.03, cut=0.02, stall=0.02)
 
 

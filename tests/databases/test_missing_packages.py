@@ -10,6 +10,8 @@ import pytest
 
 from tests.support.backends import Place
 
+pytestmark = pytest.mark.thorough
+
 
 def without(packages: str, code: str) -> str:
     """What ``code`` prints in a process that does not have ``packages``."""

@@ -21,6 +21,8 @@ from tests.support.tls_servers import (
     postgresql_with_tls,
 )
 
+pytestmark = pytest.mark.thorough
+
 DRIVERS = ("asyncpg", "psycopg", "mongodb")
 
 

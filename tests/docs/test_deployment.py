@@ -21,6 +21,8 @@ from tests.support.backends import Place
 from tests.support.databases import empty_postgresql
 from tests.support.documentation import ROOT, blocks
 
+pytestmark = pytest.mark.thorough
+
 PIECES = {
     block.line: yaml.safe_load(block.text)
     for block in blocks(ROOT / "docs" / "deployment.md")

@@ -31,7 +31,7 @@ from tests.support.backends import Place
 from tests.support.durations import quickest
 from tests.support.ram_use import Work, kept_by_each
 
-pytestmark = pytest.mark.no_cover
+pytestmark = [pytest.mark.no_cover, pytest.mark.thorough]
 
 OPEN: dict[str, Callable[[Path, str], EntryStore]] = {
     "memory": lambda _, __: InMemoryStore(),

@@ -15,6 +15,8 @@ from tests.support.backends import BY_NAME, OWN, Backend, Place
 from tests.support.forked_child import in_child
 from tests.support.store_worker import killed_after, start, together
 
+pytestmark = pytest.mark.thorough
+
 SHARED = [backend for backend in OWN if Capability.SHARED in backend.capabilities]
 PROCESSES = 8
 EACH = 25

@@ -40,6 +40,8 @@ from tests.support.mongodb_tombstones import Somewhere, View, a_record
 from tests.support.servers import EmbeddedMongoDB
 from tests.support.turns import NOW, a_turn
 
+pytestmark = pytest.mark.thorough
+
 T = TypeVar("T")
 Database = pymongo.database.Database[dict[str, Any]]
 

@@ -34,6 +34,8 @@ from firefly_memory.tombstones.log import (
 from tests.support.backends import Place
 from tests.support.refused_writes import KINDS, WRITES, Write, identities_of, opened, refuse
 
+pytestmark = pytest.mark.thorough
+
 WRITERS = 4
 
 

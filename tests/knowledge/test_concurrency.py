@@ -30,6 +30,8 @@ from tests.support.backends import Place
 from tests.support.store_worker import killed_after, together
 from tests.support.workers import Worker
 
+pytestmark = pytest.mark.thorough
+
 OPEN: dict[str, Callable[[str, str], EntryStore]] = {
     "sqlite": lambda where, _: SQLiteStore(where),
     "postgresql": lambda where, name: PostgreSQLStore(where, schema_name=name),

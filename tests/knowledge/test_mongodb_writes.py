@@ -27,6 +27,8 @@ from tests.support.mongodb_chunks import CHUNKS, SIGNATURES, VECTORS, Chunks, by
 from tests.support.mongodb_commands import AtCommand
 from tests.support.mongodb_tombstones import Somewhere
 
+pytestmark = pytest.mark.thorough
+
 # Erased people
 
 

@@ -20,6 +20,8 @@ from tests.support.documentation import ROOT, blocks
 from tests.support.host_project import PROJECT, alembic, done
 from tests.support.revisions import migrations
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:

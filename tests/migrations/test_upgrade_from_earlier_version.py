@@ -34,7 +34,7 @@ from tests.support.store_contents import agent_conversations, archive_of, conten
 RELEASE = ROOT / "tests" / "data" / "release_before_facets"
 COMMAND = Path(sys.executable).with_name("firefly-memory")
 
-pytestmark = pytest.mark.parametrize("kind", ["sqlite", "postgresql", "mongodb"])
+pytestmark = [pytest.mark.parametrize("kind", ["sqlite", "postgresql", "mongodb"]), pytest.mark.thorough]
 
 
 @pytest.fixture

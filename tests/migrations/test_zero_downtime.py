@@ -16,6 +16,8 @@ from firefly_memory.testing import Check, Mode, checks
 from tests.support.databases import empty_postgresql, execute
 from tests.support.revisions import migrations
 
+pytestmark = pytest.mark.thorough
+
 LATER = f"9999_{HEAD[:4]}"
 
 # What a revision may add without disturbing anybody: columns with a default or without a value, tables, indexes.

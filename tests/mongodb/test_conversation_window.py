@@ -17,6 +17,8 @@ from firefly_memory.conversations.log import CONVERSATION_LOG
 from tests.support.backends import Place
 from tests.support.turns import NOW, a_turn, new_id
 
+pytestmark = pytest.mark.thorough
+
 DATABASE = "windows"
 
 

@@ -34,6 +34,8 @@ from tests.support.durations import quickest
 from tests.support.servers import EmbeddedMongoDB, free_port
 from tests.support.store_caller import MakeStoreCaller, StoreCaller
 
+pytestmark = pytest.mark.thorough
+
 IN_BOTH_MODES = pytest.mark.parametrize("mode", Mode)
 Client = pymongo.MongoClient[dict[str, Any]]
 

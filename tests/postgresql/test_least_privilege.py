@@ -18,6 +18,8 @@ from firefly_memory.testing import Check, Mode, checks
 from tests.support.backends import Place
 from tests.support.databases import empty_postgresql, execute
 
+pytestmark = pytest.mark.thorough
+
 ROLE = 'service of "the" 100% team'
 
 

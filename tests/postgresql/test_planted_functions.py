@@ -26,6 +26,8 @@ from tests.support.lost_reply_cases import ACTS, ERASURES, Uses
 from tests.support.pgbouncer import PgBouncer
 from tests.support.planted_functions import calls, planted_database
 
+pytestmark = pytest.mark.thorough
+
 SUSPENDING, BLOCKING = Mode.SUSPENDING, Mode.BLOCKING
 
 

@@ -15,6 +15,8 @@ from tests.support.servers import EmbeddedPostgreSQL
 from tests.support.stoppable_postgresql import IN_BOTH_MODES, url
 from tests.support.store_caller import MakeStoreCaller
 
+pytestmark = pytest.mark.thorough
+
 
 def test_other_time_zones_of_server_and_client_change_no_value(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     for zone in ("Asia/Kathmandu", "America/Los_Angeles"):

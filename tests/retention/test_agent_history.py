@@ -17,6 +17,8 @@ from firefly_memory.testing.clock import stopped
 from tests.retention.conftest import store_of
 from tests.support.backends import Place
 
+pytestmark = pytest.mark.thorough
+
 START = datetime(2024, 5, 6, tzinfo=UTC)
 SCOPES = ["ann", None, "bob"]
 COUNT = 9
