@@ -22,8 +22,9 @@ depends_on = None
 
 _CHUNKS = "memory_chunks"
 _WORDS = "memory_chunks_words"
-_REMOVED = f"INSERT INTO {_WORDS} ({_WORDS}, rowid, words) VALUES ('delete', old.number, old.words);"
-_ADDED = f"INSERT INTO {_WORDS} (rowid, words) VALUES (new.number, new.words);"
+_INTO_WORDS = f"INSERT INTO {_WORDS}"
+_REMOVED = f"{_INTO_WORDS} ({_WORDS}, rowid, words) VALUES ('delete', old.number, old.words);"
+_ADDED = f"{_INTO_WORDS} (rowid, words) VALUES (new.number, new.words);"
 
 _FULL_TEXT = (
     f"CREATE VIRTUAL TABLE {_WORDS} USING fts5(words, content='{_CHUNKS}', content_rowid='number', "
