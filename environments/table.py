@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CHECKS = "environments/checks"
 PACKAGE = "examples/backend_package"
 
-EXTRAS = ("postgres", "mongodb", "agents", "tokens", "cli")
+EXTRAS = ("postgres", "mongodb", "agents", "tokens", "cli", "vectors", "embeddings")
 
 
 def _uses(path: Path, packages: str) -> bool:
@@ -92,25 +92,25 @@ ENVIRONMENTS = {
     "core": Environment((_project(), "pytest"), _checks("test_core.py")),
     "oldest-core": Environment((_project(), "pytest>=8.4"), _checks("test_core.py"), lowest=True),
     "oldest": Environment(
-        (_project("all", "embeddings"), *testing_tools()),
+        (_project("all"), *testing_tools()),
         _suite("-k", _ONCE_PER_DRIVER, *_agents(*_OF_THE_SCHEMA, "tests/entries/test_conformance.py")),
         EXTRAS,
         lowest=True,
     ),
     **{extra: Environment((_project(extra), "pytest"), _checks(f"test_{extra}.py"), (extra,)) for extra in EXTRAS},
     "newest-slim": Environment(
-        (_project("all", "embeddings"), *testing_tools(), "pydantic-ai-slim>=2"),
+        (_project("all"), *testing_tools(), "pydantic-ai-slim>=2"),
         _suite("-k", _NOT_OF_PROCESSES, *_agents()),
         EXTRAS,
     ),
     "newest-full": Environment(
-        (_project("all", "embeddings"), *testing_tools(), "pydantic-ai>=2"),
+        (_project("all"), *testing_tools(), "pydantic-ai>=2"),
         _suite("-k", _NOT_OF_PROCESSES, *_agents()),
         EXTRAS,
     ),
     **{
         f"python-{version}": Environment(
-            (_project("all", "embeddings"), *testing_tools()),
+            (_project("all"), *testing_tools()),
             _suite("-k", _ONCE_PER_DRIVER, *_WIDELY),
             EXTRAS,
             python=version,
