@@ -19,6 +19,8 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import NamedTuple
 
+import psycopg
+
 from firefly_memory import EntryStore, MongoDBStore, PostgreSQLStore, SQLiteStore
 from firefly_memory.knowledge import Chunk, KnowledgeStore
 from firefly_memory.search.embedders.word_llama import WordLlamaEmbedder
@@ -89,24 +91,40 @@ def main() -> None:
                     print(row, flush=True)
 
 
-def _stores(running: ExitStack, directory: Path) -> dict[str, Callable[[], EntryStore]]:
+def _stores(running: ExitStack, directory: Path) -> dict[str, Callable[[], tuple[EntryStore, Callable[[], None]]]]:
+    """Each with what its database does by itself within a minute or so: until PostgreSQL has analyzed a table that has
+    grown, it uses plans that were made for an empty one."""
+
+    def postgresql() -> tuple[EntryStore, Callable[[], None]]:
+        url = running.enter_context(servers.postgresql(durable=True))
+
+        def analyze() -> None:
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute("ANALYZE")
+
+        return PostgreSQLStore(url), analyze
+
     return {
-        "sqlite": lambda: SQLiteStore(directory / "memory.db"),
-        "postgresql": lambda: PostgreSQLStore(running.enter_context(servers.postgresql(durable=True))),
-        "mongodb": lambda: MongoDBStore(running.enter_context(servers.mongodb())),
+        "sqlite": lambda: (SQLiteStore(directory / "memory.db"), lambda: None),
+        "postgresql": postgresql,
+        "mongodb": lambda: (MongoDBStore(running.enter_context(servers.mongodb())), lambda: None),
     }
 
 
 def _of_store(
-    name: str, open_store: Callable[[], EntryStore], sizes: list[int], of_vectors: list[int]
+    name: str,
+    open_store: Callable[[], tuple[EntryStore, Callable[[], None]]],
+    sizes: list[int],
+    of_vectors: list[int],
 ) -> Iterator[Row]:
     language = Language()
-    with open_store() as store:
+    opened, analyze = open_store()
+    with opened as store:
         semantic = SEMANTIC_ON_MONGODB if name == "mongodb" else SEMANTIC
         embedded = KnowledgeStore(store, embedder=WordLlamaEmbedder())
         there = 0
         for size in of_vectors:
-            yield _fill(name, embedded, language, "vectors", size - there)
+            yield _fill(name, embedded, language, "vectors", size - there, analyze)
             there = size
             for mode in _BY_MEANING:
                 limit = semantic.get(size) if mode == "semantic" else None
@@ -114,23 +132,31 @@ def _of_store(
         alone = KnowledgeStore(store, embedder=None)
         there = 0
         for size in sizes:
-            yield _fill(name, alone, language, "texts", size - there)
+            yield _fill(name, alone, language, "texts", size - there, analyze)
             there = size
             for mode in _BY_TEXT:
                 limit = LIMITS.get((mode, size))
                 yield Row(name, f"{mode} over {size:,}", _median(alone, language, "texts", mode), limit)
         own = KnowledgeStore(store, embedder=None, space="ann")
-        yield _fill(name, own, language, "texts", 700)
+        yield _fill(name, own, language, "texts", 700, analyze)
         what = f"text over 700 of one space among {there:,} of others"
         yield Row(name, what, _median(own, language, "texts", "text"), OF_ONE_OWNER)
 
 
-def _fill(name: str, knowledge: KnowledgeStore, language: Language, collection: str, chunks: int) -> Row:
+def _fill(
+    name: str,
+    knowledge: KnowledgeStore,
+    language: Language,
+    collection: str,
+    chunks: int,
+    analyze: Callable[[], None] = lambda: None,
+) -> Row:
     started = time.perf_counter()
     for first in range(0, chunks, _AT_ONCE):
         some = range(first, min(first + _AT_ONCE, chunks))
         knowledge.add(collection, [_chunk(language, number) for number in some])
     spent = time.perf_counter() - started
+    analyze()
     return Row(name, f"added {chunks:,} chunks, each", spent / max(1, chunks) * 1_000, None)
 
 

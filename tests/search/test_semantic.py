@@ -102,15 +102,18 @@ def test_cosines_are_exact_and_those_of_signatures_are_near() -> None:
     )
     estimated = estimated_cosines(question, signatures_from([signature_bytes(row) for row in vectors], 256))
     assert np.abs(exact - estimated).mean() < 0.04
-    best = set(nearest(exact, 10).tolist())
-    assert best <= set(nearest(estimated).tolist())
+    names = [f"{number:04}" for number in range(2000)]
+    best = set(nearest(exact, names, 10).tolist())
+    assert best == set(np.argsort(-exact)[:10].tolist())
+    assert best <= set(nearest(estimated, names).tolist())
 
 
-def test_without_a_length_there_is_no_cosine_and_equal_rows_stay_in_their_order() -> None:
+def test_without_a_length_there_is_no_cosine_and_of_equal_rows_the_first_names_are_taken() -> None:
     zeros, rows = np.zeros(8, dtype=np.float32), np.ones((3, 8), dtype=np.float32)
     assert cosines(zeros, rows).tolist() == cosines(rows[0], np.zeros((3, 8), dtype=np.float32)).tolist() == [0, 0, 0]
     assert estimated_cosines(zeros, np.zeros((2, 1), dtype=np.uint8)).tolist() == [0, 0]
-    assert nearest(cosines(rows[0], rows), 2).tolist() == [0, 1]
+    assert sorted(nearest(cosines(rows[0], rows), ["c", "a", "b"], 2).tolist()) == [1, 2]
+    assert nearest(cosines(rows[0], rows), ["c", "a", "b"]).tolist() == [0, 1, 2]
 
 
 def turn(number: int, group: str | None = "session") -> Candidate:

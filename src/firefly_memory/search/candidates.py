@@ -14,6 +14,8 @@ class Candidate:
     id: str
     words: Sequence[str] = ()
     """Those of the index, each as often as it is there."""
+    length: int | None = None
+    """How many words it has, where they are not given."""
     who: str | None = None
     """Who said it."""
     about: Sequence[str] = ()
@@ -26,7 +28,7 @@ class Candidate:
     @property
     def length_factor(self) -> float:
         """What its scores are multiplied with: of two turns with the same words, the longer one says more."""
-        return 1 + _LENGTH * log2(1 + min(len(self.words), _LONG))
+        return 1 + _LENGTH * log2(1 + min(len(self.words) if self.length is None else self.length, _LONG))
 
 
 _LENGTH = 0.2

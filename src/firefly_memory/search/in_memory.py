@@ -123,7 +123,13 @@ class MemorySearchIndex:
                         sums[each] += weight
         return nsmallest(limit, sums, key=lambda each: (-sums[each], each))
 
-    async def around(self, scopes: Sequence[str], ids: Sequence[str]) -> Sequence[Candidate]:
+    async def around(
+        self,
+        scopes: Sequence[str],
+        ids: Sequence[str],
+        *,
+        words: bool = True,
+    ) -> Sequence[Candidate]:
         with self._opened():
             rows = [row for each in ids if (row := self._rows.get(each)) is not None and row.scope in scopes]
             found = {near: None for row in rows for near in (row.id, *self._neighbours(row))}

@@ -77,7 +77,7 @@ class Vector(NamedTuple):
 
 
 class Signatures(NamedTuple):
-    """The signatures of some scopes, in the order of the ids."""
+    """The signatures of some scopes, beside the ids of their rows; in any order."""
 
     ids: Sequence[str]
     signatures: Sequence[bytes]
@@ -93,9 +93,9 @@ class SearchIndex(Protocol):
     async def best(self, scopes: Sequence[str], weights: Mapping[str, int], limit: int) -> Sequence[str]:
         """The ids of the documents with the largest sums of the weights of the words that they have."""
 
-    async def around(self, scopes: Sequence[str], ids: Sequence[str]) -> Sequence[Candidate]:
+    async def around(self, scopes: Sequence[str], ids: Sequence[str], *, words: bool = True) -> Sequence[Candidate]:
         """These documents and their neighbours, each once, in any order. Names are in their original form, and groups
-        of different scopes have different names."""
+        of different scopes have different names. Without ``words`` they may have their lengths only."""
 
     async def containing(self, scopes: Sequence[str], text: str, limit: int) -> Sequence[str]:
         """The ids of the newest documents whose searchable form has this text, word for word; newest first, by the date

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from firefly_memory.search.fusion import Fused, fuse
+from firefly_memory.search.fusion import DEPTH, Fused, fuse
 from firefly_memory.search.hits import Explanation
 from firefly_memory.search.ranking import RankedText
 from firefly_memory.search.semantic import RankedMeaning
@@ -33,8 +33,8 @@ def joined(
 
     ``notes`` say what the search did without, such as vectors.
     """
-    texts = {each.id: each for each in text or ()}
-    meanings = {each.id: each for each in semantic or ()}
+    texts = {each.id: each for each in text or ()} if explain else {}
+    meanings = {each.id: each for each in semantic or ()} if explain else {}
     return [
         Found(
             id=each.id,
@@ -42,16 +42,20 @@ def joined(
             ranks=each.ranks,
             explanation=_explained(texts.get(each.id), meanings.get(each.id), notes) if explain else None,
         )
-        for each in _in_one_order(text, semantic)[:top_k]
+        for each in _in_one_order(text, semantic, top_k)
     ]
 
 
-def _in_one_order(text: Sequence[RankedText] | None, semantic: Sequence[RankedMeaning] | None) -> list[Fused]:
+def _in_one_order(
+    text: Sequence[RankedText] | None, semantic: Sequence[RankedMeaning] | None, top_k: int
+) -> list[Fused]:
     if text is not None and semantic is not None:
-        return fuse({"text": [each.id for each in text], "semantic": [each.id for each in semantic]})
+        ids = {"text": [each.id for each in text[:DEPTH]], "semantic": [each.id for each in semantic[:DEPTH]]}
+        return fuse(ids)[:top_k]
     if text is not None:
-        return [Fused(each.id, each.score, {"text": rank}) for rank, each in enumerate(text, start=1)]
-    return [Fused(each.id, each.score, {"semantic": rank}) for rank, each in enumerate(semantic or (), start=1)]
+        return [Fused(each.id, each.score, {"text": rank}) for rank, each in enumerate(text[:top_k], start=1)]
+    best = (semantic or ())[:top_k]
+    return [Fused(each.id, each.score, {"semantic": rank}) for rank, each in enumerate(best, start=1)]
 
 
 def _explained(text: RankedText | None, semantic: RankedMeaning | None, notes: tuple[str, ...]) -> Explanation:

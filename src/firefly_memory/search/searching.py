@@ -174,7 +174,7 @@ class Searcher:
         ids, level = await self.work(partial(_nearest, vector, stored, embedder.dimensions))
         vectors = await self.index.vectors(embedder.name, ids)
         _check_sizes(embedder, vectors.values(), embedder.dimensions * 4)
-        candidates = await self.index.around(scopes, ids)
+        candidates = await self.index.around(scopes, ids, words=False)
         return await self.work(partial(_by_cosine, vector, vectors, level, candidates))
 
     def _without(self, note: str) -> tuple[str, ...]:
@@ -208,7 +208,7 @@ def _affordable(words: Sequence[str], counts: ScopeCounts) -> list[str]:
 
 def _check_sizes(embedder: Embedder, stored: Iterable[bytes], size: int) -> None:
     """``ConfigurationError`` if a stored vector or signature is of another number of dimensions."""
-    if any(len(each) != size for each in stored):
+    if not {*map(len, stored)} <= {size}:
         raise ConfigurationError(
             f"stored vectors of the embedder {embedder.name!r} have another number of dimensions than "
             f"{embedder.dimensions}; give another model another name"
@@ -218,7 +218,7 @@ def _check_sizes(embedder: Embedder, stored: Iterable[bytes], size: int) -> None
 def _nearest(vector: Any, stored: Signatures, dimensions: int) -> tuple[list[str], float | None]:
     """The documents whose vectors are compared, and the common level, unless that is better had from the vectors."""
     estimates = estimated_cosines(vector, signatures_from(stored.signatures, dimensions))
-    rows = nearest(estimates)
+    rows = nearest(estimates, stored.ids)
     every = len(rows) == len(estimates)
     return [stored.ids[row] for row in rows.tolist()], None if every else common_level(estimates)
 

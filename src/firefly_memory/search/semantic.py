@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import fsum, sqrt
+from math import fsum
 from typing import TYPE_CHECKING
 
 from firefly_memory.search.candidates import Candidate
@@ -91,13 +91,12 @@ def _weighted(embedder: StaticEmbedder, question: Question) -> NDArray[float32]:
     return np.asarray(embedder.embed_weighted(question.weighted_pieces()), dtype=np.float32)
 
 
-def common_level(cosines: Iterable[float]) -> float:
-    """The mean of the cosines and one standard deviation: what is above it says something."""
-    each = [float(cosine) for cosine in cosines]
-    if not each:
-        return 0.0
-    mean = fsum(each) / len(each)
-    return mean + sqrt(fsum((cosine - mean) ** 2 for cosine in each) / len(each))
+def common_level(cosines: Sequence[float] | NDArray[float32]) -> float:
+    """The mean of the cosines and one standard deviation: what is above it says something. Rounded, as they are."""
+    with NUMPY:
+        import numpy as np
+    each = np.asarray(cosines, dtype=np.float64)
+    return round(float(each.mean() + each.std()), 6) if len(each) else 0.0
 
 
 def rank_meaning(candidates: Iterable[Candidate], cosines: Mapping[str, float], level: float) -> list[RankedMeaning]:

@@ -78,8 +78,13 @@ def estimated_cosines(question: Floats, signatures: Bits) -> Floats:
     return np.round(total * sqrt(pi / 2 / len(question)), 5)
 
 
-def nearest(estimates: Floats, most: int = NEAREST) -> NDArray[int64]:
-    """The rows of the largest estimates, best first; of equal ones the earlier row."""
+def nearest(estimates: Floats, ids: Sequence[str], most: int = NEAREST) -> NDArray[int64]:
+    """The rows of the largest estimates, in any order; of equal ones at the end those with the first ids."""
     with NUMPY:
         import numpy as np
-    return np.argsort(-estimates, kind="stable")[:most]
+    if len(estimates) <= most:
+        return np.arange(len(estimates))
+    least = np.partition(estimates, -most)[-most]
+    larger = np.flatnonzero(estimates > least)
+    equal = sorted(np.flatnonzero(estimates == least).tolist(), key=ids.__getitem__)
+    return np.concatenate([larger, np.array(equal[: most - len(larger)], dtype=larger.dtype)])

@@ -53,6 +53,10 @@ class SQLDialect(ABC):
         """A column of words as text, with a space between them."""
 
     @abstractmethod
+    def words_count(self, column: ColumnElement[Any]) -> ColumnElement[int]:
+        """How many words a column of words has."""
+
+    @abstractmethod
     def words(self, values: Sequence[str]) -> str:
         """A parameter for a column of words."""
 

@@ -38,6 +38,10 @@ Keys = Sequence[tuple[str, Any]]
 _IDS: Document = {"_id": 1}
 _BY_ID = [("_id", ASCENDING)]
 _CANDIDATE: Document = {"words": 1, "who": 1, "place": 1, "position": 1}
+_WITH_LENGTH: Document = {
+    **dict.fromkeys(("who", "place", "position"), 1),
+    "length": {"$cond": [{"$isArray": "$words"}, {"$size": "$words"}, None]},
+}
 _UNLESS_IN_GROUP: Document = {
     **_CANDIDATE,
     "words": {"$cond": [{"$eq": [{"$type": "$place"}, "missing"]}, "$words", "$$REMOVE"]},
@@ -72,14 +76,15 @@ class MongoSearchIndex:
         found = await self._found(self._subject.table, having(scopes, word), _IDS, WORDS, sort=_BY_ID, limit=limit)
         return [each["_id"] for each in found]
 
-    async def around(self, scopes: Sequence[str], ids: Sequence[str]) -> Sequence[Candidate]:
+    async def around(self, scopes: Sequence[str], ids: Sequence[str], *, words: bool = True) -> Sequence[Candidate]:
         table = self._subject.table
         # The words of those in a group come with their neighbours.
         these = await self._found(table, {"_id": {"$in": list(ids)}, **in_scopes(scopes)}, _UNLESS_IN_GROUP, _BY_ID)
         found = [each for each in these if "place" not in each]
         places = self._places(each for each in these if "place" in each)
         if places:
-            found += await self._found(table, {"place": {"$in": places}}, _CANDIDATE, PLACES)
+            shape = _CANDIDATE if words else _WITH_LENGTH
+            found += await self._found(table, {"place": {"$in": places}}, shape, PLACES)
         return [self._candidate(each) for each in found]
 
     def _places(self, documents: Iterable[Document]) -> list[str]:
@@ -95,10 +100,12 @@ class MongoSearchIndex:
 
     def _candidate(self, document: Document) -> Candidate:
         try:
-            "".join(document["words"])  # they are texts, or this fails
+            words = () if "length" in document else document["words"]
+            "".join(words)  # they are texts, or this fails
             return Candidate(
                 id=text(document, "_id"),
-                words=document["words"],
+                words=words,
+                length=int(document["length"] + 0) if "length" in document else None,
                 who=original_or_none(text_or_none(document, "who")),
                 # With the scope: another person's group may have the same name.
                 group=document["place"].rpartition("/")[0] if "place" in document else None,

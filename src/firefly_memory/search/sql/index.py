@@ -37,18 +37,25 @@ def find_best(
 
 
 @reads
-def find_around(session: Session, subject: Subject, scopes: Sequence[str], ids: Sequence[str]) -> list[Candidate]:
+def find_around(
+    session: Session, subject: Subject, scopes: Sequence[str], ids: Sequence[str], words: bool
+) -> list[Candidate]:
     statements, dialect = session.statements(statements_of(subject)), session.dialect
-    values = {"scopes": dialect.texts(scopes), "ids": dialect.texts(ids)}
-    return [_candidate(subject, row) for row in session.fetch(statements.around, values)]
+    statement = statements.around if words else statements.around_with_lengths
+    rows = session.fetch(statement, {"scopes": dialect.texts(scopes), "ids": dialect.texts(ids)})
+    return [_candidate(subject, row) for row in rows]
 
 
 def _candidate(subject: Subject, row: Sequence[Any]) -> Candidate:
-    found, scope, words, who, group_id, position = row
+    words, found, scope, who, group_id, position = row
     try:
-        group = None if group_id is None else f"{scope} {group_id}"
         return Candidate(
-            id=found, words=words.split(" "), who=original_or_none(who), group=group, position=position + 0
+            id=found,
+            words=words.split(" ") if isinstance(words, str) else (),
+            length=words + 0 if not isinstance(words, str) else None,
+            who=original_or_none(who),
+            group=None if group_id is None else f"{scope} {group_id}",
+            position=position + 0,
         )
     except (AttributeError, TypeError) as exc:
         raise damaged("search", f"{found!r} of {subject.kind}", exc) from exc
@@ -75,8 +82,7 @@ def read_signatures(
     rows = session.fetch(session.statements(statements_of(subject)).signatures_of, values)
     if len(rows) > most:
         return None
-    in_order = sorted((row[0], row[1]) for row in rows)
-    return Signatures([row[0] for row in in_order], [row[1] for row in in_order])
+    return Signatures([row[0] for row in rows], [row[1] for row in rows])
 
 
 @reads
@@ -98,8 +104,8 @@ class SQLSearchIndex:
     async def best(self, scopes: Sequence[str], weights: Mapping[str, int], limit: int) -> Sequence[str]:
         return await self._run(find_best, self._subject, scopes, weights, limit)
 
-    async def around(self, scopes: Sequence[str], ids: Sequence[str]) -> Sequence[Candidate]:
-        return await self._run(find_around, self._subject, scopes, ids)
+    async def around(self, scopes: Sequence[str], ids: Sequence[str], *, words: bool = True) -> Sequence[Candidate]:
+        return await self._run(find_around, self._subject, scopes, ids, words)
 
     async def containing(self, scopes: Sequence[str], text: str, limit: int) -> Sequence[str]:
         return await self._run(find_containing, self._subject, scopes, text, limit)

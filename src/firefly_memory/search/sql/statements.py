@@ -31,8 +31,8 @@ from firefly_memory.facets import load_name
 from firefly_memory.search.index import Subject
 from firefly_memory.search.neighbours import REACH
 
-CANDIDATE = ("id", "scope", "words", "who", "group_id", "position")
-"""The columns that a candidate is made of."""
+CANDIDATE = ("id", "scope", "who", "group_id", "position")
+"""The columns that a candidate is made of, after its words or their number."""
 
 _ENGINES = {
     "sqlite": "firefly_memory.search.sql.sqlite:ENGINE",
@@ -90,9 +90,19 @@ class IndexStatements(FacetStatements):
     @cached_property
     def around(self) -> Statement:
         """Some rows of the scopes with their neighbours."""
+        return self._around(self.dialect.value_out(self.table.c.words))
+
+    @cached_property
+    def around_with_lengths(self) -> Statement:
+        """The same, with the numbers of their words."""
+        return self._around(self.dialect.words_count(self.table.c.words))
+
+    def _around(self, words: ColumnElement[Any]) -> Statement:
         c = self.table.c
-        these = select(c.number, c.scope, c.group_id, c.position).where(self._is_one_of_these, self.is_in_scope)
-        found = these.cte("found")
+        given = select(c.number, c.scope, c.group_id, c.position).where(self._is_one_of_these).cte("given")
+        # First by the ids: a planner that has not heard of a new scope yet would read all of it.
+        these = given.prefix_with("MATERIALIZED", dialect="postgresql")
+        found = select(these).where(self.dialect.is_one_of(these.c.scope, "scopes")).cte("found")
         near = self.table.alias("near")
         beside = (
             (near.c.scope == found.c.scope)
@@ -100,7 +110,7 @@ class IndexStatements(FacetStatements):
             & near.c.position.between(found.c.position - _number(REACH), found.c.position + _number(REACH))
         )
         numbers = union(select(found.c.number), select(near.c.number).select_from(found.join(near, beside)))
-        columns = [self.dialect.value_out(c[name]) for name in CANDIDATE]
+        columns = [words, *[c[name] for name in CANDIDATE]]
         return self.compiled(select(*columns).where(c.number.in_(numbers)))
 
     @cached_property

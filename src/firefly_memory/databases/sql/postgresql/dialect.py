@@ -10,6 +10,7 @@ from sqlalchemy import (
     ColumnElement,
     DateTime,
     Dialect,
+    Integer,
     Select,
     Table,
     Text,
@@ -57,6 +58,9 @@ class PostgreSQLDialect(SQLDialect):
 
     def words_out(self, column: ColumnElement[Any]) -> ColumnElement[str]:
         return func.pg_catalog.array_to_string(column, literal_column("' '"), type_=Text)
+
+    def words_count(self, column: ColumnElement[Any]) -> ColumnElement[int]:
+        return func.pg_catalog.cardinality(column, type_=Integer)
 
     def words(self, values: Sequence[str]) -> str:
         return array_text(values)

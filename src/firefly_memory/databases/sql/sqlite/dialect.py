@@ -35,6 +35,10 @@ class SQLiteDialect(SQLDialect):
     def words_out(self, column: ColumnElement[Any]) -> ColumnElement[str]:
         return column
 
+    def words_count(self, column: ColumnElement[Any]) -> ColumnElement[int]:
+        without = func.length(func.replace(column, literal_column("' '"), literal_column("''")))
+        return func.length(column) - without + literal_column("1")
+
     def words(self, values: Sequence[str]) -> str:
         return " ".join(values)
 
