@@ -29,6 +29,7 @@ from tests.support.backends import Place
 from tests.support.folder_backend import FolderStore
 from tests.toy_facet.facet import key
 from tests.toy_facet.log import Note
+from tests.toy_facet.rules import found
 
 NOW = datetime(2024, 5, 6, 7, 8, 9, 123_000, UTC)
 NOTES = key()
@@ -75,7 +76,7 @@ def test_expired_notes_are_cleaned_up_with_the_entries(open_store: Open) -> None
             await store.async_save("n", MemoryEntry(content=1))
             assert await store.cleanup_expired() == 1
             assert await store.cleanup_expired() == 0
-            assert await store.suspending.log(NOTES).search("goes", datetime.now(UTC)) == ["new"]
+            assert await found(store.suspending, "goes") == ["new"]
 
     asyncio.run(use())
 
@@ -95,7 +96,7 @@ def test_threads_and_several_event_loops_share_one_store(kind: str, place: Place
     with store, ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda number: asyncio.run(in_a_loop(number)), range(4)))
         list(threads.map(lambda number: put(store, Note(f"thread {number}", "here")), range(4)))
-        assert len(run_without_loop(store.blocking.log(NOTES).search("here", NOW))) == 8
+        assert len(run_without_loop(found(store.blocking, "here"))) == 8
 
 
 @pytest.mark.usefixtures("toy")
@@ -144,7 +145,7 @@ def test_its_grants_are_enough_for_a_role(toy: None, place: Place, name: str) ->
                 admin.execute(grant.encode())
             assert f"{name}.toy_1_notes" in " ".join(grants(role, name))
             admin.execute(f"SET ROLE {role}".encode())
-            admin.execute(f"UPDATE {name}.toy_1_notes SET body = 'other' WHERE note_id = 'a'".encode())
+            admin.execute(f"UPDATE {name}.toy_1_notes SET body = 'other' WHERE id = 'a'".encode())
             admin.execute(b"RESET ROLE")
         finally:
             admin.execute(f"DROP OWNED BY {role}".encode())

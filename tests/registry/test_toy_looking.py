@@ -37,6 +37,8 @@ async def test_notes_are_listed_shown_counted_and_deleted_in_every_store(open_st
             "body": "body 0",
             "expires_at": None,
             "owner": None,
+            "group": None,
+            "position": 0,
         }
         assert await service.async_get(store, KIND, "old") is None
         assert {each.kind: each.rows for each in await service.async_stats(store)}[KIND] == 5

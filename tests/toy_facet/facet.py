@@ -23,23 +23,47 @@ depends_on = None
 
 def upgrade():
     schema = target_schema()
-    name, instant = "toy_{number}_notes", sa.Text() if schema is None else sa.DateTime(timezone=True)
-    extra = []
-    if schema is not None:
-        from sqlalchemy.dialects.postgresql import TSVECTOR
-
-        extra = [sa.Column("words", TSVECTOR())]
-    columns = [
-        sa.Column("number", *([sa.BigInteger(), sa.Identity()] if schema else [sa.Integer()]), primary_key=True),
-        sa.Column("note_id", sa.Text(), nullable=False),
+    on_sqlite = schema is None
+    name, instant = "toy_{number}_notes", sa.Text() if on_sqlite else sa.DateTime(timezone=True)
+    by_id = dict(id='COLLATE "C"')
+    op.create_table(
+        name,
+        sa.Column("number", *([sa.Integer()] if on_sqlite else [sa.BigInteger(), sa.Identity()]), primary_key=True),
+        sa.Column("id", sa.Text(), nullable=False),
         sa.Column("body", sa.Text(), nullable=False),
         sa.Column("expires_at", instant),
         sa.Column("owner", sa.Text()),
-        *extra,
-    ]
-    op.create_table(name, *columns, schema=schema)
-    op.create_index("idx_toy_{number}_note", name, ["note_id"], unique=True, schema=schema)
-    op.create_index("idx_toy_{number}_owner", name, ["owner", "note_id"], schema=schema)
+        # What search needs.
+        sa.Column("scope", sa.Text(), nullable=False),
+        sa.Column("who", sa.Text()),
+        sa.Column("group_id", sa.Text()),
+        sa.Column("position", sa.BigInteger(), nullable=False),
+        sa.Column("searchable", sa.Text(), nullable=False),
+        sa.Column("words", sa.Text() if on_sqlite else sa.ARRAY(sa.Text()), nullable=False),
+        sa.Column("newest", instant, nullable=False),
+        schema=schema,
+    )
+    op.create_index("idx_toy_{number}_note", name, ["id"], unique=True, schema=schema, postgresql_ops=by_id)
+    op.create_index("idx_toy_{number}_owner", name, ["owner", "id"], schema=schema, postgresql_ops=by_id)
+    op.create_index("idx_toy_{number}_notes_scope", name, ["scope", "group_id", "position"], schema=schema)
+    if not on_sqlite:
+        gin = dict(postgresql_using="gin", postgresql_with=dict(fastupdate="off"))
+        op.create_index("idx_toy_{number}_notes_words", name, ["words"], schema=schema, **gin)
+    op.create_table(
+        "toy_{number}_notes_vectors",
+        sa.Column("id", sa.Text(), primary_key=True),
+        sa.Column("embedder", sa.Text(), primary_key=True),
+        sa.Column("vector", sa.LargeBinary(), nullable=False),
+        schema=schema,
+    )
+    op.create_table(
+        "toy_{number}_notes_signatures",
+        sa.Column("scope", sa.Text(), primary_key=True),
+        sa.Column("embedder", sa.Text(), primary_key=True),
+        sa.Column("id", sa.Text(), primary_key=True),
+        sa.Column("signature", sa.LargeBinary(), nullable=False),
+        schema=schema,
+    )
     for each in objects({number}, schema):
         op.execute(each.create)
 
@@ -48,6 +72,8 @@ def downgrade():
     schema = target_schema()
     for each in reversed(objects({number}, schema)):
         op.execute(each.drop)
+    for name in ("signatures", "vectors"):
+        op.drop_table("toy_{number}_notes_" + name, schema=schema)
     op.drop_table("toy_{number}_notes", schema=schema)
 '''
 
@@ -80,7 +106,7 @@ def _toy(number: int, folder: Path) -> Facet:
             collections=f"tests.toy_facet.mongodb:collections_{number}",
             document_upgrades=absent("no document has changed since"),
             distribution_key=absent("its rows have numbers of their own, and are purged by their addresses"),
-            shard_key="note_id",
+            shard_key=absent("notes are found by their own id and by their scope"),
         ),
         operations=Operations(
             sql=f"tests.toy_facet.sql:log_{number}",
@@ -109,7 +135,7 @@ def _toy(number: int, folder: Path) -> Facet:
             sizes=absent("its notes are counted"),
             resources=f"tests.toy_facet.looking:resources_{number}",
             wakeups=absent("nobody waits for a note"),
-            index=absent("it is not searched by an index of words"),
+            index=absent("a note that is put again gets new words"),
         ),
         packaging=Packaging(
             settings=absent("nothing to configure"),

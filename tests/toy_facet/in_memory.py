@@ -2,59 +2,76 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from firefly_memory.facets import Purged
+from firefly_memory.search.in_memory import MemorySearchIndex
+from firefly_memory.search.index import SearchIndex, Vector
 from firefly_memory.tombstones.in_memory import Memory
-from tests.toy_facet.log import Note
+from tests.toy_facet.log import Note, NoteRow, row_of
 
 
 class MemoryToyLog:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._notes: dict[str, Note] = {}
+        self._rows: dict[str, NoteRow] = {}
+        self._index = MemorySearchIndex(self._rows, memory.lock)
 
     def close(self) -> None:
-        self._notes.clear()
+        with self._memory.lock:
+            self._index.close()
+            self._rows.clear()
 
-    async def put(self, note: Note) -> None:
+    @property
+    def index(self) -> SearchIndex:
+        return self._index
+
+    async def put(self, note: Note, vector: Vector | None = None) -> None:
+        row = row_of(note)
         with self._memory.lock:
             self._memory.tombstones.check("put_note", note.identities)
-            self._notes[note.note_id] = note
+            self._remove([note.note_id])
+            self._rows[row.id] = row
+            self._index.add(row)
+            if vector is not None:
+                self._index.add_vector(row, vector)
 
     async def get(self, note_id: str, now: datetime) -> Note | None:
-        note = self._notes.get(note_id)
-        return note if note is not None and _is_live(note, now) else None
+        return next(iter(await self.read([note_id], now)), None)
+
+    async def read(self, note_ids: Sequence[str], now: datetime) -> Sequence[Note]:
+        with self._memory.lock:
+            there = (self._rows[each] for each in note_ids if each in self._rows)
+            return [row.note for row in there if _is_live(row, now)]
 
     async def page(self, limit: int, after: str, now: datetime) -> Sequence[Note]:
-        live = (note for note in self._notes.values() if _is_live(note, now))
-        return sorted(note for note in live if note.note_id > after)[:limit]
-
-    async def search(self, word: str, now: datetime) -> Sequence[str]:
-        live = (note for note in self._notes.values() if _is_live(note, now))
-        return sorted(note.note_id for note in live if word in re.findall(r"\w+", note.body))
+        with self._memory.lock:
+            return sorted(row.note for row in self._rows.values() if row.id > after and _is_live(row, now))[:limit]
 
     async def delete(self, note_ids: Sequence[str], now: datetime) -> int:
-        there = [note_id for note_id in note_ids if await self.get(note_id, now) is not None]
-        for note_id in there:
-            del self._notes[note_id]
-        return len(there)
+        with self._memory.lock:
+            return self._remove([each for each in note_ids if each in self._rows and _is_live(self._rows[each], now)])
 
     async def purge(self, limit: int, now: datetime) -> Purged:
-        expired = [note_id for note_id, note in self._notes.items() if not _is_live(note, now)]
-        for note_id in expired:
-            del self._notes[note_id]
-        return Purged(len(expired), more=False)
+        with self._memory.lock:
+            expired = [row.id for row in self._rows.values() if not _is_live(row, now)]
+            return Purged(self._remove(expired), more=False)
 
     async def of_owner(self, owner: str, limit: int, after: str) -> Sequence[str]:
-        notes = self._notes.values()
-        return sorted(note.note_id for note in notes if note.owner == owner and note.note_id > after)[:limit]
+        with self._memory.lock:
+            return sorted(row.id for row in self._rows.values() if row.owner == owner and row.id > after)[:limit]
 
     async def erase(self, note_ids: Sequence[str]) -> int:
-        return sum(self._notes.pop(note_id, None) is not None for note_id in note_ids)
+        with self._memory.lock:
+            return self._remove(note_ids)
+
+    def _remove(self, note_ids: Iterable[str]) -> int:
+        removed = [row for each in note_ids if (row := self._rows.pop(each, None)) is not None]
+        for row in removed:
+            self._index.remove(row)
+        return len(removed)
 
 
-def _is_live(note: Note, now: datetime) -> bool:
-    return note.expires_at is None or note.expires_at > now
+def _is_live(row: NoteRow, now: datetime) -> bool:
+    return row.expires_at is None or row.expires_at > now

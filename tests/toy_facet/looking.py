@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from firefly_memory import NotSupportedError, clock
+from firefly_memory import clock
 from firefly_memory.facets import LogOf
 from firefly_memory.looking import Field, Placed, Query, Resource, Row, RowId, Search, Size, Type, Where
 from firefly_memory.protocols import StoreView
-from firefly_memory.search.hits import Explanation, Hit, Request
-from firefly_memory.search.searching import Work
-from tests.toy_facet.log import Note, ToyLog
+from firefly_memory.search.counting import counts_of
+from firefly_memory.search.hits import Hit, Request
+from firefly_memory.search.searching import Searcher, Work
+from tests.toy_facet.log import LANGUAGE, Note, ToyLog, scope_of, subject
 from tests.toy_facet.numbered import numbered
 
 
@@ -44,35 +43,34 @@ class ToyReader:
 
 
 class ToySearcher:
-    """The notes with the most words of a question, of everybody or of one owner."""
+    """A :class:`~firefly_memory.looking.RowSearcher` of the notes of one owner, or of nobody. It reads the notes that
+    the library has found."""
 
-    def __init__(self, number: int, view: StoreView) -> None:
+    def __init__(self, number: int, view: StoreView, work: Work) -> None:
         asked: LogOf[ToyLog] = LogOf(f"toy_{number}")
         self._log = view.log(asked)
+        index = self._log.index
+        self._search = Searcher(subject(number), index, None, LANGUAGE, work, counts_of(index), set())
 
     async def hits(self, request: Request, where: Mapping[str, str]) -> Sequence[Hit]:
-        if request.mode not in ("best", "text"):
-            raise NotSupportedError(f"notes are searched as text, not by mode={request.mode!r}")
-        found = await self._found(request.question, where.get("owner"))
+        scope, now, top_k = scope_of(where.get("owner")), clock.now(), request.top_k
+        while True:
+            found = await self._search.found(request._replace(top_k=top_k), [scope])
+            notes = {note.note_id: note for note in await self._log.read([each.id for each in found], now)}
+            live = [each for each in found if each.id in notes][: request.top_k]
+            if len(live) == request.top_k or len(found) < top_k:
+                break
+            top_k *= 2  # some that were found have expired
         return [
             Hit(
-                id=note.note_id,
-                text=note.body,
-                score=float(words),
-                ranks={"text": rank},
-                explanation=Explanation(scores={"text": float(words)}) if request.explain else None,
+                id=each.id,
+                text=notes[each.id].body,
+                score=each.score,
+                ranks=each.ranks,
+                explanation=each.explanation,
             )
-            for rank, (note, words) in enumerate(found[: request.top_k], start=1)
+            for each in live
         ]
-
-    async def _found(self, question: str, owner: str | None) -> list[tuple[Note, int]]:
-        """The notes with the numbers of their words, most first."""
-        words, now = Counter[str](), clock.now()
-        for word in dict.fromkeys(re.findall(r"\w+", question)):
-            words.update(await self._log.search(word, now))
-        notes = [await self._log.get(each, now) for each in sorted(words)]
-        mine = [note for note in notes if note is not None and owner in (None, note.owner)]
-        return sorted(((note, words[note.note_id]) for note in mine), key=lambda each: -each[1])
 
 
 def _row(note: Note) -> Row:
@@ -81,13 +79,15 @@ def _row(note: Note) -> Row:
 
 def _resources(number: int) -> tuple[Resource, ...]:
     notes = Resource(
-        kind=f"toy-{number}-notes",
+        kind=subject(number).kind,
         title=f"notes of toy {number}",
         fields=(
             Field("note_id"),
             Field("body"),
             Field("expires_at", Type.INSTANT, in_table=False),
             Field("owner", in_table=False),
+            Field("group", in_table=False),
+            Field("position", Type.NUMBER, in_table=False),
         ),
         identity=("note_id",),
         orders={"id": (str,)},
@@ -105,8 +105,8 @@ def _reader(number: int) -> Any:
 
 
 def _searcher(number: int) -> Any:
-    def make(view: StoreView, _work: Work) -> ToySearcher:
-        return ToySearcher(number, view)
+    def make(view: StoreView, work: Work) -> ToySearcher:
+        return ToySearcher(number, view, work)
 
     return make
 

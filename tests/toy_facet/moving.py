@@ -53,9 +53,8 @@ class ToyWriter:
         until = item["expires_at"]
         expires_at = None if until is None else datetime.fromisoformat(until)
         if not there:
-            await self._log.put(
-                Note(str.__str__(item["note_id"]), str.__str__(item["body"]), expires_at, item["owner"])
-            )
+            texts = str.__str__(item["note_id"]), str.__str__(item["body"])
+            await self._log.put(Note(*texts, expires_at, item["owner"], item["group"], item["position"]))
 
     async def flush(self) -> None:
         """Nothing waits."""

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cache, cached_property
 from typing import Any, ClassVar
 
-from sqlalchemy import Integer, Select, Text, bindparam, cast, delete, literal_column, or_, select, table
+from sqlalchemy import Integer, Select, Text, bindparam, delete, or_, select
 
 from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.dialect import SQLDialect
@@ -16,9 +16,12 @@ from firefly_memory.databases.sql.operation import REPEAT, REPORT, operation, re
 from firefly_memory.databases.sql.session import Session, Values
 from firefly_memory.databases.sql.statements import FacetStatements
 from firefly_memory.facets import Purged
+from firefly_memory.identifiers import original_or_none
+from firefly_memory.search.index import Vector
+from firefly_memory.search.sql.index import SQLSearchIndex, delete_vectors, write_vectors
 from firefly_memory.tombstones.sql.refusal import unless_erased
 from firefly_memory.tombstones.sql.statements import not_erased
-from tests.toy_facet.log import Note
+from tests.toy_facet.log import Note, NoteRow, row_of, subject
 from tests.toy_facet.numbered import numbered
 
 
@@ -27,79 +30,75 @@ class ToyStatements(FacetStatements):
 
     def __init__(self, dialect: SQLDialect, schema_name: str | None) -> None:
         super().__init__(dialect, schema_name)
-        self._notes = self.in_schema(f"toy_{self.number}_notes")
+        self._notes = self.in_schema(subject(self.number).table)
 
     @cached_property
     def put(self) -> Statement:
-        c = self._notes.c
-        row = {
-            "note_id": bindparam("note_id", type_=Text),
-            "body": bindparam("body", type_=Text),
-            "expires_at": self.dialect.instant_in(bindparam("expires_at", type_=Text)),
-            "owner": bindparam("owner", type_=Text),
-        }
-        source = select(*row.values()).where(not_erased(self, 1))
-        insert = self.dialect.insert(self._notes).from_select(list(row), source)
-        replaced = {name: insert.excluded[name] for name in ("body", "expires_at", "owner")}
-        return self.compiled(insert.on_conflict_do_update(index_elements=[c.note_id], set_=replaced))
+        columns = [self._notes.c[name] for name in NoteRow._fields]
+        dialect = self.dialect
+        row = [dialect.value_in(each, bindparam(each.name, type_=dialect.type_in(each))) for each in columns]
+        insert = dialect.insert(self._notes).from_select(columns, select(*row).where(not_erased(self, 1)))
+        replaced = {name: insert.excluded[name] for name in NoteRow._fields if name != "id"}
+        return self.compiled(insert.on_conflict_do_update(index_elements=[self._notes.c.id], set_=replaced))
 
     @cached_property
-    def get(self) -> Statement:
-        return self.compiled(self._notes_where(self._notes.c.note_id == bindparam("note_id", type_=Text)))
+    def read(self) -> Statement:
+        return self.compiled(self._live_notes.where(self._is_one_of_these))
 
     @cached_property
     def page(self) -> Statement:
-        note_id = self.dialect.by_code_point(self._notes.c.note_id)
-        found = self._notes_where(note_id > bindparam("after", type_=Text))
-        return self.compiled(found.order_by(note_id).limit(bindparam("limit", type_=Integer)))
+        found = self._live_notes.where(self._id > bindparam("after", type_=Text))
+        return self.compiled(found.order_by(self._id).limit(bindparam("limit", type_=Integer)))
 
-    def _notes_where(self, condition: Any) -> Select[Any]:
+    @property
+    def _live_notes(self) -> Select[Any]:
         c = self._notes.c
-        columns = [self.dialect.value_out(column) for column in (c.note_id, c.body, c.expires_at, c.owner)]
-        return select(*columns).where(condition, self._live)
-
-    @cached_property
-    def search(self) -> Statement:
-        c, word = self._notes.c, bindparam("word", type_=Text)
-        if self.dialect.name == "sqlite":
-            words = f"toy_{self.number}_words"
-            rows: Select[Any] = select(literal_column("rowid")).select_from(table(words))
-            found = c.number.in_(rows.where(literal_column(words).op("MATCH")(word)))
-        else:
-            from sqlalchemy.dialects.postgresql import TSQUERY
-
-            found = c.words.op("@@")(cast(word, TSQUERY))
-        return self.compiled(select(c.note_id).where(found, self._live).order_by(self.dialect.by_code_point(c.note_id)))
+        columns = [self.dialect.value_out(each) for each in (c.id, c.body, c.expires_at, c.owner, c.group_id)]
+        return select(*columns, c.position).where(self._is_live)
 
     @cached_property
     def of_owner(self) -> Statement:
-        note_id, owner = self.dialect.by_code_point(self._notes.c.note_id), bindparam("owner", type_=Text)
-        found = select(self._notes.c.note_id).where(
-            self._notes.c.owner == owner, note_id > bindparam("after", type_=Text)
-        )
-        return self.compiled(found.order_by(note_id).limit(bindparam("limit", type_=Integer)))
+        mine = self._notes.c.owner == bindparam("owner", type_=Text)
+        found = select(self._notes.c.id).where(mine, self._id > bindparam("after", type_=Text))
+        return self.compiled(found.order_by(self._id).limit(bindparam("limit", type_=Integer)))
+
+    # The ids and scopes of notes, which stay as they are until the transaction ends.
 
     @cached_property
-    def erase(self) -> Statement:
-        return self.compiled(delete(self._notes).where(self.dialect.is_one_of(self._notes.c.note_id, "note_ids")))
+    def these(self) -> Statement:
+        return self.compiled(self._scopes.where(self._is_one_of_these).order_by(self._id))
+
+    @cached_property
+    def live_of_these(self) -> Statement:
+        return self.compiled(self._scopes.where(self._is_one_of_these, self._is_live).order_by(self._id))
+
+    @cached_property
+    def expired(self) -> Statement:
+        limit = bindparam("limit", type_=Integer)
+        return self.compiled(self._scopes.where(self._notes.c.expires_at <= self._now).limit(limit))
 
     @cached_property
     def delete(self) -> Statement:
-        these = self.dialect.is_one_of(self._notes.c.note_id, "note_ids")
-        return self.compiled(delete(self._notes).where(these, self._live))
+        return self.compiled(delete(self._notes).where(self._is_one_of_these))
 
-    @cached_property
-    def purge(self) -> Statement:
-        c, limit = self._notes.c, bindparam("limit", type_=Integer)
-        some = select(self.dialect.row_address).select_from(self._notes).where(c.expires_at <= self._now).limit(limit)
-        return self.compiled(delete(self._notes).where(self.dialect.is_in(self.dialect.row_address, some)))
+    @property
+    def _scopes(self) -> Select[Any]:
+        return select(self._notes.c.id, self._notes.c.scope).with_for_update()
+
+    @property
+    def _id(self) -> Any:
+        return self.dialect.by_code_point(self._notes.c.id)
+
+    @property
+    def _is_one_of_these(self) -> Any:
+        return self.dialect.is_one_of_many(self._id, "ids")
 
     @property
     def _now(self) -> Any:
         return self.dialect.instant_in(bindparam("now", type_=Text))
 
     @property
-    def _live(self) -> Any:
+    def _is_live(self) -> Any:
         return or_(self._notes.c.expires_at.is_(None), self._notes.c.expires_at > self._now)
 
 
@@ -109,22 +108,31 @@ def statements_of(number: int) -> type[ToyStatements]:
 
 
 @operation(on_lost_reply=REPEAT)
-def put_note(session: Session, number: int, note: Note) -> None:
-    expires_at = None if note.expires_at is None else session.dialect.instant(note.expires_at)
+def put_note(session: Session, number: int, note: Note, vector: Vector | None) -> None:
+    statements, row, dialect = session.statements(statements_of(number)), row_of(note), session.dialect
+    values = {
+        **row._asdict(),
+        "expires_at": None if row.expires_at is None else dialect.instant(row.expires_at),
+        "newest": dialect.instant(row.newest),
+        "words": dialect.words(row.words),
+    }
 
     def put(refusal: Values) -> bool:
-        values = {**note._asdict(), "expires_at": expires_at, **refusal}
-        with session.writing():
-            return session.execute(session.statements(statements_of(number)).put, values) == 1
+        with session.transaction():
+            before = session.fetch(statements.these, {"ids": dialect.texts([row.id])})
+            written = session.execute(statements.put, {**values, **refusal}) == 1
+            if written:
+                delete_vectors(session, subject(number), [scope for _, scope in before], [row.id])
+                write_vectors(session, subject(number), {} if vector is None else {row.id: vector})
+        return written
 
     unless_erased(session, "put_note", note.identities, put)
 
 
 @reads
-def get_note(session: Session, number: int, note_id: str, now: datetime) -> Note | None:
-    values = {"note_id": note_id, "now": session.dialect.instant(now)}
-    rows = session.fetch(session.statements(statements_of(number)).get, values)
-    return _note(session, rows[0]) if rows else None
+def read_notes(session: Session, number: int, note_ids: Sequence[str], now: datetime) -> list[Note]:
+    values = {"ids": session.dialect.texts(note_ids), "now": session.dialect.instant(now)}
+    return [_note(session, row) for row in session.fetch(session.statements(statements_of(number)).read, values)]
 
 
 @reads
@@ -134,29 +142,39 @@ def read_page(session: Session, number: int, limit: int, after: str, now: dateti
 
 
 def _note(session: Session, row: Any) -> Note:
-    note_id, body, expires_at, owner = row
-    return Note(note_id, body, None if expires_at is None else session.dialect.read_instant(expires_at), owner)
-
-
-@reads
-def search_notes(session: Session, number: int, word: str, now: datetime) -> list[str]:
-    values = {"word": word, "now": session.dialect.instant(now)}
-    return [row[0] for row in session.fetch(session.statements(statements_of(number)).search, values)]
+    note_id, body, expires_at, owner, group_id, position = row
+    until = None if expires_at is None else session.dialect.read_instant(expires_at)
+    return Note(note_id, body, until, owner, original_or_none(group_id), position)
 
 
 @operation(on_lost_reply=REPORT)
 def delete_notes(session: Session, number: int, note_ids: Sequence[str], now: datetime) -> int:
-    values = {"note_ids": session.dialect.texts(note_ids), "now": session.dialect.instant(now)}
-    with session.writing():
-        return session.execute(session.statements(statements_of(number)).delete, values)
+    values = {"ids": session.dialect.texts(note_ids), "now": session.dialect.instant(now)}
+    return _delete(session, number, session.statements(statements_of(number)).live_of_these, values)
 
 
 @operation(on_lost_reply=REPORT)
 def purge_notes(session: Session, number: int, limit: int, now: datetime) -> Purged:
-    with session.writing():
-        values = {"limit": limit, "now": session.dialect.instant(now)}
-        deleted = session.execute(session.statements(statements_of(number)).purge, values)
+    values = {"limit": limit, "now": session.dialect.instant(now)}
+    deleted = _delete(session, number, session.statements(statements_of(number)).expired, values)
     return Purged(deleted, more=deleted == limit)
+
+
+@operation(on_lost_reply=REPORT)
+def erase_notes(session: Session, number: int, note_ids: Sequence[str]) -> int:
+    values = {"ids": session.dialect.texts(note_ids)}
+    return _delete(session, number, session.statements(statements_of(number)).these, values)
+
+
+def _delete(session: Session, number: int, wanted: Statement, values: dict[str, Any]) -> int:
+    """Delete the notes whose ids and scopes a statement finds, with their vectors; how many."""
+    with session.transaction():
+        rows = session.fetch(wanted, values)
+        if not rows:
+            return 0
+        ids = [row[0] for row in rows]
+        delete_vectors(session, subject(number), sorted({row[1] for row in rows}), ids)
+        return session.execute(session.statements(statements_of(number)).delete, {"ids": session.dialect.texts(ids)})
 
 
 @reads
@@ -165,29 +183,23 @@ def notes_of(session: Session, number: int, owner: str, limit: int, after: str) 
     return [row[0] for row in session.fetch(session.statements(statements_of(number)).of_owner, values)]
 
 
-@operation(on_lost_reply=REPORT)
-def erase_notes(session: Session, number: int, note_ids: Sequence[str]) -> int:
-    values = {"note_ids": session.dialect.texts(note_ids)}
-    with session.writing():
-        return session.execute(session.statements(statements_of(number)).erase, values)
-
-
 class SQLToyLog:
     def __init__(self, number: int, executor: Executor) -> None:
         self._number = number
         self._run = executor.run
+        self.index = SQLSearchIndex(executor, subject(number))
 
-    async def put(self, note: Note) -> None:
-        await self._run(put_note, self._number, note)
+    async def put(self, note: Note, vector: Vector | None = None) -> None:
+        await self._run(put_note, self._number, note, vector)
 
     async def get(self, note_id: str, now: datetime) -> Note | None:
-        return await self._run(get_note, self._number, note_id, now)
+        return next(iter(await self.read([note_id], now)), None)
+
+    async def read(self, note_ids: Sequence[str], now: datetime) -> Sequence[Note]:
+        return await self._run(read_notes, self._number, note_ids, now)
 
     async def page(self, limit: int, after: str, now: datetime) -> Sequence[Note]:
         return await self._run(read_page, self._number, limit, after, now)
-
-    async def search(self, word: str, now: datetime) -> Sequence[str]:
-        return await self._run(search_notes, self._number, word, now)
 
     async def delete(self, note_ids: Sequence[str], now: datetime) -> int:
         return await self._run(delete_notes, self._number, note_ids, now)
