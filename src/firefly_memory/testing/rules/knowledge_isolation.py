@@ -80,7 +80,7 @@ async def chunks_of_a_person_are_found_by_those_who_name_the_person(subject: Sub
 async def _ids_with_signature(subject: Subject, scopes: Sequence[str], embedder: str) -> list[str]:
     found = await subject.view.log(KNOWLEDGE_LOG).index.signatures(scopes, embedder, 100)
     assert found is not None
-    return list(found.ids)
+    return sorted(found.ids)
 
 
 @check("K6", facet=KNOWLEDGE_LOG)
