@@ -52,5 +52,5 @@ _of_indexes: WeakKeyDictionary[SearchIndex, KeptCounts] = WeakKeyDictionary()
 
 
 def counts_of(index: SearchIndex) -> KeptCounts:
-    """Those of an index, whoever searches it in this process."""
+    """Those of an index, for all searches of this process."""
     return _of_indexes.setdefault(index, KeptCounts())
