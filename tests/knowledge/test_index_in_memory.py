@@ -6,15 +6,21 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from firefly_memory.concurrency.process_fork import ForkSafeLock
 from firefly_memory.concurrency.sync_bridge import run_without_loop
+from firefly_memory.errors import NotSupportedError
+from firefly_memory.knowledge.log import CHUNKS
 from firefly_memory.search.candidates import Candidate
+from firefly_memory.search.counting import KeptCounts
+from firefly_memory.search.hits import checked_request
 from firefly_memory.search.in_memory import MemorySearchIndex
-from firefly_memory.search.index import Signatures, Vector
+from firefly_memory.search.index import Signatures, Subject, Vector
 from firefly_memory.search.neighbours import Neighbours
+from firefly_memory.search.searching import WORDS_ONLY, Searcher, beside_the_loop
 from tests.knowledge import START
 
 
@@ -107,7 +113,7 @@ vectors = st.builds(Vector, st.sampled_from("ef"), st.binary(min_size=4, max_siz
 @given(documents(), st.data())
 def test_the_index_finds_what_a_look_at_every_row_finds(rows: list[Document], data: st.DataObject) -> None:
     there: dict[str, Document] = {}
-    index = MemorySearchIndex(there, ForkSafeLock())
+    index = MemorySearchIndex(CHUNKS, there, ForkSafeLock())
     of_rows = {each.id: data.draw(st.lists(vectors, max_size=3)) for each in rows}
     for each in rows:
         there[each.id] = each
@@ -148,7 +154,7 @@ def _check_signatures(found: Signatures | None, there: Mapping[str, bytes], most
 
 async def test_a_candidate_has_what_the_ranking_needs() -> None:
     one = Document("1", "_a", "boat", ["_a", "boat", "boat"], "\x100", "g", 4, START)
-    index = MemorySearchIndex({one.id: one}, ForkSafeLock())
+    index = MemorySearchIndex(CHUNKS, {one.id: one}, ForkSafeLock())
     index.add(one)
     (found,) = await index.around(["_a"], ["1"])
     assert found == Candidate(id="1", words=["_a", "boat", "boat"], who="\0", group=found.group, position=4)
@@ -156,7 +162,7 @@ async def test_a_candidate_has_what_the_ranking_needs() -> None:
 
 async def test_three_rows_before_and_three_after_are_neighbours() -> None:
     rows = {str(place): Document(str(place), "_a", "", ["_a"], None, "g", place, START) for place in range(10)}
-    index = MemorySearchIndex(rows, ForkSafeLock())
+    index = MemorySearchIndex(CHUNKS, rows, ForkSafeLock())
     for each in rows.values():
         index.add(each)
     assert sorted(each.id for each in await index.around(["_a"], ["5"])) == list("2345678")
@@ -171,9 +177,23 @@ async def test_groups_of_one_name_in_two_scopes_lend_each_other_nothing() -> Non
             Document("3", "_b", "", ["_b"], None, "g", 2, START),
         )
     }
-    index = MemorySearchIndex(rows, ForkSafeLock())
+    index = MemorySearchIndex(CHUNKS, rows, ForkSafeLock())
     for each in rows.values():
         index.add(each)
     found = {each.id: each for each in await index.around(["_a", "_b"], list(rows))}
     neighbours = Neighbours(found.values(), {"1": {"boat": 1.0}, "2": {}, "3": {}})
     assert [name for name in found if neighbours.lent_to(found[name])] == ["2"]
+
+
+async def test_rows_without_vectors_are_searched_by_their_words_only() -> None:
+    subject = Subject("turns", "turns", has_vectors=False)
+    one = Document("1", "_a", "boat", ["_a", "boat"], None, None, 0, START)
+    index = MemorySearchIndex(subject, {one.id: one}, ForkSafeLock())
+    index.add(one)
+    said: set[str] = set()
+    search = Searcher(subject, index, None, "english", beside_the_loop, KeptCounts(), said)
+    (found,) = await search.found(checked_request("boat", 10, "best", explain=True), ["_a"])
+    assert found.explanation is not None
+    assert (found.id, found.explanation.notes, said) == ("1", (WORDS_ONLY,), set()), "the log has nothing to say"
+    with pytest.raises(NotSupportedError, match="turns are searched by their words only; use mode='best'"):
+        await search.found(checked_request("boat", 10, "semantic", explain=False), ["_a"])

@@ -68,7 +68,7 @@ TWO = 2 * EACH
 
 ASKED: dict[str, Asked] = {
     "these": Asked(IDS, ("idx_chunks_id",), 4),
-    "scopes_of": Asked(IDS, ("idx_chunks_id",), 4, sorts=True),
+    "locked": Asked(IDS, ("idx_chunks_id",), 4, of_index=True, sorts=True),
     "page": Asked({"after": "i7", "limit": 50}, ("idx_chunks_id",), 50),
     "oldest": Asked({**IN_COLLECTION, "limit": 50}, ("idx_chunks_collection",), 50),
     "oldest_after": Asked(

@@ -17,18 +17,23 @@ import pytest
 from firefly_memory import EntryStore, ErasedError, InMemoryStore, MongoDBStore, clock, connect, erasure, service
 from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.facets import registered
-from firefly_memory.search.hits import Explanation, Hit
+from firefly_memory.search import searching
+from firefly_memory.search.counting import KeptCounts
+from firefly_memory.search.embedders.batches import embed_all
+from firefly_memory.search.hits import Explanation, Hit, checked_request
 from firefly_memory.search.index import Vector
 from firefly_memory.search.neighbours import BEFORE
-from firefly_memory.search.searching import NO_EMBEDDER
+from firefly_memory.search.searching import NO_EMBEDDER, Searcher, beside_the_loop
+from firefly_memory.search.signatures import signature_bytes, vector_bytes
 from firefly_memory.testing import Mode
 from firefly_memory.testing.clock import StoppedClock, stopped
 from tests.registry.conftest import Open
 from tests.support.backends import Place
 from tests.support.facet_package import NAME, environment, run, write_package
+from tests.support.knowledge_stores import Letters
 from tests.support.servers import EmbeddedMongoDB
 from tests.toy_facet.facet import key, toys
-from tests.toy_facet.log import Note, ToyLog, scope_of
+from tests.toy_facet.log import LANGUAGE, Note, ToyLog, scope_of, subject
 
 KIND = "toy-1-notes"
 NOW = datetime.fromisoformat("2024-05-06T07:08:09.123456+00:00")
@@ -153,6 +158,30 @@ async def test_notes_that_have_expired_take_no_place_among_the_hits(
     assert await ids(store, "a dog", 1, mode, owner="carl") == live[:1]
     assert await store.cleanup_expired() == 5
     assert await ids(store, "a dog", 9, mode, owner="carl") == live
+
+
+@pytest.mark.parametrize("mode", ["text", "fuzzy", "semantic", "hybrid"])
+async def test_many_expired_notes_hide_no_live_one(
+    store: EntryStore, now: StoppedClock, mode: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(searching, "NEAREST", 30)  # so that few notes are more than these
+    embedder, log, soon = Letters(), log_of(store), now.now() + timedelta(minutes=1)
+    old = [Note(f"old {number}", "dog dog", soon, "carl", "dogs", number) for number in range(120)]
+    for note in (*old, Note("live", "A dog at last.", None, "carl", "dogs", 120)):
+        (vector,) = embed_all(embedder, [note.body])
+        await log.put(note, Vector(embedder.name, vector_bytes(vector), signature_bytes(vector)))
+    search = Searcher(subject(1), log.index, embedder, LANGUAGE, beside_the_loop, KeptCounts(), set())
+
+    async def found(most: int) -> list[str]:
+        request = checked_request("dog", most, mode, explain=False)
+        return [each.id for each in await search.found(request, [scope_of("carl")])]
+
+    assert len(await found(121)) > 30
+    now.advance(minutes=2)
+    assert await found(10) == ["live"], "nothing has expired notes as neighbours"
+    assert await log.index.people([scope_of("carl")], 10) == ["carl"]
+    assert await log.delete(["live"], now.now()) == 1
+    assert (await found(10), await log.index.people([scope_of("carl")], 10)) == ([], [])
 
 
 async def test_without_an_embedder_a_hit_says_so(store: EntryStore) -> None:

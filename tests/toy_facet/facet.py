@@ -111,7 +111,7 @@ def _toy(number: int, folder: Path) -> Facet:
         operations=Operations(
             sql=f"tests.toy_facet.sql:log_{number}",
             mongodb=f"tests.toy_facet.mongodb:log_{number}",
-            in_memory="tests.toy_facet.in_memory:MemoryToyLog",
+            in_memory=f"tests.toy_facet.in_memory:log_{number}",
             in_files=absent("its search needs a database"),
             over_entries=absent("its search needs a database"),
             expiry="tests.toy_facet.log:purge",

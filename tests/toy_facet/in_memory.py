@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 from firefly_memory.facets import Purged
 from firefly_memory.search.in_memory import MemorySearchIndex
 from firefly_memory.search.index import SearchIndex, Vector
 from firefly_memory.tombstones.in_memory import Memory
-from tests.toy_facet.log import Note, NoteRow, row_of
+from tests.toy_facet.log import Note, NoteRow, row_of, subject
+from tests.toy_facet.numbered import numbered
 
 
 class MemoryToyLog:
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, number: int, memory: Memory) -> None:
         self._memory = memory
         self._rows: dict[str, NoteRow] = {}
-        self._index = MemorySearchIndex(self._rows, memory.lock)
+        self._index = MemorySearchIndex(subject(number), self._rows, memory.lock)
 
     def close(self) -> None:
         with self._memory.lock:
@@ -75,3 +77,7 @@ class MemoryToyLog:
 
 def _is_live(row: NoteRow, now: datetime) -> bool:
     return row.expires_at is None or row.expires_at > now
+
+
+def __getattr__(name: str) -> Any:
+    return numbered(name, {"log": lambda number: lambda memory: MemoryToyLog(number, memory)})

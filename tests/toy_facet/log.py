@@ -18,7 +18,7 @@ LANGUAGE = "english"
 
 def subject(number: int) -> Subject:
     """What of the notes is searched."""
-    return Subject(f"toy-{number}-notes", f"toy_{number}_notes")
+    return Subject(f"toy-{number}-notes", f"toy_{number}_notes", expires="expires_at")
 
 
 def scope_of(owner: str | None) -> str:
@@ -77,7 +77,7 @@ class ToyLog(Protocol):
 
     @property
     def index(self) -> SearchIndex:
-        """What the notes are searched by. It also finds those that have expired."""
+        """What the notes are searched by."""
         ...
 
     async def put(self, note: Note, vector: Vector | None = None) -> None:

@@ -53,14 +53,8 @@ class ToySearcher:
         self._search = Searcher(subject(number), index, None, LANGUAGE, work, counts_of(index), set())
 
     async def hits(self, request: Request, where: Mapping[str, str]) -> Sequence[Hit]:
-        scope, now, top_k = scope_of(where.get("owner")), clock.now(), request.top_k
-        while True:
-            found = await self._search.found(request._replace(top_k=top_k), [scope])
-            notes = {note.note_id: note for note in await self._log.read([each.id for each in found], now)}
-            live = [each for each in found if each.id in notes][: request.top_k]
-            if len(live) == request.top_k or len(found) < top_k:
-                break
-            top_k *= 2  # some that were found have expired
+        found = await self._search.found(request, [scope_of(where.get("owner"))])
+        notes = {note.note_id: note for note in await self._log.read([each.id for each in found], clock.now())}
         return [
             Hit(
                 id=each.id,
@@ -69,7 +63,8 @@ class ToySearcher:
                 ranks=each.ranks,
                 explanation=each.explanation,
             )
-            for each in live
+            for each in found
+            if each.id in notes  # others were deleted meanwhile
         ]
 
 

@@ -17,7 +17,7 @@ from firefly_memory.errors import ErasedError
 from firefly_memory.facets import Purged
 from firefly_memory.identifiers import original_or_none
 from firefly_memory.search.index import Indexed, Vector
-from firefly_memory.search.mongodb.documents import ROW_INDEXES, indexed_fields, vector_collections
+from firefly_memory.search.mongodb.documents import indexed_fields, row_indexes, vector_collections
 from firefly_memory.search.mongodb.index import MongoSearchIndex
 from firefly_memory.search.mongodb.vectors import Embedded, add_vectors, delete_left_behind, delete_vectors
 from firefly_memory.tombstones.log import Identity
@@ -142,7 +142,7 @@ def _collections(number: int) -> tuple[Collection, ...]:
     own = (IndexModel([(field, ASCENDING)]) for field in ("expires_at", "owner"))
     notes = Collection(
         subject(number).table,
-        (*ROW_INDEXES, *own),
+        (*row_indexes(subject(number)), *own),
         refused_by="_id",
         forget=f"tests.toy_facet.mongodb:forget_{number}",
     )

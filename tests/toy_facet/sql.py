@@ -62,28 +62,23 @@ class ToyStatements(FacetStatements):
         found = select(self._notes.c.id).where(mine, self._id > bindparam("after", type_=Text))
         return self.compiled(found.order_by(self._id).limit(bindparam("limit", type_=Integer)))
 
-    # The ids and scopes of notes, which stay as they are until the transaction ends.
-
-    @cached_property
-    def these(self) -> Statement:
-        return self.compiled(self._scopes.where(self._is_one_of_these).order_by(self._id))
-
     @cached_property
     def live_of_these(self) -> Statement:
-        return self.compiled(self._scopes.where(self._is_one_of_these, self._is_live).order_by(self._id))
+        return self.compiled(self._ids.where(self._is_one_of_these, self._is_live).order_by(self._id))
 
     @cached_property
     def expired(self) -> Statement:
         limit = bindparam("limit", type_=Integer)
-        return self.compiled(self._scopes.where(self._notes.c.expires_at <= self._now).limit(limit))
+        return self.compiled(self._ids.where(self._notes.c.expires_at <= self._now).limit(limit))
 
     @cached_property
     def delete(self) -> Statement:
         return self.compiled(delete(self._notes).where(self._is_one_of_these))
 
     @property
-    def _scopes(self) -> Select[Any]:
-        return select(self._notes.c.id, self._notes.c.scope).with_for_update()
+    def _ids(self) -> Select[Any]:
+        """Of notes that stay as they are until the transaction ends."""
+        return select(self._notes.c.id).with_for_update()
 
     @property
     def _id(self) -> Any:
@@ -107,9 +102,13 @@ def statements_of(number: int) -> type[ToyStatements]:
     return type(f"Toy{number}Statements", (ToyStatements,), {"number": number})
 
 
+class _RefusedError(Exception):
+    """Rolls the transaction back: the vectors of the note that is there stay."""
+
+
 @operation(on_lost_reply=REPEAT)
 def put_note(session: Session, number: int, note: Note, vector: Vector | None) -> None:
-    statements, row, dialect = session.statements(statements_of(number)), row_of(note), session.dialect
+    row, dialect = row_of(note), session.dialect
     values = {
         **row._asdict(),
         "expires_at": None if row.expires_at is None else dialect.instant(row.expires_at),
@@ -118,15 +117,21 @@ def put_note(session: Session, number: int, note: Note, vector: Vector | None) -
     }
 
     def put(refusal: Values) -> bool:
-        with session.transaction():
-            before = session.fetch(statements.these, {"ids": dialect.texts([row.id])})
-            written = session.execute(statements.put, {**values, **refusal}) == 1
-            if written:
-                delete_vectors(session, subject(number), [scope for _, scope in before], [row.id])
-                write_vectors(session, subject(number), {} if vector is None else {row.id: vector})
-        return written
+        try:
+            with session.transaction():
+                _replace(session, number, {**values, **refusal}, {} if vector is None else {row.id: vector})
+        except _RefusedError:
+            return False
+        return True
 
     unless_erased(session, "put_note", note.identities, put)
+
+
+def _replace(session: Session, number: int, row: dict[str, Any], vectors: dict[str, Vector]) -> None:
+    delete_vectors(session, subject(number), [row["id"]])
+    if session.execute(session.statements(statements_of(number)).put, row) != 1:
+        raise _RefusedError
+    write_vectors(session, subject(number), vectors)
 
 
 @reads
@@ -162,19 +167,19 @@ def purge_notes(session: Session, number: int, limit: int, now: datetime) -> Pur
 
 @operation(on_lost_reply=REPORT)
 def erase_notes(session: Session, number: int, note_ids: Sequence[str]) -> int:
-    values = {"ids": session.dialect.texts(note_ids)}
-    return _delete(session, number, session.statements(statements_of(number)).these, values)
+    with session.transaction():
+        return _delete_these(session, number, note_ids)
 
 
 def _delete(session: Session, number: int, wanted: Statement, values: dict[str, Any]) -> int:
-    """Delete the notes whose ids and scopes a statement finds, with their vectors; how many."""
+    """Delete the notes whose ids a statement finds, with their vectors; how many."""
     with session.transaction():
-        rows = session.fetch(wanted, values)
-        if not rows:
-            return 0
-        ids = [row[0] for row in rows]
-        delete_vectors(session, subject(number), sorted({row[1] for row in rows}), ids)
-        return session.execute(session.statements(statements_of(number)).delete, {"ids": session.dialect.texts(ids)})
+        return _delete_these(session, number, [row[0] for row in session.fetch(wanted, values)])
+
+
+def _delete_these(session: Session, number: int, note_ids: Sequence[str]) -> int:
+    there = delete_vectors(session, subject(number), note_ids)
+    return session.execute(session.statements(statements_of(number)).delete, {"ids": session.dialect.texts(there)})
 
 
 @reads

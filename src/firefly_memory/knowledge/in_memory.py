@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from firefly_memory.concurrency.process_fork import ForkSafeLock
 from firefly_memory.cursors import Moment
 from firefly_memory.errors import StoreClosedError
-from firefly_memory.knowledge.log import ChunkRow, IndexLanguage, another_language
+from firefly_memory.knowledge.log import CHUNKS, ChunkRow, IndexLanguage, another_language
 from firefly_memory.search.in_memory import MemorySearchIndex
 from firefly_memory.search.index import SearchIndex, Vector
 from firefly_memory.tombstones.in_memory import MemoryTombstones
@@ -40,7 +40,7 @@ class MemoryKnowledgeLog:
         self._moments: dict[tuple[str, str], list[Moment]] = {}
         """By space and collection, when each chunk was created."""
         self._language: IndexLanguage | None = None
-        self._index = MemorySearchIndex(self._rows, memory.lock)
+        self._index = MemorySearchIndex(CHUNKS, self._rows, memory.lock)
         self._closed = False
 
     def close(self) -> None:

@@ -7,13 +7,15 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from heapq import nsmallest
+from operator import attrgetter
 from typing import Protocol, TypeVar
 
+from firefly_memory import clock
 from firefly_memory.concurrency.process_fork import ForkSafeLock
 from firefly_memory.errors import StoreClosedError
 from firefly_memory.identifiers import original_name, original_or_none
 from firefly_memory.search.candidates import Candidate
-from firefly_memory.search.index import Signatures, Vector
+from firefly_memory.search.index import Signatures, Subject, Vector
 from firefly_memory.search.neighbours import REACH
 
 K = TypeVar("K", bound=Hashable)
@@ -45,10 +47,11 @@ class MemorySearchIndex:
     """A :class:`~firefly_memory.search.index.SearchIndex` over the rows of a mapping, by id.
 
     The facet keeps the mapping. It calls :meth:`add` for each row that it stores, and :meth:`remove` for each row that
-    it deletes. Whoever writes holds the lock; the methods that read take it.
+    it deletes, and holds the lock for these; the methods that read take it.
     """
 
-    def __init__(self, rows: Mapping[str, IndexedRow], lock: ForkSafeLock) -> None:
+    def __init__(self, subject: Subject, rows: Mapping[str, IndexedRow], lock: ForkSafeLock) -> None:
+        self._expires = subject.expires
         self._rows = rows
         self._lock = lock
         self._closed = False
@@ -121,7 +124,8 @@ class MemorySearchIndex:
                 for ids in self._ids_having(scopes, word):
                     for each in ids:
                         sums[each] += weight
-        return nsmallest(limit, sums, key=lambda each: (-sums[each], each))
+            live = self._live(sums)
+        return nsmallest(limit, live, key=lambda each: (-sums[each], each))
 
     async def around(
         self,
@@ -131,19 +135,24 @@ class MemorySearchIndex:
         words: bool = True,
     ) -> Sequence[Candidate]:
         with self._opened():
-            rows = [row for each in ids if (row := self._rows.get(each)) is not None and row.scope in scopes]
+            these = self._live([each for each in ids if each in self._rows])
+            rows = [self._rows[each] for each in these if self._rows[each].scope in scopes]
             found = {near: None for row in rows for near in (row.id, *self._neighbours(row))}
-            return [_candidate(self._rows[each]) for each in found]
+            return [_candidate(self._rows[each]) for each in self._live(found)]
 
     async def containing(self, scopes: Sequence[str], text: str, limit: int) -> Sequence[str]:
         with self._opened():
-            rows = (self._rows[each] for each in self._ids_in(scopes))
+            rows = (self._rows[each] for each in self._live(self._ids_in(scopes)))
             found = sorted((row for row in rows if text in row.searchable), key=lambda row: row.id)
         return [row.id for row in sorted(found, key=lambda row: row.newest, reverse=True)[:limit]]
 
     async def people(self, scopes: Sequence[str], limit: int) -> Sequence[str]:
         with self._opened():
-            found = {who for scope in scopes for who in self._people.get(scope, ())}
+            if self._expires is None:
+                found = {who for scope in scopes for who in self._people.get(scope, ())}
+            else:
+                live = (self._rows[each].who for each in self._live(self._ids_in(scopes)))
+                found = {who for who in live if who is not None}
         return [original_name(who) for who in sorted(found)[:limit]]
 
     async def signatures(self, scopes: Sequence[str], embedder: str, most: int) -> Signatures | None:
@@ -165,6 +174,13 @@ class MemorySearchIndex:
             if self._closed:
                 raise StoreClosedError("search")
             yield
+
+    def _live(self, ids: Iterable[str]) -> Iterable[str]:
+        """Those of the rows that have not expired."""
+        if self._expires is None:
+            return ids
+        now, until = clock.now(), attrgetter(self._expires)
+        return [each for each in ids if (end := until(self._rows[each])) is None or end > now]
 
     def _ids_having(self, scopes: Iterable[str], word: str) -> Iterator[set[str]]:
         """The ids of each scope apart: no row is in two."""

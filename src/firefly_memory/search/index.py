@@ -35,6 +35,10 @@ class Subject:
     """Their noun on the command line, such as ``chunks``."""
     table: str
     """Their table or collection. Its key ``id`` is text and unique."""
+    expires: str | None = None
+    """The column or field that says until when a row is there. A row without a value stays."""
+    has_vectors: bool = True
+    """Whether they are searched by meaning as well."""
 
     @property
     def vectors(self) -> str:
@@ -84,7 +88,10 @@ class Signatures(NamedTuple):
 
 
 class SearchIndex(Protocol):
-    """The reading half of an index. Each call is one query, where the backend has queries."""
+    """The reading half of an index. Each call is one query, where the backend has queries.
+
+    Rows that have expired are neither found nor lent from. Counts, signatures and vectors may have them still.
+    """
 
     async def counts(self, scopes: Sequence[str], words: Sequence[str], most: int | None) -> Mapping[str, int]:
         """How many documents of the scopes have each word; of each word no more than ``most`` are counted, unless that

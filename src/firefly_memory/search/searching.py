@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from logging import getLogger
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from firefly_memory.concurrency.cancellation import in_worker_thread
 from firefly_memory.errors import ConfigurationError, EmbedderError, NotSupportedError
 from firefly_memory.search.candidates import Candidate
 from firefly_memory.search.counting import KeptCounts
 from firefly_memory.search.embedders.protocol import Embedder, StaticEmbedder
+from firefly_memory.search.fusion import DEPTH
 from firefly_memory.search.hits import Explanation, Request
 from firefly_memory.search.index import CANDIDATES, SearchIndex, Signatures, Subject
 from firefly_memory.search.ranking import (
@@ -34,10 +35,11 @@ from firefly_memory.search.semantic import (
     RankedMeaning,
     async_question_vector,
     common_level,
+    deciding,
     question_vector,
     rank_meaning,
 )
-from firefly_memory.search.signatures import cosines, estimated_cosines, nearest, signatures_from, vectors_from
+from firefly_memory.search.signatures import NEAREST, cosines, estimated_cosines, nearest, signatures_from, vectors_from
 from firefly_memory.search.words import question_words
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ _WEIGHT = 1_000
 
 _logger = getLogger("firefly_memory.search")
 
+WORDS_ONLY = "these are searched by their words only"
 NO_EMBEDDER = "there is no embedder, so the search is for text only; install firefly-memory[embeddings], or give one"
 NO_VECTORS = "nothing here has a vector of this embedder; embed_missing() makes the vectors"
 TOO_MANY = f"more than {LARGEST_SCOPE:,} documents have vectors here, so the search is for text only"
@@ -94,12 +97,16 @@ class Searcher:
         """The best documents of the scopes, best first."""
         if request.mode == "fuzzy":
             return await self._containing(request, scopes)
+        if request.mode == "semantic" and not self.subject.has_vectors:
+            raise NotSupportedError(f"{self.subject.kind} are searched by their words only; use mode='best'")
         words = await self.work(partial(question_words, request.question, self.language))
         counts = await self.counts.of(self.index, scopes, words)
         text = None if request.mode == "semantic" else await self._text(request.question, words, scopes, counts)
         semantic: list[RankedMeaning] | None = None
         notes: tuple[str, ...] = ()
-        if request.mode != "text":
+        if request.mode != "text" and not self.subject.has_vectors:
+            notes = (WORDS_ONLY,)
+        elif request.mode != "text":
             semantic, notes = await self._semantic(request, scopes, counts)
         return joined(text=text, semantic=semantic, top_k=request.top_k, explain=request.explain, notes=notes)
 
@@ -154,7 +161,7 @@ class Searcher:
             return None, self._without(_FAILED)
         if not vector.any():  # of a question without a word
             return [], ()
-        return await self._ranked_meaning(embedder, vector, stored, scopes), ()
+        return await self._ranked_meaning(embedder, vector, stored, scopes, _most(request)), ()
 
     async def _question_vector(
         self, embedder: Embedder, question: str, scopes: Sequence[str], counts: ScopeCounts
@@ -169,13 +176,34 @@ class Searcher:
         return await async_question_vector(embedder, asked)
 
     async def _ranked_meaning(
-        self, embedder: Embedder, vector: NDArray[float32], stored: Signatures, scopes: Sequence[str]
+        self,
+        embedder: Embedder,
+        vector: NDArray[float32],
+        stored: Signatures,
+        scopes: Sequence[str],
+        most: int | None,
     ) -> list[RankedMeaning]:
-        ids, level = await self.work(partial(_nearest, vector, stored, embedder.dimensions))
-        vectors = await self.index.vectors(embedder.name, ids)
-        _check_sizes(embedder, vectors.values(), embedder.dimensions * 4)
-        candidates = await self.index.around(scopes, ids, words=False)
-        return await self.work(partial(_by_cosine, vector, vectors, level, candidates))
+        looked_at = NEAREST
+        while True:
+            ids, level = await self.work(partial(_nearest, vector, stored, embedder.dimensions, looked_at))
+            vectors = await self.index.vectors(embedder.name, ids)
+            _check_sizes(embedder, vectors.values(), embedder.dimensions * 4)
+            compared = await self.work(partial(_compared, vector, vectors, level, most))
+            candidates = await self.index.around(scopes, compared.deciding, words=False)
+            if _are_there(compared.deciding, candidates):
+                break
+            # Some are gone, and so others decide.
+            candidates = await self.index.around(scopes, ids, words=False)
+            if looked_at >= len(stored.ids) or not self._lacks_live(ids, candidates):
+                break
+            looked_at *= 2
+        return await self.work(partial(rank_meaning, candidates, compared.cosines, compared.level, most))
+
+    def _lacks_live(self, ids: Sequence[str], candidates: Sequence[Candidate]) -> bool:
+        """Whether most of the nearest rows have expired, which their signatures do not tell."""
+        return (
+            self.subject.expires is not None and len({*ids}.intersection(each.id for each in candidates)) < CANDIDATES
+        )
 
     def _without(self, note: str) -> tuple[str, ...]:
         if note not in self.said:
@@ -215,18 +243,36 @@ def _check_sizes(embedder: Embedder, stored: Iterable[bytes], size: int) -> None
         )
 
 
-def _nearest(vector: Any, stored: Signatures, dimensions: int) -> tuple[list[str], float | None]:
+def _nearest(vector: Any, stored: Signatures, dimensions: int, most: int) -> tuple[list[str], float | None]:
     """The documents whose vectors are compared, and the common level, unless that is better had from the vectors."""
     estimates = estimated_cosines(vector, signatures_from(stored.signatures, dimensions))
-    rows = nearest(estimates, stored.ids)
+    rows = nearest(estimates, stored.ids, most)
     every = len(rows) == len(estimates)
     return [stored.ids[row] for row in rows.tolist()], None if every else common_level(estimates)
 
 
-def _by_cosine(
-    vector: Any, vectors: Mapping[str, bytes], level: float | None, candidates: Sequence[Candidate]
-) -> list[RankedMeaning]:
+class _Compared(NamedTuple):
+    """The documents whose vectors were compared with that of the question."""
+
+    cosines: Mapping[str, float]
+    level: float
+    deciding: Sequence[str]
+
+
+def _compared(vector: Any, vectors: Mapping[str, bytes], level: float | None, most: int | None) -> _Compared:
     ids = sorted(vectors)
     exact = cosines(vector, vectors_from([vectors[each] for each in ids], len(vector))).tolist()
     by_id = dict(zip(ids, exact, strict=True))
-    return rank_meaning(candidates, by_id, common_level(exact) if level is None else level)
+    common = common_level(exact) if level is None else level
+    return _Compared(by_id, common, ids if most is None else deciding(by_id, common, most))
+
+
+def _most(request: Request) -> int | None:
+    """How many of the ranking by meaning count: those that are fused, or given back. An explanation knows them all."""
+    if request.mode == "semantic":
+        return request.top_k
+    return None if request.explain else DEPTH
+
+
+def _are_there(ids: Sequence[str], candidates: Sequence[Candidate]) -> bool:
+    return {*ids} <= {each.id for each in candidates}

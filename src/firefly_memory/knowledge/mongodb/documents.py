@@ -25,7 +25,7 @@ from firefly_memory.databases.mongodb.fields import Document, split, text, whole
 from firefly_memory.errors import InvalidEntryError
 from firefly_memory.knowledge.log import CHUNKS, ChunkRow, IndexLanguage, checked_row, damaged_chunk
 from firefly_memory.search.index import Indexed, Vector
-from firefly_memory.search.mongodb.documents import ROW_INDEXES, indexed_fields, vector_collections
+from firefly_memory.search.mongodb.documents import indexed_fields, row_indexes, vector_collections
 from firefly_memory.search.mongodb.vectors import Embedded
 
 IN_COLLECTION = [("space", ASCENDING), ("collection", ASCENDING), ("added", ASCENDING)]
@@ -35,7 +35,7 @@ BY_ID = [("_id", ASCENDING)]
 OF_CHUNKS = Collection(
     CHUNKS.table,
     (
-        *ROW_INDEXES,
+        *row_indexes(CHUNKS),
         IndexModel(IN_COLLECTION),
         IndexModel(OF_OWNER, partialFilterExpression={"owner": {"$exists": True}}),
     ),

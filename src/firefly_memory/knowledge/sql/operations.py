@@ -132,13 +132,8 @@ def delete_some_chunks(session: Session, space: str, collection: str, limit: int
 
 
 def _delete(session: Session, ids: Sequence[str]) -> int:
-    statements = session.statements(KnowledgeStatements)
-    rows = session.fetch(statements.scopes_of, {"ids": session.dialect.texts(ids)})
-    if not rows:
-        return 0
-    there = [row[0] for row in rows]
-    delete_vectors(session, CHUNKS, sorted({row[1] for row in rows}), there)
-    return session.execute(statements.delete, {"ids": session.dialect.texts(there)})
+    there = delete_vectors(session, CHUNKS, ids)
+    return session.execute(session.statements(KnowledgeStatements).delete, {"ids": session.dialect.texts(there)})
 
 
 @reads

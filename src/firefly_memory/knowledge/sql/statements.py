@@ -85,13 +85,6 @@ class KnowledgeStatements(FacetStatements):
         return self.compiled(self._rows.where(self._is_one_of_these))
 
     @cached_property
-    def scopes_of(self) -> Statement:
-        """The scopes of some rows, which stay as they are until the transaction ends."""
-        c = self.table.c
-        found = select(c.id, c.scope).where(self._is_one_of_these)
-        return self.compiled(found.order_by(c.id).with_for_update())
-
-    @cached_property
     def page(self) -> Statement:
         found = self._rows.where(self._id > _text("after"))
         return self.compiled(found.order_by(self._id).limit(_limit()))

@@ -23,6 +23,7 @@ from datetime import datetime
 
 from pymongo import ASCENDING, DESCENDING, IndexModel
 
+from firefly_memory import clock
 from firefly_memory.databases.mongodb.collections import Collection
 from firefly_memory.databases.mongodb.fields import Document, split
 from firefly_memory.search.index import Indexed, Subject
@@ -35,22 +36,31 @@ PLACES = [("place", ASCENDING)]
 NEWEST = [("scope", ASCENDING), ("newest", DESCENDING), ("newest_us", DESCENDING), ("_id", ASCENDING)]
 PEOPLE = [("scope", ASCENDING), ("who", ASCENDING)]
 
-ROW_INDEXES = (
-    IndexModel(WORDS),
-    IndexModel(PLACES, partialFilterExpression={"place": {"$exists": True}}),
-    IndexModel(NEWEST),
-    IndexModel(PEOPLE),
-)
-"""The indexes of the documents of a facet, beside those that the facet needs itself."""
-
 OF_ROW = [("id", ASCENDING), ("embedder", ASCENDING)]
 SIGNATURES = [("scope", ASCENDING), ("embedder", ASCENDING), ("id", ASCENDING), ("signature", ASCENDING)]
 """With all that is read of a signature, so that no document is."""
 OF_OWNER = [("owner", ASCENDING), ("id", ASCENDING)]
 
 
-def vector_collections(subject: Subject) -> tuple[Collection, Collection]:
+def words_index(subject: Subject) -> list[tuple[str, int]]:
+    """The index of words. With the time until when a document is there, where documents expire, for the same reason."""
+    return WORDS if subject.expires is None else [*WORDS, (subject.expires, ASCENDING)]
+
+
+def row_indexes(subject: Subject) -> tuple[IndexModel, ...]:
+    """The indexes of the documents of a facet, beside those that the facet needs itself."""
+    return (
+        IndexModel(words_index(subject)),
+        IndexModel(PLACES, partialFilterExpression={"place": {"$exists": True}}),
+        IndexModel(NEWEST),
+        IndexModel(PEOPLE),
+    )
+
+
+def vector_collections(subject: Subject) -> tuple[Collection, ...]:
     """The collections of the vectors and of the signatures of a facet's documents."""
+    if not subject.has_vectors:
+        return ()
     of_row = IndexModel(OF_ROW, unique=True)
     of_people = IndexModel(OF_OWNER, partialFilterExpression={"owner": {"$exists": True}})
     return (
@@ -75,6 +85,12 @@ def places_beside(document: Document) -> Iterator[str]:
         for steps in range(1, REACH + 1):
             yield _place(group, int(position) - steps)
             yield _place(group, int(position) + steps)
+
+
+def is_live(subject: Subject) -> Document:
+    """A filter for documents that have not expired. A date of MongoDB has no microseconds, so one that expires is gone
+    up to a millisecond early."""
+    return {} if subject.expires is None else {subject.expires: {"$not": {"$lte": clock.now()}}}
 
 
 def _place(group: str, position: int) -> str:

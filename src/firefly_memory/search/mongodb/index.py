@@ -26,9 +26,10 @@ from firefly_memory.search.mongodb.documents import (
     PEOPLE,
     PLACES,
     SIGNATURES,
-    WORDS,
     in_scopes,
+    is_live,
     places_beside,
+    words_index,
 )
 
 Pipeline = list[Document]
@@ -54,12 +55,13 @@ class MongoSearchIndex:
     def __init__(self, access: MongoAccess, subject: Subject) -> None:
         self._access = access
         self._subject = subject
+        self._words = words_index(subject)
 
     async def counts(self, scopes: Sequence[str], words: Sequence[str], most: int | None) -> Mapping[str, int]:
         if not words or most == 0:
             return dict.fromkeys(words, 0)
         parts = [counted(scopes, word, most) for word in dict.fromkeys(words)]
-        found = {each["_id"]: int(each["count"]) for each in await self._union(parts, WORDS)}
+        found = {each["_id"]: int(each["count"]) for each in await self._union(parts, self._words)}
         return {word: found.get(word, 0) for word in words}
 
     async def best(self, scopes: Sequence[str], weights: Mapping[str, int], limit: int) -> Sequence[str]:
@@ -68,23 +70,26 @@ class MongoSearchIndex:
         if len(weights) == 1:
             return await self._first(scopes, next(iter(weights)), limit)
         # By ranges of the index: to read the documents and look at their words takes three times as long.
-        parts = [weighed(scopes, word, weight) for word, weight in weights.items()]
-        return [each["_id"] for each in await self._union(parts, WORDS, *largest_sums(limit))]
+        live = is_live(self._subject)
+        parts = [weighed({**having(scopes, word), **live}, weight) for word, weight in weights.items()]
+        return [each["_id"] for each in await self._union(parts, self._words, *largest_sums(limit))]
 
     async def _first(self, scopes: Sequence[str], word: str, limit: int) -> list[str]:
         """The documents with a word, by id: all have the same weight, and there may be very many."""
-        found = await self._found(self._subject.table, having(scopes, word), _IDS, WORDS, sort=_BY_ID, limit=limit)
+        wanted = {**having(scopes, word), **is_live(self._subject)}
+        found = await self._found(self._subject.table, wanted, _IDS, self._words, sort=_BY_ID, limit=limit)
         return [each["_id"] for each in found]
 
     async def around(self, scopes: Sequence[str], ids: Sequence[str], *, words: bool = True) -> Sequence[Candidate]:
-        table = self._subject.table
+        table, live = self._subject.table, is_live(self._subject)
         # The words of those in a group come with their neighbours.
-        these = await self._found(table, {"_id": {"$in": list(ids)}, **in_scopes(scopes)}, _UNLESS_IN_GROUP, _BY_ID)
+        wanted = {"_id": {"$in": list(ids)}, **in_scopes(scopes), **live}
+        these = await self._found(table, wanted, _UNLESS_IN_GROUP, _BY_ID)
         found = [each for each in these if "place" not in each]
         places = self._places(each for each in these if "place" in each)
         if places:
             shape = _CANDIDATE if words else _WITH_LENGTH
-            found += await self._found(table, {"place": {"$in": places}}, shape, PLACES)
+            found += await self._found(table, {"place": {"$in": places}, **live}, shape, PLACES)
         return [self._candidate(each) for each in found]
 
     def _places(self, documents: Iterable[Document]) -> list[str]:
@@ -117,14 +122,15 @@ class MongoSearchIndex:
     async def containing(self, scopes: Sequence[str], text: str, limit: int) -> Sequence[str]:
         if limit < 1:
             return []
-        wanted = {**in_scopes(scopes), **has_text(text)}
+        wanted = {**in_scopes(scopes), **has_text(text), **is_live(self._subject)}
         found = await self._found(self._subject.table, wanted, _IDS, NEWEST, sort=NEWEST[1:], limit=limit)
         return [each["_id"] for each in found]
 
     async def people(self, scopes: Sequence[str], limit: int) -> Sequence[str]:
         if not scopes or limit < 1:
             return []
-        found = await self._union([people_of(scope, limit) for scope in dict.fromkeys(scopes)], PEOPLE)
+        live = is_live(self._subject)
+        found = await self._union([people_of(scope, live, limit) for scope in dict.fromkeys(scopes)], PEOPLE)
         return [original_name(each) for each in sorted({each["_id"] for each in found})[:limit]]
 
     async def signatures(self, scopes: Sequence[str], embedder: str, most: int) -> Signatures | None:
@@ -182,9 +188,9 @@ def counted(scopes: Sequence[str], word: str, most: int | None) -> Pipeline:
     return [{"$match": having(scopes, word)}, *first, {"$group": {"_id": {"$literal": word}, "count": {"$sum": 1}}}]
 
 
-def weighed(scopes: Sequence[str], word: str, weight: int) -> Pipeline:
+def weighed(having_word: Document, weight: int) -> Pipeline:
     """The documents with a word, each with the weight of the word."""
-    return [{"$match": having(scopes, word)}, {"$project": {"weight": {"$literal": weight}}}]
+    return [{"$match": having_word}, {"$project": {"weight": {"$literal": weight}}}]
 
 
 def largest_sums(limit: int) -> Pipeline:
@@ -193,9 +199,9 @@ def largest_sums(limit: int) -> Pipeline:
     return [summed, {"$sort": {"sum": DESCENDING, "_id": ASCENDING}}, {"$limit": limit}]
 
 
-def people_of(scope: str, limit: int) -> Pipeline:
-    """The first names in a scope, each found by one step down the index."""
-    return [{"$match": {"scope": scope, "who": {"$gte": ""}}}, {"$group": {"_id": "$who"}}, {"$limit": limit}]
+def people_of(scope: str, live: Document, limit: int) -> Pipeline:
+    """The first names in a scope, each found by one step down the index, unless documents expire."""
+    return [{"$match": {"scope": scope, "who": {"$gte": ""}, **live}}, {"$group": {"_id": "$who"}}, {"$limit": limit}]
 
 
 def has_text(text: str) -> Document:

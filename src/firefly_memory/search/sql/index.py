@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from firefly_memory import clock
 from firefly_memory.codec import damaged
 from firefly_memory.databases.sql.executor import Executor
 from firefly_memory.databases.sql.operation import reads
@@ -33,7 +34,7 @@ def find_best(
 ) -> list[str]:
     statements = session.statements(statements_of(subject))
     values = statements.engine.weighted(statements, scopes, list(weights), list(weights.values()))
-    return [row[0] for row in session.fetch(statements.best, {**values, "limit": limit})]
+    return [row[0] for row in session.fetch(statements.best, {**values, **_live(session, subject), "limit": limit})]
 
 
 @reads
@@ -42,8 +43,14 @@ def find_around(
 ) -> list[Candidate]:
     statements, dialect = session.statements(statements_of(subject)), session.dialect
     statement = statements.around if words else statements.around_with_lengths
-    rows = session.fetch(statement, {"scopes": dialect.texts(scopes), "ids": dialect.texts(ids)})
+    values = {"scopes": dialect.texts(scopes), "ids": dialect.texts(ids), **_live(session, subject)}
+    rows = session.fetch(statement, values)
     return [_candidate(subject, row) for row in rows]
+
+
+def _live(session: Session, subject: Subject) -> dict[str, str]:
+    """The parameter of :meth:`IndexStatements.is_live`."""
+    return {} if subject.expires is None else {"now": session.dialect.instant(clock.now())}
 
 
 def _candidate(subject: Subject, row: Sequence[Any]) -> Candidate:
@@ -63,14 +70,14 @@ def _candidate(subject: Subject, row: Sequence[Any]) -> Candidate:
 
 @reads
 def find_containing(session: Session, subject: Subject, scopes: Sequence[str], text: str, limit: int) -> list[str]:
-    values = {"scopes": session.dialect.texts(scopes), "wanted": text, "limit": limit}
+    values = {"scopes": session.dialect.texts(scopes), "wanted": text, "limit": limit, **_live(session, subject)}
     rows = session.fetch(session.statements(statements_of(subject)).containing, values)
     return [row[0] for row in rows]
 
 
 @reads
 def find_people(session: Session, subject: Subject, scopes: Sequence[str], limit: int) -> list[str]:
-    values = {"scopes": session.dialect.texts(scopes), "limit": limit}
+    values = {"scopes": session.dialect.texts(scopes), "limit": limit, **_live(session, subject)}
     return [original_name(row[0]) for row in session.fetch(session.statements(statements_of(subject)).people, values)]
 
 
@@ -129,8 +136,14 @@ def write_vectors(session: Session, subject: Subject, vectors: Mapping[str, Vect
         session.execute_many(statements.add_vector, rows)
 
 
-def delete_vectors(session: Session, subject: Subject, scopes: Sequence[str], ids: Sequence[str]) -> None:
-    """Delete the vectors of rows. Inside the transaction that deletes these."""
-    statements, values = session.statements(statements_of(subject)), {"ids": session.dialect.texts(ids)}
-    session.execute(statements.delete_vectors, values)
-    session.execute(statements.delete_signatures, {**values, "scopes": session.dialect.texts(scopes)})
+def delete_vectors(session: Session, subject: Subject, ids: Sequence[str]) -> list[str]:
+    """Delete the vectors of rows. Before these are deleted or replaced, in the same transaction; the ids of those of
+    them that are there, and stay as they are until it ends."""
+    statements, texts = session.statements(statements_of(subject)), session.dialect.texts
+    rows = session.fetch(statements.locked, {"ids": texts(ids)})
+    there = [row[0] for row in rows]
+    if there and subject.has_vectors:
+        values = {"ids": texts(there), "scopes": texts(sorted({row[1] for row in rows}))}
+        session.execute(statements.delete_vectors, values)
+        session.execute(statements.delete_signatures, values)
+    return there

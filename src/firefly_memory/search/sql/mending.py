@@ -14,6 +14,8 @@ def index_damage(session: Session, subject: Subject) -> list[str]:
     found = []
     if not _is_whole(session, statements):
         found.append("the full-text table is not in step with its rows")
+    if not subject.has_vectors:
+        return found
     for count, what in ((statements.stray_vectors, "vectors"), (statements.stray_signatures, "signatures")):
         stray = session.fetch(count, {})[0][0]
         if stray:
@@ -28,6 +30,8 @@ def mend(session: Session, subject: Subject) -> None:
         assert statements.rebuild_words is not None
         with session.writing():
             session.execute(statements.rebuild_words, {})
+    if not subject.has_vectors:
+        return
     with session.transaction():
         session.execute(statements.delete_stray_vectors, {})
         session.execute(statements.delete_stray_signatures, {})

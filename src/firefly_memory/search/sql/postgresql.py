@@ -30,7 +30,8 @@ class _Engine:
         arrays = array_in("words", Text()), array_in("weights", BigInteger())
         words = func.unnest(*arrays).table_valued("word", "weight").render_derived(name="asked")
         c = of.table.c
-        rows = select(c.number, c.id).where(*_has(of, words.c.word)).correlate(words).lateral("rows")
+        wanted = *_has(of, words.c.word), *of.is_live(of.table)
+        rows = select(c.number, c.id).where(*wanted).correlate(words).lateral("rows")
         weight = func.sum(words.c.weight)
         found = select(rows.c.id).select_from(words.join(rows, literal_column("true")))
         in_order = found.group_by(rows.c.number, rows.c.id).order_by(desc(weight), of.dialect.by_code_point(rows.c.id))

@@ -9,17 +9,21 @@ from typing import Any, ClassVar, Protocol
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    FromClause,
     Insert,
     Integer,
     LargeBinary,
     Select,
+    Table,
     Text,
+    and_,
     bindparam,
     delete,
     exists,
     func,
     literal_column,
     not_,
+    or_,
     select,
     union,
 )
@@ -75,9 +79,15 @@ class IndexStatements(FacetStatements):
     def __init__(self, dialect: SQLDialect, schema_name: str | None) -> None:
         super().__init__(dialect, schema_name)
         self.table = self.in_schema(self.subject.table)
-        self.vectors = self.in_schema(self.subject.vectors)
-        self.signatures = self.in_schema(self.subject.signatures)
         self.engine: Engine = load_name(_ENGINES[dialect.name])
+
+    @cached_property
+    def vectors(self) -> Table:
+        return self.in_schema(self.subject.vectors)
+
+    @cached_property
+    def signatures(self) -> Table:
+        return self.in_schema(self.subject.signatures)
 
     @cached_property
     def counts(self) -> Statement:
@@ -99,15 +109,17 @@ class IndexStatements(FacetStatements):
 
     def _around(self, words: ColumnElement[Any]) -> Statement:
         c = self.table.c
-        given = select(c.number, c.scope, c.group_id, c.position).where(self._is_one_of_these).cte("given")
+        wanted = self._is_one_of_these, *self.is_live(self.table)
+        given = select(c.number, c.scope, c.group_id, c.position).where(*wanted).cte("given")
         # First by the ids: a planner that has not heard of a new scope yet would read all of it.
         these = given.prefix_with("MATERIALIZED", dialect="postgresql")
         found = select(these).where(self.dialect.is_one_of(these.c.scope, "scopes")).cte("found")
         near = self.table.alias("near")
-        beside = (
-            (near.c.scope == found.c.scope)
-            & (near.c.group_id == found.c.group_id)
-            & near.c.position.between(found.c.position - _number(REACH), found.c.position + _number(REACH))
+        beside = and_(
+            near.c.scope == found.c.scope,
+            near.c.group_id == found.c.group_id,
+            near.c.position.between(found.c.position - _number(REACH), found.c.position + _number(REACH)),
+            *self.is_live(near),
         )
         numbers = union(select(found.c.number), select(near.c.number).select_from(found.join(near, beside)))
         columns = [words, *[c[name] for name in CANDIDATE]]
@@ -117,13 +129,13 @@ class IndexStatements(FacetStatements):
     def containing(self) -> Statement:
         c = self.table.c
         has = self.dialect.contains(c.searchable, _text("wanted"))
-        found = select(c.id).where(self.is_in_scope, has)
+        found = select(c.id).where(self.is_in_scope, has, *self.is_live(self.table))
         return self.compiled(found.order_by(c.newest.desc(), self.dialect.by_code_point(c.id)).limit(_limit()))
 
     @cached_property
     def people(self) -> Statement:
-        who = self.table.c.who
-        return self.compiled(select(who).distinct().where(self.is_in_scope, who.is_not(None)).limit(_limit()))
+        who, live = self.table.c.who, self.is_live(self.table)
+        return self.compiled(select(who).distinct().where(self.is_in_scope, who.is_not(None), *live).limit(_limit()))
 
     @cached_property
     def signatures_of(self) -> Statement:
@@ -147,6 +159,13 @@ class IndexStatements(FacetStatements):
     @cached_property
     def add_signature(self) -> Statement:
         return self.compiled(self._beside(self.signatures, ("scope", "embedder", "id", "signature")))
+
+    @cached_property
+    def locked(self) -> Statement:
+        """The ids and scopes of some rows, which stay as they are until the transaction ends."""
+        c = self.table.c
+        found = select(c.id, c.scope).where(self._is_one_of_these)
+        return self.compiled(found.order_by(c.id).with_for_update())
 
     @cached_property
     def delete_vectors(self) -> Statement:
@@ -201,6 +220,13 @@ class IndexStatements(FacetStatements):
             .from_select(list(names), row.with_for_update(read=True, key_share=True))
             .on_conflict_do_nothing()
         )
+
+    def is_live(self, table: FromClause) -> list[ColumnElement[bool]]:
+        """The condition that a row has not expired, where rows do."""
+        if self.subject.expires is None:
+            return []
+        until = table.c[self.subject.expires]
+        return [or_(until.is_(None), until > self.dialect.instant_in(_text("now")))]
 
     @property
     def is_in_scope(self) -> ColumnElement[bool]:

@@ -11,8 +11,11 @@ from firefly_memory.search.index import Subject
 
 
 def index_columns(columns: Columns) -> list[Column[Any]]:
-    """The columns of the :class:`~firefly_memory.search.index.Indexed` fields. The facet adds ``number``, a growing
-    key, and ``id``, unique text."""
+    """The columns of the :class:`~firefly_memory.search.index.Indexed` fields.
+
+    The facet adds ``number``, a growing key, and ``id``, text with a unique index ``**columns.by_code_point("id")``. A
+    facet whose rows expire adds an instant, the :attr:`~firefly_memory.search.index.Subject.expires` of its subject.
+    """
     return [
         Column("scope", Text, nullable=False),
         Column("who", Text),
@@ -26,12 +29,16 @@ def index_columns(columns: Columns) -> list[Column[Any]]:
 
 
 def define_index(table: Table, columns: Columns, subject: Subject) -> None:
-    """The indexes of the table, and the tables of its vectors."""
+    """The indexes of the table, and the tables of its vectors, if it has some."""
     c = table.c
     name = subject.table.removeprefix("memory_")
     Index(f"idx_{name}_scope", c.scope, c.group_id, c.position)
     columns.texts_index(f"idx_{name}_words", c.words)
-    tables: MetaData = table.metadata
+    if subject.has_vectors:
+        _define_vectors(table.metadata, subject)
+
+
+def _define_vectors(tables: MetaData, subject: Subject) -> None:
     Table(
         subject.vectors,
         tables,
