@@ -9,9 +9,10 @@ from typing import Any
 from firefly_memory import EntryStore
 from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.identifiers import stored_name
-from firefly_memory.knowledge.log import KNOWLEDGE_LOG, ChunkRow, IndexLanguage
+from firefly_memory.knowledge.log import KNOWLEDGE_LOG, ChunkRow
 from firefly_memory.knowledge.rows import row_of, source_text, stored_owner, stored_space
 from firefly_memory.knowledge.types import Chunk
+from firefly_memory.search.index_language import IndexLanguage
 from firefly_memory.search.words import FORM
 from firefly_memory.testing import Mode
 

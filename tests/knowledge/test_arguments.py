@@ -17,8 +17,8 @@ from firefly_memory import (
     StoreClosedError,
 )
 from firefly_memory.knowledge import Chunk, KnowledgeStore
-from firefly_memory.knowledge.log import IndexLanguage
 from firefly_memory.knowledge.rows import LARGEST_POSITION, LONGEST_TEXT
+from firefly_memory.search.index_language import IndexLanguage
 from firefly_memory.search.words import FORM
 from firefly_memory.testing import Mode
 from firefly_memory.testing.checks import Memory

@@ -14,8 +14,8 @@ from firefly_memory import (
     NotSupportedError,
 )
 from firefly_memory.errors import EmbedderError
-from firefly_memory.knowledge import Chunk, KnowledgeStore, embedding
-from firefly_memory.search import searching
+from firefly_memory.knowledge import Chunk, KnowledgeStore
+from firefly_memory.search import index_keeper, searching
 from firefly_memory.search.embedders import default as default_embedder
 from firefly_memory.search.embedders.adapters import CallableEmbedder
 from firefly_memory.search.embedders.protocol import Embedder
@@ -128,7 +128,7 @@ class KilledError(BaseException):
 async def test_making_vectors_goes_on_where_it_was_broken_off(
     make: Make, end: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding, "_AT_ONCE", 2)
+    monkeypatch.setattr(index_keeper, "_PAGE", 2)
     name = uuid4().hex
     without, broken = make(embedder=None), Broken()
     knowledge = make(embedder=CallableEmbedder(broken, name=name, dimensions=26))

@@ -18,8 +18,9 @@ from firefly_memory.erasure import erase, find_text, readmit
 from firefly_memory.facets import registered
 from firefly_memory.knowledge.facet import FACET
 from firefly_memory.knowledge.in_memory import MemoryKnowledgeLog
-from firefly_memory.knowledge.log import KNOWLEDGE_LOG, ChunkRow, IndexLanguage
+from firefly_memory.knowledge.log import KNOWLEDGE_LOG, ChunkRow
 from firefly_memory.search.index import Signatures, Vector
+from firefly_memory.search.index_language import IndexLanguage
 from firefly_memory.search.scopes import scope_word
 from firefly_memory.search.words import FORM
 from firefly_memory.testing import Mode

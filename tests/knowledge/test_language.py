@@ -11,7 +11,7 @@ from firefly_memory import (
     ErasedError,
 )
 from firefly_memory.erasure import async_erase
-from firefly_memory.knowledge.log import IndexLanguage
+from firefly_memory.search.index_language import IndexLanguage
 from firefly_memory.search.words import FORM
 from firefly_memory.testing import Mode
 from tests.knowledge import Chunks

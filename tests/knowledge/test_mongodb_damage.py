@@ -11,8 +11,8 @@ from bson.datetime_ms import DatetimeMS
 
 from firefly_memory import CorruptDataError
 from firefly_memory.databases.mongodb.indexes import differences
-from firefly_memory.knowledge.keeping import ChunkIndexKeeper
-from firefly_memory.knowledge.log import IndexLanguage
+from firefly_memory.knowledge.keeping import chunk_index_keeper
+from firefly_memory.search.index_language import IndexLanguage
 from firefly_memory.search.mongodb import mending
 from firefly_memory.search.searching import at_once, beside_the_loop
 from firefly_memory.search.words import FORM
@@ -152,7 +152,7 @@ async def test_an_index_is_made_again_in_another_language(chunks: Chunks) -> Non
     await chunks("add", rows, {}, ENGLISH)
     chunks.somewhere.database[VECTORS].insert_one({"id": "stray", "embedder": "e", "vector": b""})
     view = chunks.store.blocking if chunks.mode == "blocking" else chunks.store.suspending
-    keeper = ChunkIndexKeeper(view, at_once if chunks.mode == "blocking" else beside_the_loop)
+    keeper = chunk_index_keeper(view, at_once if chunks.mode == "blocking" else beside_the_loop)
 
     async def rebuild() -> list[int]:
         return [each async for each in keeper.rebuild("german")]

@@ -16,7 +16,8 @@ from firefly_memory import ConflictError, DatabaseStoreError, ErasedError, Mongo
 from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.erasure import erase, readmit
 from firefly_memory.knowledge.log import CHUNKS as SUBJECT
-from firefly_memory.knowledge.log import KNOWLEDGE_LOG, IndexLanguage
+from firefly_memory.knowledge.log import KNOWLEDGE_LOG
+from firefly_memory.search.index_language import IndexLanguage
 from firefly_memory.search.mongodb import vectors as stored_vectors
 from firefly_memory.search.words import FORM
 from firefly_memory.tombstones.log import TOMBSTONES, owner_identity

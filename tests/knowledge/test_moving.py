@@ -31,11 +31,12 @@ from firefly_memory.facets import registered
 from firefly_memory.identifiers import original_name
 from firefly_memory.knowledge import moving
 from firefly_memory.knowledge.facet import FACET
-from firefly_memory.knowledge.log import ChunkRow, IndexLanguage
+from firefly_memory.knowledge.log import ChunkRow
 from firefly_memory.knowledge.rows import row_of, stored_chunk
 from firefly_memory.knowledge.types import Chunk
 from firefly_memory.moving import Item
 from firefly_memory.search.index import Vector
+from firefly_memory.search.index_language import IndexLanguage
 from firefly_memory.search.words import FORM
 from firefly_memory.testing import Mode
 from firefly_memory.transfer.copy_store import Copy

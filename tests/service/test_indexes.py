@@ -11,9 +11,9 @@ import pytest
 
 from firefly_memory import ConfigurationError, EntryStore, FileStore, service
 from firefly_memory.knowledge import KnowledgeStore
-from firefly_memory.knowledge.log import IndexLanguage
 from firefly_memory.knowledge.rows import row_of
 from firefly_memory.knowledge.types import Chunk
+from firefly_memory.search.index_language import IndexLanguage
 from firefly_memory.search.words import FORM
 from firefly_memory.testing import Mode
 from tests.knowledge import START, Chunks

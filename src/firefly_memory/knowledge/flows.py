@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
@@ -14,16 +13,12 @@ from firefly_memory import clock
 from firefly_memory.cursors import as_token, from_token
 from firefly_memory.errors import ConfigurationError, EmbedderError, InvalidEntryError
 from firefly_memory.identifiers import original_name, stored_name, stored_text
-from firefly_memory.knowledge.embedding import embedded
-from firefly_memory.knowledge.keeping import ChunkIndexKeeper
+from firefly_memory.knowledge.keeping import chunk_index_keeper, embedded_text
 from firefly_memory.knowledge.log import (
     CHUNKS,
-    ENGLISH,
     KNOWLEDGE_LOG,
     ChunkRow,
-    IndexLanguage,
     KnowledgeLog,
-    LanguageError,
 )
 from firefly_memory.knowledge.rows import (
     checked_position,
@@ -37,8 +32,10 @@ from firefly_memory.knowledge.types import Chunk, ChunkHit, ChunkPage, Hits, Nam
 from firefly_memory.protocols import StoreView
 from firefly_memory.search.counting import counts_of
 from firefly_memory.search.embedders.protocol import Embedder
+from firefly_memory.search.embedding import embedded
 from firefly_memory.search.hits import Request
 from firefly_memory.search.index import Vector
+from firefly_memory.search.index_language import IndexLanguage, LanguageError, LanguageInUse
 from firefly_memory.search.results import Found
 from firefly_memory.search.searching import Searcher, Work
 from firefly_memory.search.words import FORM
@@ -47,12 +44,7 @@ from firefly_memory.validation import checked_text, checked_whole_number
 MOST_ROWS = 2**31 - 2
 """Upper bound of limits: ``limit + 1`` must fit a signed 32-bit integer."""
 
-_KEPT_FOR = 60.0
-"""Seconds: then a search notices that the index has another language now."""
-
 _DELETED_AT_ONCE = 1_000
-
-_REBUILD = "run `firefly-memory index rebuild`"
 
 _logger = getLogger("firefly_memory.knowledge")
 
@@ -74,9 +66,7 @@ class KnowledgeFlows:
         self._view = view
         self._options = options
         self._work = work
-        self._kept_language: str | None = None
-        """As it was read from the index."""
-        self._kept_until = 0.0
+        self._language = LanguageInUse(CHUNKS, options.language, in_transaction=options.in_transaction)
 
     async def add(self, collection: str, texts: Any, source: Any, owner: str | None) -> Names:
         name, person, origin = stored_name("collection", collection), stored_owner(owner), source_text(source)
@@ -87,12 +77,12 @@ class KnowledgeFlows:
         try:
             return await self._add(given, make)
         except LanguageError:  # the index has been made again in another language, which is read now
-            self._kept_language = None
+            self._language.forget()
             return await self._add(given, make)
 
     async def _add(self, given: Sequence[Any], make: Callable[..., ChunkRow]) -> Names:
         log = self._log
-        language = await self._language(log)
+        language = await self._language.read(log)
         rows = await self._work(partial(_rows, given, partial(make, language=language)))
         if not rows:
             return []
@@ -100,7 +90,7 @@ class KnowledgeFlows:
         each_once = {row.id: row for row in reversed(rows)}
         first = [each_once.pop(row.id) for row in rows if row.id in each_once]
         await log.add(first, vectors, IndexLanguage(language, FORM))
-        self._keep(language)
+        self._language.keep(language)
         return [row.id for row in rows]
 
     async def search(self, collection: str, request: Request, owner: str | None) -> Hits:
@@ -109,7 +99,7 @@ class KnowledgeFlows:
         scopes = [scope_of(space, name, None)]
         if person is not None:
             scopes.append(scope_of(space, name, person))
-        language = await self._language(log)
+        language = await self._language.read(log)
         options, counts = self._options, counts_of(log.index)
         search = Searcher(CHUNKS, log.index, options.embedder, language, self._work, counts, options.said)
         found = await search.found(request, scopes)
@@ -147,7 +137,7 @@ class KnowledgeFlows:
     async def embed_missing(self) -> int:
         if self._options.embedder is None:
             raise ConfigurationError("there is no embedder: install firefly-memory[embeddings], or give the store one")
-        keeper = ChunkIndexKeeper(self._view, self._work)
+        keeper = chunk_index_keeper(self._view, self._work)
         return sum([made async for made in keeper.embed(self._options.embedder)])
 
     @property
@@ -165,39 +155,12 @@ class KnowledgeFlows:
             deleted += await log.delete(mine) if mine else 0
         return deleted
 
-    async def _language(self, log: KnowledgeLog) -> str:
-        """The language of the index; of one that has no chunk yet, the one that was asked for."""
-        if self._kept_language is None or time.monotonic() > self._kept_until:
-            kept = await log.language()
-            if kept is None:
-                return self._options.language or ENGLISH
-            if kept.form != FORM:
-                rules = f"by the rules {kept.form}, and this version has the rules {FORM}"
-                raise ConfigurationError(f"the words of {CHUNKS.kind} were made {rules}; {_REBUILD}")
-            self._keep(kept.language)
-            return self._checked_language(kept.language)
-        return self._checked_language(self._kept_language)
-
-    def _keep(self, language: str) -> None:
-        """For a minute, unless the language may be taken back with somebody's transaction."""
-        if not self._options.in_transaction:
-            self._kept_language, self._kept_until = language, time.monotonic() + _KEPT_FOR
-
-    def _checked_language(self, kept: str) -> str:
-        if self._options.language not in (None, kept):
-            raise ConfigurationError(
-                f"the {CHUNKS.kind} of this database are {kept}, not {self._options.language}: "
-                "a database has one language, which its first chunk decides; "
-                "`firefly-memory index rebuild --language` changes it"
-            )
-        return kept
-
     async def _vectors(self, rows: Sequence[ChunkRow]) -> Mapping[str, Vector]:
         """The vectors of new rows; none if the embedder fails, which costs no text."""
         if self._options.embedder is None:
             return {}
         try:
-            return await embedded(self._options.embedder, rows, self._work)
+            return await embedded(self._options.embedder, {row.id: embedded_text(row) for row in rows}, self._work)
         except EmbedderError as error:
             _logger.warning("%d chunks are stored without vectors, embed_missing() makes them: %s", len(rows), error)
             return {}

@@ -10,9 +10,10 @@ from typing import Any, Protocol, TypeVar
 from firefly_memory.concurrency.process_fork import ForkSafeLock
 from firefly_memory.cursors import Moment
 from firefly_memory.errors import StoreClosedError
-from firefly_memory.knowledge.log import CHUNKS, ChunkRow, IndexLanguage, another_language
+from firefly_memory.knowledge.log import CHUNKS, ChunkRow
 from firefly_memory.search.in_memory import MemorySearchIndex
 from firefly_memory.search.index import SearchIndex, Vector
+from firefly_memory.search.index_language import IndexLanguage, another_language
 from firefly_memory.tombstones.in_memory import MemoryTombstones
 
 K = TypeVar("K", bound=Hashable)
@@ -150,7 +151,7 @@ class MemoryKnowledgeLog:
 
     def _check_language(self, language: IndexLanguage | None) -> None:
         if language is not None and self._language not in (None, language):
-            raise another_language(self._language, language)
+            raise another_language(CHUNKS, self._language, language)
 
     def _put(self, row: ChunkRow) -> bool:
         """Store a chunk; whether it was not there yet."""

@@ -8,16 +8,15 @@ from typing import NamedTuple, Protocol
 
 from firefly_memory.codec import damaged
 from firefly_memory.cursors import Moment
-from firefly_memory.errors import ConflictError, CorruptDataError
+from firefly_memory.errors import CorruptDataError
 from firefly_memory.facets import LogOf
 from firefly_memory.identifiers import original_name
 from firefly_memory.search.index import SearchIndex, Subject, Vector
+from firefly_memory.search.index_keeper import KeptRows
+from firefly_memory.search.index_language import IndexLanguage
 from firefly_memory.tombstones.log import Identity, owner_identity
 
 CHUNKS = Subject("chunks", "memory_chunks")
-
-ENGLISH = "english"
-"""The language of an index, unless somebody says otherwise."""
 
 
 class ChunkRow(NamedTuple):
@@ -72,36 +71,13 @@ def damaged_chunk(name: object, exc: Exception) -> CorruptDataError:
     return damaged("reading a chunk", f"chunk {shown!r}", exc)
 
 
-class IndexLanguage(NamedTuple):
-    """What the words of an index are made by."""
-
-    language: str
-    form: int
-    """:data:`~firefly_memory.search.words.FORM` when they were made."""
-
-
-class LanguageError(ConflictError):
-    """The words of some chunks are made by other rules than those of the index."""
-
-
-def another_language(kept: IndexLanguage | None, asked: IndexLanguage) -> LanguageError:
-    """The error for a writer whose words are made by other rules than those of the index."""
-    there, these = (
-        "missing" if each is None else f"{each.language} by the rules {each.form}" for each in (kept, asked)
-    )
-    return LanguageError(f"the words of the index of {CHUNKS.kind} are {there}, these are {these}")
-
-
-class KnowledgeLog(Protocol):
+class KnowledgeLog(KeptRows[ChunkRow], Protocol):
     """The chunks of one store, and their index. Each call is done completely or not at all."""
 
     @property
     def index(self) -> SearchIndex:
         """The reading half of the index of chunks."""
         ...
-
-    async def language(self) -> IndexLanguage | None:
-        """What the words of the index are made by; ``None`` before the first chunk."""
 
     async def add(self, rows: Sequence[ChunkRow], vectors: Mapping[str, Vector], language: IndexLanguage | None) -> int:
         """Store the chunks that are not there yet, with their vectors by id; how many these were. After a lost
@@ -114,9 +90,6 @@ class KnowledgeLog(Protocol):
 
     async def read(self, ids: Sequence[str]) -> Sequence[ChunkRow]:
         """These chunks, as far as they are there, in any order."""
-
-    async def page(self, limit: int, after: str) -> Sequence[ChunkRow]:
-        """The first ``limit`` chunks with ids after ``after``, by id in the order of code points."""
 
     async def oldest(self, space: str, collection: str, limit: int, after: Moment | None) -> Sequence[ChunkRow]:
         """The first ``limit`` chunks of a collection after a moment, by ``created_at``, equal ones by id."""
@@ -135,24 +108,6 @@ class KnowledgeLog(Protocol):
 
     async def delete_some(self, space: str, collection: str, limit: int) -> int:
         """Delete up to ``limit`` chunks of a collection with their vectors; how many."""
-
-    async def without_vector(self, embedder: str, limit: int, after: str) -> Sequence[ChunkRow]:
-        """The first ``limit`` chunks with ids after ``after`` that have no vector of this embedder, by id."""
-
-    async def add_vectors(self, vectors: Mapping[str, Vector]) -> int:
-        """Store vectors of chunks by id, for chunks that are still there and have none of this embedder; how many."""
-
-    async def set_language(self, language: IndexLanguage) -> None:
-        """Say what the words of the index are made by from now on."""
-
-    async def rewrite(self, rows: Sequence[ChunkRow]) -> int:
-        """Replace the searchable form and the words of these chunks, as far as they are there; how many are given."""
-
-    async def damage(self) -> Sequence[str]:
-        """What is wrong with the index, apart from the words of its rows, in sentences."""
-
-    async def mend(self) -> None:
-        """Make that right. It takes the time of a full-text table that is made again, and does not block readers."""
 
 
 KNOWLEDGE_LOG: LogOf[KnowledgeLog] = LogOf("knowledge")

@@ -12,7 +12,7 @@ from firefly_memory.clock import instant_of
 from firefly_memory.codec import DOCUMENT
 from firefly_memory.errors import InvalidEntryError
 from firefly_memory.identifiers import original_name, stored_name
-from firefly_memory.knowledge.log import ENGLISH, KNOWLEDGE_LOG, ChunkRow, IndexLanguage
+from firefly_memory.knowledge.log import KNOWLEDGE_LOG, ChunkRow
 from firefly_memory.knowledge.rows import (
     checked_position,
     row_of,
@@ -25,6 +25,7 @@ from firefly_memory.knowledge.rows import (
 from firefly_memory.knowledge.types import Chunk
 from firefly_memory.moving import Item, Kind, Placed, Walk, Writing, as_sorted_json
 from firefly_memory.protocols import StoreView
+from firefly_memory.search.index_language import ENGLISH, IndexLanguage
 from firefly_memory.search.languages import checked_language
 from firefly_memory.search.words import FORM
 from firefly_memory.validation import checked_text

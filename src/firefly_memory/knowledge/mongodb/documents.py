@@ -17,13 +17,12 @@ from typing import Any
 import bson
 from pymongo import ASCENDING, IndexModel, UpdateOne
 
-from firefly_memory.codec import DAMAGE, damaged
+from firefly_memory.codec import DAMAGE
 from firefly_memory.cursors import Moment
-from firefly_memory.databases.mongodb.clients import VERSION
 from firefly_memory.databases.mongodb.collections import Collection
 from firefly_memory.databases.mongodb.fields import Document, split, text, whole
 from firefly_memory.errors import InvalidEntryError
-from firefly_memory.knowledge.log import CHUNKS, ChunkRow, IndexLanguage, checked_row, damaged_chunk
+from firefly_memory.knowledge.log import CHUNKS, ChunkRow, checked_row, damaged_chunk
 from firefly_memory.search.index import Indexed, Vector
 from firefly_memory.search.mongodb.documents import indexed_fields, row_indexes, vector_collections
 from firefly_memory.search.mongodb.vectors import Embedded
@@ -43,9 +42,6 @@ OF_CHUNKS = Collection(
     forget="firefly_memory.knowledge.mongodb.writing:delete_left_behind",
 )
 COLLECTIONS = (OF_CHUNKS, *vector_collections(CHUNKS))
-
-LANGUAGE: Document = {"_id": f"${CHUNKS.kind}"}
-"""The note of the language of the index among the versions, where names of collections have no ``$``."""
 
 EVERY: Document = {"_id": {"$gte": ""}}
 """A filter for all chunks: it leaves tombstones out, whose ids are no texts."""
@@ -159,12 +155,3 @@ def _instant(document: Mapping[str, Any], name: str) -> datetime:
 def _words(words: Any) -> tuple[str, ...]:
     "".join(words)  # they are texts, or this fails
     return tuple(words)
-
-
-def language_of(document: Mapping[str, Any]) -> IndexLanguage:
-    """The language that is noted in the document :data:`LANGUAGE`."""
-    try:
-        return IndexLanguage(text(document, "language"), whole(document, "form"))
-    except DAMAGE as exc:
-        where = f"the document {document['_id']!r} of {VERSION}"
-        raise damaged("reading the language of the index", where, exc) from exc

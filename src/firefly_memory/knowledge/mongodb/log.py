@@ -7,15 +7,17 @@ from contextlib import AbstractContextManager
 
 from firefly_memory.cursors import Moment
 from firefly_memory.databases.mongodb.access import MongoAccess
-from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, VERSION, Connection
+from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection
 from firefly_memory.databases.mongodb.errors import Writing, translated, written
 from firefly_memory.databases.mongodb.fields import Document
-from firefly_memory.knowledge.log import CHUNKS, ChunkRow, IndexLanguage
+from firefly_memory.knowledge.log import CHUNKS, ChunkRow
 from firefly_memory.knowledge.mongodb import documents
 from firefly_memory.knowledge.mongodb.documents import BY_ID, EVERY, IN_COLLECTION, OF_OWNER
 from firefly_memory.knowledge.mongodb.writing import ChunkWriter
 from firefly_memory.search.index import Vector
+from firefly_memory.search.index_language import IndexLanguage
 from firefly_memory.search.mongodb.index import Keys, MongoSearchIndex
+from firefly_memory.search.mongodb.languages import read_language, set_language
 from firefly_memory.search.mongodb.mending import index_damage, mend
 from firefly_memory.search.mongodb.vectors import without_vector
 from firefly_memory.tombstones.mongodb.gates import gate_of
@@ -34,8 +36,7 @@ class MongoKnowledgeLog:
     async def language(self) -> IndexLanguage | None:
         with self._reading("read_language"):
             connection = await self._access.connected("read_language")
-            noted = await connection.result_of(connection[VERSION].find_one(documents.LANGUAGE))
-            return None if noted is None else documents.language_of(noted)
+            return await read_language(connection, CHUNKS)
 
     async def add(self, rows: Sequence[ChunkRow], vectors: Mapping[str, Vector], language: IndexLanguage | None) -> int:
         if not rows:
@@ -123,9 +124,8 @@ class MongoKnowledgeLog:
             return await self._writer(connection, writing).add_vectors(vectors)
 
     async def set_language(self, language: IndexLanguage) -> None:
-        with self._writing("set_language") as writing:
-            connection = await self._access.connected("set_language")
-            await self._writer(connection, writing).set_language(language)
+        with self._writing("set_language"):
+            await set_language(await self._access.connected("set_language"), CHUNKS, language)
 
     async def rewrite(self, rows: Sequence[ChunkRow]) -> int:
         if rows:

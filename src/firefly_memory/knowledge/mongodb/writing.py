@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pymongo import ReturnDocument, UpdateOne
+from pymongo import UpdateOne
 
-from firefly_memory.databases.mongodb.clients import VERSION, Connection
+from firefly_memory.databases.mongodb.clients import Connection
 from firefly_memory.databases.mongodb.errors import Writing
 from firefly_memory.databases.mongodb.transactions import InTransaction
 from firefly_memory.errors import ErasedError
-from firefly_memory.knowledge.log import CHUNKS, ChunkRow, IndexLanguage, another_language
+from firefly_memory.knowledge.log import CHUNKS, ChunkRow
 from firefly_memory.knowledge.mongodb import documents
 from firefly_memory.search.index import Vector
+from firefly_memory.search.index_language import IndexLanguage
 from firefly_memory.search.mongodb import vectors as stored_vectors
+from firefly_memory.search.mongodb.languages import agree_on_language
 from firefly_memory.search.mongodb.vectors import Embedded
 from firefly_memory.tombstones.log import Identity
 from firefly_memory.tombstones.mongodb.gates import Gate
@@ -43,7 +45,7 @@ class ChunkWriter:
 
         async def add(session: Any) -> int:
             if language is not None:
-                await self._agree_on(language, session)
+                await agree_on_language(self._connection, CHUNKS, language, session)
             result = await gate.write_in_transaction(inserting, session)
             await stored_vectors.add_vectors(self._connection, CHUNKS, embedded, session)
             return _chunks(result)
@@ -52,7 +54,7 @@ class ChunkWriter:
             return await self._in_transaction(self._connection, add)
         await gate.check()
         if language is not None:
-            await self._agree_on(language, None)
+            await agree_on_language(self._connection, CHUNKS, language, None)
         return await self._connection.finish(self._add_alone(gate, [row.id for row in rows], inserting, embedded))
 
     async def _add_alone(
@@ -65,25 +67,6 @@ class ChunkWriter:
         except ErasedError:  # whose chunks they are, those that were there before as well
             await self._delete(ids, None)
             raise
-
-    async def _agree_on(self, language: IndexLanguage, session: Any) -> None:
-        """Note the language of the first chunks; ``LanguageError`` if another one is noted."""
-        versions = self._connection[VERSION]
-        noted = await self._connection.result_of(versions.find_one(documents.LANGUAGE, session=session))
-        if noted is None:
-            unless_there, after = {"$setOnInsert": language._asdict()}, ReturnDocument.AFTER
-            noting = versions.find_one_and_update(
-                documents.LANGUAGE, unless_there, upsert=True, return_document=after, session=session
-            )
-            noted = await self._connection.result_of(noting)
-        kept = documents.language_of(noted)
-        if kept != language:
-            raise another_language(kept, language)
-
-    async def set_language(self, language: IndexLanguage) -> None:
-        """Note another language."""
-        noting = self._connection[VERSION].update_one(documents.LANGUAGE, {"$set": language._asdict()}, upsert=True)
-        await self._connection.result_of(noting)
 
     async def rewrite(self, rows: Sequence[ChunkRow]) -> None:
         """Replace what chunks that are there are found by."""

@@ -6,15 +6,17 @@ from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.executor import Executor
 from firefly_memory.knowledge.log import CHUNKS
 from firefly_memory.knowledge.sql import operations
+from firefly_memory.search.index_language import IndexLanguage
 from firefly_memory.search.sql.index import SQLSearchIndex
+from firefly_memory.search.sql.languages import read_language, set_language
 
 
 class SQLKnowledgeLog:
     """A :class:`~firefly_memory.knowledge.log.KnowledgeLog` over an executor."""
 
     def __init__(self, executor: Executor, _: type[SQLDialect]) -> None:
+        self._run = executor.run
         self.index = SQLSearchIndex(executor, CHUNKS)
-        self.language = executor.method(operations.read_language)
         self.add = executor.method(operations.add_chunks)
         self.read = executor.method(operations.read_chunks)
         self.page = executor.method(operations.read_page)
@@ -26,7 +28,12 @@ class SQLKnowledgeLog:
         self.delete_some = executor.method(operations.delete_some_chunks)
         self.without_vector = executor.method(operations.read_without_vector)
         self.add_vectors = executor.method(operations.add_vectors)
-        self.set_language = executor.method(operations.set_language)
         self.rewrite = executor.method(operations.rewrite_chunks)
         self.damage = executor.method(operations.find_damage)
         self.mend = executor.method(operations.mend_index)
+
+    async def language(self) -> IndexLanguage | None:
+        return await self._run(read_language, CHUNKS)
+
+    async def set_language(self, language: IndexLanguage) -> None:
+        await self._run(set_language, CHUNKS, language)

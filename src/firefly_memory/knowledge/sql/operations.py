@@ -7,18 +7,14 @@ from collections.abc import Mapping, Sequence
 from firefly_memory.cursors import Moment
 from firefly_memory.databases.sql.operation import REPEAT, REPORT, operation, reads
 from firefly_memory.databases.sql.session import Session, Values
-from firefly_memory.knowledge.log import CHUNKS, ChunkRow, IndexLanguage, another_language
+from firefly_memory.knowledge.log import CHUNKS, ChunkRow
 from firefly_memory.knowledge.sql.statements import KnowledgeStatements
 from firefly_memory.search.index import Vector
+from firefly_memory.search.index_language import IndexLanguage
 from firefly_memory.search.sql.index import delete_vectors, write_vectors
+from firefly_memory.search.sql.languages import agree_on_language
 from firefly_memory.search.sql.mending import index_damage, mend
 from firefly_memory.tombstones.sql.refusal import unless_erased
-
-
-@reads
-def read_language(session: Session) -> IndexLanguage | None:
-    rows = session.fetch(session.statements(KnowledgeStatements).language, {"subject": CHUNKS.kind})
-    return IndexLanguage(*rows[0]) if rows else None
 
 
 class _NothingNewError(Exception):
@@ -46,24 +42,12 @@ def _add(
     language: IndexLanguage | None,
     refusal: Values,
 ) -> int:
-    is_new = language is not None and _keep_language(session, language)
+    is_new = language is not None and agree_on_language(session, CHUNKS, language)
     written = session.statements(KnowledgeStatements).write(session, rows, refusal)
     if is_new and not written:
         raise _NothingNewError
     write_vectors(session, CHUNKS, vectors)
     return written
-
-
-def _keep_language(session: Session, language: IndexLanguage) -> bool:
-    """Whether the index had none; ``LanguageError`` if it has another one."""
-    kept, is_new = read_language(session), False
-    if kept is None:
-        values = {"subject": CHUNKS.kind, **language._asdict()}
-        is_new = session.execute(session.statements(KnowledgeStatements).set_language, values) == 1
-        kept = read_language(session)
-    if kept != language:
-        raise another_language(kept, language)
-    return is_new
 
 
 @reads
@@ -157,13 +141,6 @@ def _lacking(session: Session, vectors: Mapping[str, Vector]) -> list[str]:
     embedder = next(iter(vectors.values())).embedder
     values = {"ids": session.dialect.texts(sorted(vectors)), "embedder": embedder}
     return [row[0] for row in session.fetch(session.statements(KnowledgeStatements).lacking, values)]
-
-
-@operation(on_lost_reply=REPEAT)
-def set_language(session: Session, language: IndexLanguage) -> None:
-    values = {"subject": CHUNKS.kind, **language._asdict()}
-    with session.writing():
-        session.execute(session.statements(KnowledgeStatements).change_language, values)
 
 
 @operation(on_lost_reply=REPEAT)

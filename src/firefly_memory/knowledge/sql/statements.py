@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlalchemy import (
-    BigInteger,
     ColumnElement,
     Integer,
     Select,
@@ -27,7 +26,6 @@ from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.statements import FacetStatements
 from firefly_memory.knowledge.log import CHUNKS, ChunkRow, checked_row, damaged_chunk
-from firefly_memory.knowledge.sql.tables import INDEXES
 from firefly_memory.tombstones.sql.statements import not_erased
 
 if TYPE_CHECKING:
@@ -46,7 +44,6 @@ class KnowledgeStatements(FacetStatements):
         super().__init__(dialect, schema_name)
         self.table = self.in_schema(CHUNKS.table)
         self._vectors = self.in_schema(CHUNKS.vectors)
-        self._indexes = self.in_schema(INDEXES)
 
     def write(self, session: Session, rows: Sequence[ChunkRow], refusal: Values) -> int:
         """Store the rows that are not there yet; how many these were. None, if their owner is refused."""
@@ -142,23 +139,6 @@ class KnowledgeStatements(FacetStatements):
         """The ids of those of some rows that have no vector."""
         these = self._is_one_of_these
         return self.compiled(select(self.table.c.id).where(these, self._has_no_vector))
-
-    @cached_property
-    def language(self) -> Statement:
-        c = self._indexes.c
-        return self.compiled(select(c.language, c.form).where(c.subject == _text("subject")))
-
-    @cached_property
-    def set_language(self) -> Statement:
-        row = {"subject": _text("subject"), "language": _text("language"), "form": bindparam("form", type_=BigInteger)}
-        return self.compiled(self.dialect.insert(self._indexes).values(row).on_conflict_do_nothing())
-
-    @cached_property
-    def change_language(self) -> Statement:
-        row = {"subject": _text("subject"), "language": _text("language"), "form": bindparam("form", type_=BigInteger)}
-        insert = self.dialect.insert(self._indexes).values(row)
-        changed = {name: insert.excluded[name] for name in ("language", "form")}
-        return self.compiled(insert.on_conflict_do_update(index_elements=[self._indexes.c.subject], set_=changed))
 
     @cached_property
     def rewrite(self) -> Statement:

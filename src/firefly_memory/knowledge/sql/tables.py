@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, MetaData, Table, Text
+from sqlalchemy import Column, Index, MetaData, Table, Text
 
 from firefly_memory.databases.sql.schema.columns import GUARDED, Columns
 from firefly_memory.knowledge.log import CHUNKS
-from firefly_memory.search.sql.tables import define_index, index_columns
-
-INDEXES = "memory_search_indexes"
+from firefly_memory.search.sql.tables import define_index, define_languages, index_columns
 
 
 def define(tables: MetaData, columns: Columns) -> None:
@@ -38,11 +36,4 @@ def define(tables: MetaData, columns: Columns) -> None:
     Index("idx_chunks_collection", c.space, c.collection, c.created_at, c.id, **by_name)
     Index("idx_chunks_owner", c.owner, c.id, **{**by_id, **columns.only(c.owner.is_not(None))})
     define_index(chunks, columns, CHUNKS)
-    Table(
-        INDEXES,
-        tables,
-        Column("subject", Text, primary_key=True),
-        # What the words of the index are made by.
-        Column("language", Text, nullable=False),
-        Column("form", BigInteger, nullable=False),
-    )
+    define_languages(tables)

@@ -34,6 +34,7 @@ from firefly_memory.databases.sql.statements import FacetStatements
 from firefly_memory.facets import load_name
 from firefly_memory.search.index import Subject
 from firefly_memory.search.neighbours import REACH
+from firefly_memory.search.sql.tables import LANGUAGES
 
 CANDIDATE = ("id", "scope", "who", "group_id", "position")
 """The columns that a candidate is made of, after its words or their number."""
@@ -79,6 +80,7 @@ class IndexStatements(FacetStatements):
     def __init__(self, dialect: SQLDialect, schema_name: str | None) -> None:
         super().__init__(dialect, schema_name)
         self.table = self.in_schema(self.subject.table)
+        self.languages = self.in_schema(LANGUAGES)
         self.engine: Engine = load_name(_ENGINES[dialect.name])
 
     @cached_property
@@ -177,6 +179,23 @@ class IndexStatements(FacetStatements):
         c = self.signatures.c
         these = self.dialect.is_one_of_many(c.id, "ids"), self.dialect.is_one_of(c.scope, "scopes")
         return self.compiled(delete(self.signatures).where(*these))
+
+    @cached_property
+    def language(self) -> Statement:
+        c = self.languages.c
+        return self.compiled(select(c.language, c.form).where(c.subject == _text("subject")))
+
+    @cached_property
+    def set_language(self) -> Statement:
+        row = {"subject": _text("subject"), "language": _text("language"), "form": bindparam("form", type_=BigInteger)}
+        return self.compiled(self.dialect.insert(self.languages).values(row).on_conflict_do_nothing())
+
+    @cached_property
+    def change_language(self) -> Statement:
+        row = {"subject": _text("subject"), "language": _text("language"), "form": bindparam("form", type_=BigInteger)}
+        insert = self.dialect.insert(self.languages).values(row)
+        changed = {name: insert.excluded[name] for name in ("language", "form")}
+        return self.compiled(insert.on_conflict_do_update(index_elements=[self.languages.c.subject], set_=changed))
 
     @cached_property
     def check_words(self) -> Statement | None:

@@ -9,6 +9,8 @@ from sqlalchemy import BigInteger, Column, Index, LargeBinary, MetaData, Table, 
 from firefly_memory.databases.sql.schema.columns import GUARDED, Columns
 from firefly_memory.search.index import Subject
 
+LANGUAGES = "memory_search_indexes"
+
 
 def index_columns(columns: Columns) -> list[Column[Any]]:
     """The columns of the :class:`~firefly_memory.search.index.Indexed` fields.
@@ -26,6 +28,17 @@ def index_columns(columns: Columns) -> list[Column[Any]]:
         # The order of the search that is no ranking.
         columns.instant("newest", nullable=False),
     ]
+
+
+def define_languages(tables: MetaData) -> None:
+    """The table that says what the words of each index are made by."""
+    Table(
+        LANGUAGES,
+        tables,
+        Column("subject", Text, primary_key=True),
+        Column("language", Text, nullable=False),
+        Column("form", BigInteger, nullable=False),
+    )
 
 
 def define_index(table: Table, columns: Columns, subject: Subject) -> None:
