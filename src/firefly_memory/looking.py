@@ -18,6 +18,7 @@ from firefly_memory.facets import Facet, LogOf, facet_named, load, load_name
 from firefly_memory.protocols import StoreView
 
 if TYPE_CHECKING:
+    from firefly_memory.search.embedders.protocol import Embedder
     from firefly_memory.search.hits import Hit, Request
     from firefly_memory.search.searching import Work
 
@@ -117,8 +118,9 @@ class Search:
     """How the rows of a resource are searched."""
 
     searcher: str
-    """The dotted name of ``(view, work)``, a :class:`RowSearcher` for any store. ``work`` says where it computes: at
-    once for blocking callers, beside the event loop for the others."""
+    """The dotted name of ``(view, work, embedder)``, a :class:`RowSearcher` for any store. ``work`` says where it
+    computes: at once for blocking callers, beside the event loop for the others. ``embedder`` makes the vectors of
+    questions; without one they are searched for as text."""
     needs: tuple[str, ...] = ()
     """The filters without which rows cannot be searched, such as the name of a collection. Each has a text."""
     takes: tuple[str, ...] = ()
@@ -199,7 +201,7 @@ def reader_of(view: StoreView, facet: Facet, resource: Resource) -> Reader:
     return reader
 
 
-def searcher_of(view: StoreView, search: Search, work: Work) -> RowSearcher:
+def searcher_of(view: StoreView, search: Search, work: Work, embedder: Embedder | None) -> RowSearcher:
     """The searcher of a resource, for a store."""
-    searcher: RowSearcher = load_name(search.searcher)(view, work)
+    searcher: RowSearcher = load_name(search.searcher)(view, work, embedder)
     return searcher

@@ -27,6 +27,38 @@ def changed(url: str, *statements: str) -> None:
             file.execute(each)
 
 
+def test_an_embedder_of_ones_own_is_named(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_embedders.py").write_text(
+        "from firefly_memory.search.embedders.adapters import CallableEmbedder\n"
+        "def make():\n"
+        "    return CallableEmbedder(lambda texts: [[1.0, len(text)] for text in texts], name='mine', dimensions=2)\n"
+        "MINE = make()\n"
+        "BROKEN = lambda: 1 / 0\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["index", "embed", "--embedder", "my_embedders:MINE", "--url", url]) == Exit.DONE
+    assert capsys.readouterr().out == "made the vectors of 2 chunks\n"
+    assert main(["index", "status", "--embedder", "my_embedders:make", "--url", url]) == Exit.DONE
+    assert capsys.readouterr().out == "chunks: 2 rows, english, each with a vector\n  2 vectors of mine\n"
+    searching = ["search", "chunks", "cold", "--collection", "notes", "--mode", "semantic", "--url", url, "--embedder"]
+    assert main([*searching, "my_embedders:make"]) == Exit.DONE
+    assert "The lake is cold" in capsys.readouterr().out
+    for name, message in {
+        "my_embedders": "'my_embedders' is no name of an embedder; write it as package.module:EMBEDDER",
+        "my_embedders:NONE": "the embedder my_embedders:NONE cannot be imported: my_embedders has no NONE",
+        "my_embedders:BROKEN": "my_embedders:BROKEN makes no embedder: ZeroDivisionError: division by zero",
+        "sys:path": "embedder must be an Embedder, and list has no name, dimensions, embed, async_embed",
+    }.items():
+        assert main([*searching, name]) == Exit.USAGE, name
+        assert message in capsys.readouterr().err
+    assert main(["index", "delete-vectors", "mine", "--url", url]) == Exit.DONE
+    assert capsys.readouterr().out == "deleted the vectors of 2 chunks\n"
+    assert main(["index", "status", "--embedder", "my_embedders:MINE", "--url", url]) == Exit.DONE
+    assert capsys.readouterr().out == "chunks: 2 rows, english, 2 without a vector\n"
+
+
 def test_status_compares_and_embed_makes_vectors(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["index", "status", "--url", url]) == Exit.DONE
     assert capsys.readouterr().out == "chunks: 2 rows, english, 2 without a vector\n"
@@ -43,6 +75,7 @@ def test_status_compares_and_embed_makes_vectors(url: str, capsys: pytest.Captur
         "outdated": 0,
         "without_vector": 0,
         "problems": [],
+        "vectors": {"wordllama:l2_supercat_256": 2},
     }
 
 

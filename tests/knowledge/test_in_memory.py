@@ -100,7 +100,7 @@ async def test_the_language_of_the_first_writer_counts(chunks: Chunks) -> None:
         with pytest.raises(ConflictError, match="german"):
             await chunks("add", [row("house")], {}, other)
     assert await chunks("count", None, None) == 2
-    await chunks("delete_some", "", "notes", 2)
+    await chunks("delete_some", "", "notes", None, 2)
     assert await chunks("language") == german
 
 
@@ -129,9 +129,9 @@ async def test_nothing_is_left_of_deleted_chunks(chunks: Chunks, store: InMemory
     await chunks("add", rows, {each.id: vector(1) for each in rows}, ENGLISH)
     assert find_text(store, "secret") != {}
     assert await chunks("delete", [rows[0].id, rows[0].id, "unknown"]) == 1
-    assert await chunks("delete_some", "", "notes", 1) == 1
-    assert await chunks("delete_some", "", "notes", 9) == 1
-    assert await chunks("delete_some", "", "notes", 9) == 0
+    assert await chunks("delete_some", "", "notes", None, 1) == 1
+    assert await chunks("delete_some", "", "notes", None, 9) == 1
+    assert await chunks("delete_some", "", "notes", None, 9) == 0
     for text in ("secret", "Anna", "ann", rows[0].id):
         assert find_text(store, text) == {}
     log: Any = store.suspending.log(KNOWLEDGE_LOG)

@@ -145,7 +145,7 @@ async def test_thousands_of_chunks_are_one_call_of_few_commands(replica_set: Som
         assert run_without_loop(log.add(rows, given, None)) == 2_999
         assert [name for name, _ in commands.sent] == ["update", "update", "update", "commitTransaction"]
         assert run_without_loop(log.count(None, None)) == 3_000
-        assert run_without_loop(log.delete_some("", "notes", 2_000)) == 2_000
+        assert run_without_loop(log.delete_some("", "notes", None, 2_000)) == 2_000
         assert [replica_set.database[name].count_documents({}) for name in (VECTORS, SIGNATURES)] == [1_000, 1_000]
 
 
@@ -200,9 +200,9 @@ async def test_a_deletion_takes_what_it_names_and_nothing_else(chunks: Chunks) -
     await chunks("add", [*rows, other], {each.id: vector(1) for each in (*rows, other)}, ENGLISH)
     assert await chunks("delete", [rows[0].id, "unknown", rows[0].id]) == 1
     assert await chunks("delete", []) == 0
-    assert await chunks("delete_some", "", "notes", 2) == 2
-    assert await chunks("delete_some", "", "notes", 2) == 1
-    assert await chunks("delete_some", "", "notes", 2) == 0
+    assert await chunks("delete_some", "", "notes", None, 2) == 2
+    assert await chunks("delete_some", "", "notes", None, 2) == 1
+    assert await chunks("delete_some", "", "notes", None, 2) == 0
     assert await chunks("page", 9, "") == [other]
     left = chunks.contents()
     assert [each["id"] for name in (VECTORS, SIGNATURES) for each in left[name]] == [other.id, other.id]

@@ -251,7 +251,7 @@ def test_what_others_delete_meanwhile_ends_no_list_and_no_deletion(somewhere: So
         between.arm(3, lambda: run_without_loop(others.delete([rows[0].id])))
         assert run_without_loop(log.without_vector("e", 1, "")) == [rows[1]]
         between.arm(2, lambda: run_without_loop(others.delete([rows[1].id])))
-        assert run_without_loop(log.delete_some("", "notes", 1)) == 1
+        assert run_without_loop(log.delete_some("", "notes", None, 1)) == 1
         assert [each["_id"] for each in contents(somewhere)[CHUNKS]] == [rows[3].id]
 
 

@@ -78,6 +78,7 @@ ASKED: dict[str, Asked] = {
     "of_owner": Asked({"owner": "p10", "limit": 50, "after": "i7"}, ("idx_chunks_owner",), 50),
     "next_collection": Asked({"space": "", "after": "c150", "limit": 1}, ("idx_chunks_collection",), 1),
     "count_of_collection": Asked(IN_COLLECTION, ("idx_chunks_collection",), EACH),
+    "some_of_source": Asked({**IN_COLLECTION, "source": '"s"', "limit": 50}, ("idx_chunks_collection",), EACH),
     "some_of_collection": Asked({**IN_COLLECTION, "limit": 50}, ("idx_chunks_collection",), 50),
     "without_vector": Asked({"embedder": "e", "after": "i7", "limit": 50}, ("idx_chunks_id", "vectors"), 200),
     "lacking": Asked({**IDS, "embedder": "e"}, ("idx_chunks_id", "vectors"), 4),

@@ -185,7 +185,7 @@ async def test_many_expired_notes_hide_no_live_one(
 
 
 async def test_without_an_embedder_a_hit_says_so(store: EntryStore) -> None:
-    (hit,) = await searched(store, Mode.SUSPENDING, "dog", explain=True)
+    (hit,) = await searched(store, Mode.SUSPENDING, "dog", explain=True, embedder=None)
     assert (hit.explanation or Explanation()).notes == (NO_EMBEDDER,)
 
 

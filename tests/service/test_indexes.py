@@ -9,10 +9,12 @@ from uuid import uuid4
 
 import pytest
 
-from firefly_memory import ConfigurationError, EntryStore, FileStore, service
+from firefly_memory import ConfigurationError, EntryStore, FileStore, InvalidEntryError, service
 from firefly_memory.knowledge import KnowledgeStore
 from firefly_memory.knowledge.rows import row_of
 from firefly_memory.knowledge.types import Chunk
+from firefly_memory.search import index_keeper
+from firefly_memory.search.embedders.adapters import CallableEmbedder
 from firefly_memory.search.index_language import IndexLanguage
 from firefly_memory.search.words import FORM
 from firefly_memory.testing import Mode
@@ -115,6 +117,35 @@ async def test_vectors_that_are_missing_are_made_once(store: EntryStore, ask: Ca
     assert state.without_vector == 0
     with pytest.raises(ConfigurationError, match="there is no embedder"):
         await ask("embed_missing", embedder=None)
+
+
+@IN_ONE_SERVER
+async def test_vectors_of_a_former_embedder_are_deleted(
+    store: EntryStore, ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_keeper, "_PAGE", 2)
+    former, used = CallableEmbedder(_two_numbers, name="former", dimensions=2), Letters()
+    for embedder in (former, used):
+        await ask("embed_missing", embedder=embedder)
+    (state,) = await ask("index_states", embedder=None)
+    assert (state.vectors, state.is_right) == ({"former": 3, used.name: 3}, True)
+    seen: list[int] = []
+    assert await ask("delete_vectors", "former", progress=lambda _, rows: seen.append(rows)) == {"chunks": 3}
+    assert seen == [2, 3]
+    assert await ask("delete_vectors", "unknown") == {"chunks": 0}
+    (state,) = await ask("index_states", embedder=former)
+    assert (state.vectors, state.without_vector, state.is_right) == ({used.name: 3}, 3, True)
+    (state,) = await ask("index_states", embedder=used)
+    assert state.without_vector == 0
+    hits = await ask("search", "chunks", "Boot", mode="semantic", where={"collection": "notes"}, embedder=used)
+    assert len(hits) == 3
+    assert await ask("embed_missing", embedder=former) == {"chunks": 3}, "and they can be made again"
+    with pytest.raises(InvalidEntryError, match="embedder"):
+        await ask("delete_vectors", None)
+
+
+def _two_numbers(texts: list[str]) -> list[list[float]]:
+    return [[1.0, float(len(text))] for text in texts]
 
 
 def test_a_store_without_an_index_has_none_to_look_at(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from firefly_memory.facets import LogOf
 from firefly_memory.looking import Field, Placed, Query, Resource, Row, RowId, Search, Size, Type, Where
 from firefly_memory.protocols import StoreView
 from firefly_memory.search.counting import counts_of
+from firefly_memory.search.embedders.protocol import Embedder
 from firefly_memory.search.hits import Hit, Request
 from firefly_memory.search.searching import Searcher, Work
 from tests.toy_facet.log import LANGUAGE, Note, ToyLog, scope_of, subject
@@ -46,11 +47,11 @@ class ToySearcher:
     """A :class:`~firefly_memory.looking.RowSearcher` of the notes of one owner, or of nobody. It reads the notes that
     the library has found."""
 
-    def __init__(self, number: int, view: StoreView, work: Work) -> None:
+    def __init__(self, number: int, view: StoreView, work: Work, embedder: Embedder | None) -> None:
         asked: LogOf[ToyLog] = LogOf(f"toy_{number}")
         self._log = view.log(asked)
         index = self._log.index
-        self._search = Searcher(subject(number), index, None, LANGUAGE, work, counts_of(index), set())
+        self._search = Searcher(subject(number), index, embedder, LANGUAGE, work, counts_of(index), set())
 
     async def hits(self, request: Request, where: Mapping[str, str]) -> Sequence[Hit]:
         found = await self._search.found(request, [scope_of(where.get("owner"))])
@@ -100,8 +101,8 @@ def _reader(number: int) -> Any:
 
 
 def _searcher(number: int) -> Any:
-    def make(view: StoreView, work: Work) -> ToySearcher:
-        return ToySearcher(number, view, work)
+    def make(view: StoreView, work: Work, embedder: Embedder | None) -> ToySearcher:
+        return ToySearcher(number, view, work, embedder)
 
     return make
 

@@ -18,7 +18,7 @@ NOTES = key()
 
 async def found(view: StoreView, question: str) -> list[str]:
     """The ids of nobody's notes with these words, best first."""
-    hits = await ToySearcher(1, view, at_once).hits(Request(question, top_k=10, mode="text", explain=False), {})
+    hits = await ToySearcher(1, view, at_once, None).hits(Request(question, top_k=10, mode="text", explain=False), {})
     return [hit.id for hit in hits]
 
 

@@ -102,6 +102,26 @@ def _time_out(default: float | None = None) -> Shared:
     return Shared(("--timeout",), {"type": a_time_out, "metavar": "SECONDS", "help": words})
 
 
+_EMBEDDER = Shared(
+    ("--embedder",),
+    {
+        "type": a_name,
+        "metavar": "NAME",
+        "help": "an embedder of your own, such as package.module:EMBEDDER, in place of that of the extra embeddings",
+    },
+)
+_KIND = Shared(
+    ("--kind",),
+    {"type": a_name, "metavar": "KIND", "default": "chunks", "help": "the kind of rows, by default chunks"},
+)
+_EMBEDDER_NAME = Shared(
+    ("--embedder-name",),
+    {
+        "type": a_name,
+        "metavar": "NAME",
+        "help": "the name of an embedder whose vectors are stored, as `index status` shows it",
+    },
+)
 _JSON = Shared(("--json",), {"is_flag": True, "help": "print a JSON object"})
 _YES = Shared(("--yes",), {"is_flag": True, "help": "do not ask before anything is lost"})
 _DRY_RUN = Shared(("--dry-run",), {"is_flag": True, "help": "only say what would be done"})
@@ -176,6 +196,16 @@ def lock_timeout_option(function: Callable[..., Any]) -> Callable[..., Any]:
         return seconds or LOCK_TIMEOUT
 
     return _with([shared], function, callback=by_default)
+
+
+def embedder_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``embedder``, the dotted name of an embedder of the caller's own, or ``None``."""
+    return _with([_EMBEDDER], function)
+
+
+def accelerator_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``kind`` and ``embedder_name``: what an accelerator is for."""
+    return _with([_KIND, _EMBEDDER_NAME], function)
 
 
 def json_option(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ from firefly_memory import service
 from firefly_memory.cli.invocation import current
 from firefly_memory.cli.looking import cell, column
 from firefly_memory.cli.output import say
+from firefly_memory.cli.search_indexes import embedder_named
 from firefly_memory.cli.tables import Column, show_table
 from firefly_memory.cli.target import Where
 from firefly_memory.cli.text import Shown, on_one_line
@@ -53,12 +54,21 @@ def _read_question() -> str:
     return question
 
 
-def show_hits(where: Where, kind: str, asked: Asked, *, mode: str, limit: int, explain: bool) -> None:
+def show_hits(
+    where: Where, kind: str, asked: Asked, *, mode: str, limit: int, explain: bool, embedder: str | None
+) -> None:
     _check(limit)
     resource, search = search_of(kind)
     with reading(where.target(), timeout=where.timeout) as store:
         hits = service.search(
-            store, kind, asked.question, limit, checked_mode(mode), where=asked.filters, explain=explain
+            store,
+            kind,
+            asked.question,
+            limit,
+            checked_mode(mode),
+            where=asked.filters,
+            explain=explain,
+            embedder=embedder_named(embedder),
         )
         rows = [_row(store, kind, hit) for hit in hits]
     fields = [each for name in search.shows if (each := resource.field(name)) is not None]

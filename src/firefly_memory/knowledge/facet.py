@@ -11,7 +11,7 @@ FACET = Facet(
         revisions=REVISIONS_OF_THE_LIBRARY,
         sqlite_functions=absent("its revisions call none"),
         objects="firefly_memory.knowledge.sql.objects:OBJECTS",
-        accelerators=absent("no query needs an extension"),
+        accelerators="firefly_memory.knowledge.sql.objects:ACCELERATORS",
         collections="firefly_memory.knowledge.mongodb.documents:COLLECTIONS",
         document_upgrades=absent("no document has changed since"),
         distribution_key=absent("its rows have numbers that the database gives, as full-text tables need them"),
@@ -46,7 +46,7 @@ FACET = Facet(
         sizes=absent("its resources are counted"),
         resources="firefly_memory.knowledge.looking:RESOURCES",
         wakeups=absent("nobody waits for a chunk"),
-        index="firefly_memory.knowledge.keeping:ChunkIndexKeeper",
+        index="firefly_memory.knowledge.keeping:chunk_index_keeper",
     ),
     packaging=Packaging(
         settings=absent("a KnowledgeStore is made from a store"),

@@ -125,12 +125,14 @@ class KnowledgeFlows:
         name = None if collection is None else stored_name("collection", collection)
         return await self._log.count(self._options.space, name)
 
-    async def delete(self, collection: str, ids: Iterable[str] | None) -> int:
-        log, name = self._log, stored_name("collection", collection)
+    async def delete(self, collection: str, ids: Iterable[str] | None, source: Any) -> int:
+        log, name, origin = self._log, stored_name("collection", collection), source_text(source)
+        if ids is not None and origin is not None:
+            raise InvalidEntryError("source", "cannot be given with ids")
         if ids is not None:
             return await self._delete_these(log, name, ids)
         deleted = 0
-        while some := await log.delete_some(self._options.space, name, _DELETED_AT_ONCE):
+        while some := await log.delete_some(self._options.space, name, origin, _DELETED_AT_ONCE):
             deleted += some
         return deleted
 

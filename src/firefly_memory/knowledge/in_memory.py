@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from firefly_memory.concurrency.process_fork import ForkSafeLock
@@ -124,9 +125,11 @@ class MemoryKnowledgeLog:
         with self._opened("delete_chunks"):
             return self._remove(ids)
 
-    async def delete_some(self, space: str, collection: str, limit: int) -> int:
+    async def delete_some(self, space: str, collection: str, source: str | None, limit: int) -> int:
         with self._opened("delete_chunks"):
-            return self._remove([each.name for each in self._moments.get((space, collection), ())[:limit]])
+            names = (each.name for each in self._moments.get((space, collection), ()))
+            wanted = (name for name in names if source is None or self._rows[name].source == source)
+            return self._remove(list(islice(wanted, limit)))
 
     async def without_vector(self, embedder: str, limit: int, after: str) -> Sequence[ChunkRow]:
         found: list[ChunkRow] = []
@@ -141,6 +144,14 @@ class MemoryKnowledgeLog:
     async def add_vectors(self, vectors: Mapping[str, Vector]) -> int:
         with self._opened("add_vectors"):
             return self._put_vectors(vectors)
+
+    async def vectors_by_embedder(self) -> Mapping[str, int]:
+        with self._opened("count_vectors"):
+            return self._index.vectors_by_embedder()
+
+    async def delete_vectors(self, embedder: str, limit: int, after: str) -> Sequence[str]:
+        with self._opened("delete_vectors"):
+            return self._index.delete_vectors(embedder, limit, after)
 
     @contextmanager
     def _opened(self, operation: str) -> Iterator[None]:

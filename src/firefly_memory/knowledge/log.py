@@ -106,8 +106,8 @@ class KnowledgeLog(KeptRows[ChunkRow], Protocol):
     async def delete(self, ids: Sequence[str]) -> int:
         """Delete chunks with their vectors; how many of them there were."""
 
-    async def delete_some(self, space: str, collection: str, limit: int) -> int:
-        """Delete up to ``limit`` chunks of a collection with their vectors; how many."""
+    async def delete_some(self, space: str, collection: str, source: str | None, limit: int) -> int:
+        """Delete up to ``limit`` chunks of a collection with their vectors, those of one source or all; how many."""
 
 
 KNOWLEDGE_LOG: LogOf[KnowledgeLog] = LogOf("knowledge")

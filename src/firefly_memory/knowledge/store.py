@@ -146,13 +146,15 @@ class KnowledgeStore:
         """How many chunks a collection has, or all of them together."""
         return await self._suspending.count(collection)
 
-    def delete(self, collection: str, ids: Iterable[str] | None = None) -> int:
-        """Delete these chunks of a collection, or all of them; how many were deleted."""
-        return run_without_loop(self._blocking.delete(collection, ids))
+    def delete(self, collection: str, ids: Iterable[str] | None = None, *, source: Any = None) -> int:
+        """Delete chunks of a collection, and return how many these were: those with these ids, those that were added
+        with this ``source``, or all of them."""
+        return run_without_loop(self._blocking.delete(collection, ids, source))
 
-    async def async_delete(self, collection: str, ids: Iterable[str] | None = None) -> int:
-        """Delete these chunks of a collection, or all of them; how many were deleted."""
-        return await self._suspending.delete(collection, ids)
+    async def async_delete(self, collection: str, ids: Iterable[str] | None = None, *, source: Any = None) -> int:
+        """Delete chunks of a collection, and return how many these were: those with these ids, those that were added
+        with this ``source``, or all of them."""
+        return await self._suspending.delete(collection, ids, source)
 
     def embed_missing(self) -> int:
         """Make the vectors of all chunks of the store, in every space, that have none of this embedder; how many.

@@ -15,7 +15,7 @@ from firefly_memory.concurrency.process_fork import ForkSafeLock
 from firefly_memory.errors import StoreClosedError
 from firefly_memory.identifiers import original_name, original_or_none
 from firefly_memory.search.candidates import Candidate
-from firefly_memory.search.index import Signatures, Subject, Vector
+from firefly_memory.search.index import Signatures, Subject, Vector, WithoutAccelerator
 from firefly_memory.search.neighbours import REACH
 
 K = TypeVar("K", bound=Hashable)
@@ -43,7 +43,7 @@ class IndexedRow(Protocol):
         """When it was said, or else written: :meth:`MemorySearchIndex.containing` orders by it."""
 
 
-class MemorySearchIndex:
+class MemorySearchIndex(WithoutAccelerator):
     """A :class:`~firefly_memory.search.index.SearchIndex` over the rows of a mapping, by id.
 
     The facet keeps the mapping. It calls :meth:`add` for each row that it stores, and :meth:`remove` for each row that
@@ -105,6 +105,17 @@ class MemorySearchIndex:
     def has_vector(self, row_id: str, embedder: str) -> bool:
         """Whether the row has a vector of this embedder. The caller holds the lock."""
         return row_id in self._vectors.get(embedder, {})
+
+    def vectors_by_embedder(self) -> dict[str, int]:
+        """How many there are of each. The caller holds the lock."""
+        return {embedder: len(of_embedder) for embedder, of_embedder in self._vectors.items()}
+
+    def delete_vectors(self, embedder: str, limit: int, after: str) -> list[str]:
+        """Those of the first rows after an id; the ids of these rows. The caller holds the lock."""
+        ids = sorted(each for each in self._vectors.get(embedder, ()) if each > after)[:limit]
+        for each in ids:
+            self._forget_vector(embedder, self._rows[each])
+        return ids
 
     def close(self) -> None:
         """Forget everything, with the rows of the store. The caller holds the lock."""

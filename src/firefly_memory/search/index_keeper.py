@@ -43,6 +43,12 @@ class KeptRows(HasLanguage, Protocol[R]):
     async def add_vectors(self, vectors: Mapping[str, Vector]) -> int:
         """Store vectors of rows by id, for rows that are still there and have none of this embedder; how many."""
 
+    async def vectors_by_embedder(self) -> Mapping[str, int]:
+        """How many vectors there are of each embedder."""
+
+    async def delete_vectors(self, embedder: str, limit: int, after: str) -> Sequence[str]:
+        """Delete the vectors that the first ``limit`` rows with ids after ``after`` have of an embedder; the ids."""
+
     async def set_language(self, language: IndexLanguage) -> None:
         """Say what the words of the index are made by from now on."""
 
@@ -108,6 +114,7 @@ class RowIndexKeeper(Generic[R]):
             outdated=outdated,
             without_vector=lacking if counts else None,
             problems=tuple(problems),
+            vectors=await self._rows.vectors_by_embedder() if self._has_vectors else {},
         )
 
     async def rebuild(self, language: str | None) -> AsyncIterator[int]:
@@ -134,6 +141,12 @@ class RowIndexKeeper(Generic[R]):
             async for page in self._without_vector(embedder):
                 texts = {row.id: self._text(row) for row in page}
                 yield await self._rows.add_vectors(await embedded(embedder, texts, self._work))
+
+    async def delete_vectors(self, embedder: str) -> AsyncIterator[int]:
+        after = ""
+        while self._has_vectors and (ids := await self._rows.delete_vectors(embedder, _PAGE, after)):
+            yield len(ids)
+            after = max(ids)
 
     async def _pages(self) -> AsyncIterator[Sequence[R]]:
         after = ""

@@ -6,8 +6,8 @@ started again.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from firefly_memory.search.embedders.protocol import Embedder
@@ -28,6 +28,8 @@ class IndexState:
     """Rows that lack a vector of the embedder; ``None`` without an embedder."""
     problems: tuple[str, ...] = ()
     """What else is wrong, in sentences."""
+    vectors: Mapping[str, int] = field(default_factory=dict)
+    """How many vectors there are, by embedder."""
 
     @property
     def is_right(self) -> bool:
@@ -53,3 +55,6 @@ class IndexKeeper(Protocol):
 
     def embed(self, embedder: Embedder) -> AsyncIterator[int]:
         """Make the vectors that are missing: how many were made, page by page."""
+
+    def delete_vectors(self, embedder: str) -> AsyncIterator[int]:
+        """Delete the vectors of one embedder: how many were deleted, page by page."""

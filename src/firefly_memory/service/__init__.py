@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from firefly_memory.concurrency.sync_bridge import run_without_loop
+from firefly_memory.databases.sql.schema.accelerators import Accelerator, AcceleratorState
 from firefly_memory.looking import Field, Resource, Row, Size
 from firefly_memory.protocols import MemoryStore
 from firefly_memory.search.embedders.default import DEFAULT, Default
@@ -20,6 +21,7 @@ from firefly_memory.search.hits import Hit, Mode
 from firefly_memory.search.keeping import IndexState
 from firefly_memory.search.searching import at_once, beside_the_loop
 from firefly_memory.service import indexes
+from firefly_memory.service.accelerators import administered, disabling, enabling, states
 from firefly_memory.service.registered import readers_in
 from firefly_memory.service.rows import (
     MOST_ROWS,
@@ -31,11 +33,13 @@ from firefly_memory.service.rows import (
     list_rows,
     stats_of,
 )
-from firefly_memory.service.searching import search_rows
+from firefly_memory.service.searching import Asked, search_rows
 from firefly_memory.stores.adapter import adapt
 
 __all__ = [
     "MOST_ROWS",
+    "Accelerator",
+    "AcceleratorState",
     "Field",
     "IndexState",
     "Resource",
@@ -43,9 +47,14 @@ __all__ = [
     "RowPage",
     "Size",
     "Stats",
+    "accelerators",
+    "async_accelerators",
     "async_count",
     "async_delete",
+    "async_delete_vectors",
+    "async_disable_accelerator",
     "async_embed_missing",
+    "async_enable_accelerator",
     "async_get",
     "async_index_states",
     "async_list",
@@ -54,7 +63,10 @@ __all__ = [
     "async_stats",
     "count",
     "delete",
+    "delete_vectors",
+    "disable_accelerator",
     "embed_missing",
+    "enable_accelerator",
     "get",
     "index_states",
     "list",
@@ -157,6 +169,7 @@ def search(
     *,
     where: Mapping[str, str] | None = None,
     explain: bool = False,
+    embedder: Embedder | Default | None = DEFAULT,
 ) -> tuple[Hit, ...]:
     """The rows of a kind that say most about ``question``, best first, at most ``top_k`` of them.
 
@@ -164,9 +177,11 @@ def search(
     :class:`Resource` says which filters a kind needs, and which others it takes. ``text`` compares words, ``semantic``
     compares vectors, ``hybrid`` joins both, ``best`` is the best that the store offers, and ``fuzzy`` wants the
     question itself in the text. Nothing in a question is syntax. The ``id`` of a hit is that of its row:
-    ``get(store, kind, hit.id)``. ``explain`` adds to each hit how it came about.
+    ``get(store, kind, hit.id)``. ``explain`` adds to each hit how it came about. ``embedder`` makes the vector of
+    the question, as it made those of the rows: by default the local one, where it is installed.
     """
-    return run_without_loop(search_rows(adapt(store).blocking, at_once, kind, question, top_k, mode, where, explain))
+    asked = Asked(kind, question, top_k, mode, where, explain)
+    return run_without_loop(search_rows(adapt(store).blocking, at_once, asked, embedder))
 
 
 async def async_search(
@@ -178,6 +193,7 @@ async def async_search(
     *,
     where: Mapping[str, str] | None = None,
     explain: bool = False,
+    embedder: Embedder | Default | None = DEFAULT,
 ) -> tuple[Hit, ...]:
     """The rows of a kind that say most about ``question``, best first, at most ``top_k`` of them.
 
@@ -185,9 +201,11 @@ async def async_search(
     :class:`Resource` says which filters a kind needs, and which others it takes. ``text`` compares words, ``semantic``
     compares vectors, ``hybrid`` joins both, ``best`` is the best that the store offers, and ``fuzzy`` wants the
     question itself in the text. Nothing in a question is syntax. The ``id`` of a hit is that of its row:
-    ``get(store, kind, hit.id)``. ``explain`` adds to each hit how it came about.
+    ``get(store, kind, hit.id)``. ``explain`` adds to each hit how it came about. ``embedder`` makes the vector of
+    the question, as it made those of the rows: by default the local one, where it is installed.
     """
-    return await search_rows(adapt(store).suspending, beside_the_loop, kind, question, top_k, mode, where, explain)
+    asked = Asked(kind, question, top_k, mode, where, explain)
+    return await search_rows(adapt(store).suspending, beside_the_loop, asked, embedder)
 
 
 def stats(store: MemoryStore) -> tuple[Stats, ...]:
@@ -248,3 +266,77 @@ async def async_embed_missing(
 ) -> dict[str, int]:
     """Make the vectors that are missing; how many of each kind were made."""
     return await indexes.embed(adapt(store).suspending, beside_the_loop, embedder, progress)
+
+
+def delete_vectors(store: MemoryStore, embedder: str, *, progress: indexes.Progress | None = None) -> dict[str, int]:
+    """Delete the vectors of an embedder that is no longer used, by its name; how many of each kind were deleted. The
+    rows stay, and are found as text."""
+    return run_without_loop(indexes.delete_vectors(adapt(store).blocking, at_once, embedder, progress))
+
+
+async def async_delete_vectors(
+    store: MemoryStore, embedder: str, *, progress: indexes.Progress | None = None
+) -> dict[str, int]:
+    """Delete the vectors of an embedder that is no longer used, by its name; how many of each kind were deleted. The
+    rows stay, and are found as text."""
+    return await indexes.delete_vectors(adapt(store).suspending, beside_the_loop, embedder, progress)
+
+
+def accelerators(store: MemoryStore) -> tuple[Accelerator, ...]:
+    """Every accelerator that the store can have, as it is now. ``NotSupportedError`` for a store that has none."""
+    return administered(store).administer(states)
+
+
+async def async_accelerators(store: MemoryStore) -> tuple[Accelerator, ...]:
+    """Every accelerator that the store can have, as it is now. ``NotSupportedError`` for a store that has none."""
+    return await administered(store).async_administer(states)
+
+
+def enable_accelerator(
+    store: MemoryStore,
+    name: str,
+    *,
+    kind: str = "chunks",
+    embedder: Embedder | Default | str | None = DEFAULT,
+    progress: indexes.Progress | None = None,
+) -> None:
+    """Switch an accelerator on: ``pgvector`` for the vectors of an embedder, ``pg_trgm`` for ``fuzzy``.
+
+    Writers and searches go on meanwhile, and need not be told. It needs the rights of a migration. What was interrupted
+    is simply started again. ``embedder`` may be the name of one whose vectors are stored. ``progress`` is told the kind
+    and how many rows were prepared so far.
+    """
+    administered(store).administer(enabling(name, kind, embedder, progress))
+
+
+async def async_enable_accelerator(
+    store: MemoryStore,
+    name: str,
+    *,
+    kind: str = "chunks",
+    embedder: Embedder | Default | str | None = DEFAULT,
+    progress: indexes.Progress | None = None,
+) -> None:
+    """Switch an accelerator on: ``pgvector`` for the vectors of an embedder, ``pg_trgm`` for ``fuzzy``.
+
+    Writers and searches go on meanwhile, and need not be told. It needs the rights of a migration. What was interrupted
+    is simply started again. ``embedder`` may be the name of one whose vectors are stored. ``progress`` is told the kind
+    and how many rows were prepared so far.
+    """
+    await administered(store).async_administer(enabling(name, kind, embedder, progress))
+
+
+def disable_accelerator(
+    store: MemoryStore, name: str, *, kind: str = "chunks", embedder: Embedder | str | None = None
+) -> None:
+    """Switch an accelerator off: for one embedder, or for all. Nothing that anybody has written is lost, and the
+    extension stays."""
+    administered(store).administer(disabling(name, kind, embedder))
+
+
+async def async_disable_accelerator(
+    store: MemoryStore, name: str, *, kind: str = "chunks", embedder: Embedder | str | None = None
+) -> None:
+    """Switch an accelerator off: for one embedder, or for all. Nothing that anybody has written is lost, and the
+    extension stays."""
+    await administered(store).async_administer(disabling(name, kind, embedder))

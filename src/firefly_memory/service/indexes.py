@@ -11,6 +11,7 @@ from firefly_memory.search.embedders.default import Default, embedder_to_use
 from firefly_memory.search.embedders.protocol import Embedder
 from firefly_memory.search.keeping import IndexKeeper, IndexState
 from firefly_memory.search.searching import Work
+from firefly_memory.validation import checked_text
 
 Progress = Callable[[str, int], None]
 """Is told the kind of the rows and how many were looked at so far."""
@@ -53,6 +54,13 @@ async def embed(
         raise ConfigurationError("there is no embedder: install firefly-memory[embeddings], or give one")
     await view.initialize(migrate=False)
     return {each.kind: await _counted(each.kind, each.embed(used), progress) for each in keepers_in(view, work)}
+
+
+async def delete_vectors(view: StoreView, work: Work, embedder: str, progress: Progress | None) -> dict[str, int]:
+    name = checked_text("embedder", embedder)
+    await view.initialize(migrate=False)
+    keepers = keepers_in(view, work)
+    return {each.kind: await _counted(each.kind, each.delete_vectors(name), progress) for each in keepers}
 
 
 async def _counted(kind: str, pages: AsyncIterator[int], progress: Progress | None) -> int:

@@ -38,7 +38,12 @@ COMMANDS = {
     "db import-legacy": Line("db_import_legacy:import_legacy", "take over what the predecessors of this library wrote"),
     "index status": Line("index_status:status", "compare each index of words with its rows"),
     "index rebuild": Line("index_rebuild:rebuild", "make again what is not right in an index, or change its language"),
+    "index enable": Line("index_enable:enable", "switch on an index that an extension of the database makes possible"),
+    "index disable": Line("index_disable:disable", "switch such an index off"),
     "index embed": Line("index_embed:embed", "make the vectors that are missing"),
+    "index delete-vectors": Line(
+        "index_delete_vectors:delete_vectors", "delete the vectors of an embedder that is no longer used"
+    ),
     "doctor": Line("doctor:doctor", "look at a store and its surroundings, and say what is wrong"),
     "completion": Line("completion:completion", "print the script that completes commands in your shell"),
 }

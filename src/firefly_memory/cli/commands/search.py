@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from firefly_memory.cli.command import OF_A_STORE, argument, command, flag, option
-from firefly_memory.cli.options import json_option, store_options
+from firefly_memory.cli.options import embedder_option, json_option, store_options
 from firefly_memory.cli.selections import filter_option
 from firefly_memory.cli.target import Where
 from firefly_memory.cli.values import a_name, a_whole_number
@@ -33,11 +33,22 @@ MODES = ("best", "hybrid", "text", "semantic", "fuzzy")
 @option("--mode", type=click.Choice(MODES), default="best", help="how the question and the rows are compared (best)")
 @option("--limit", type=a_whole_number, default=10, metavar="ROWS", help="find so many rows at most (10)")
 @flag("--explain", help="say how each hit came about")
+@embedder_option
 @store_options(option="--store-{}", also={"schema": "--schema", "database": "--database"})
 @json_option
 def search(
-    where: Where, kind: str, question: str, filters: dict[str, str], mode: str, limit: int, explain: bool, **named: str
+    where: Where,
+    kind: str,
+    question: str,
+    filters: dict[str, str],
+    *,
+    mode: str,
+    limit: int,
+    explain: bool,
+    embedder: str | None,
+    **named: str,
 ) -> None:
     from firefly_memory.cli.search import Asked, show_hits
 
-    show_hits(where, kind, Asked.on_the_command_line(question, filters, named), mode=mode, limit=limit, explain=explain)
+    asked = Asked.on_the_command_line(question, filters, named)
+    show_hits(where, kind, asked, mode=mode, limit=limit, explain=explain, embedder=embedder)

@@ -19,7 +19,7 @@ from firefly_memory.search.index_language import IndexLanguage
 from firefly_memory.search.mongodb.index import Keys, MongoSearchIndex
 from firefly_memory.search.mongodb.languages import read_language, set_language
 from firefly_memory.search.mongodb.mending import index_damage, mend
-from firefly_memory.search.mongodb.vectors import without_vector
+from firefly_memory.search.mongodb.vectors import having_vector, vectors_by_embedder, without_vector
 from firefly_memory.tombstones.mongodb.gates import gate_of
 
 _WALKED = 5_000
@@ -92,8 +92,10 @@ class MongoKnowledgeLog:
             connection = await self._access.connected("delete_chunks")
             return await self._writer(connection, writing).delete(ids)
 
-    async def delete_some(self, space: str, collection: str, limit: int) -> int:
+    async def delete_some(self, space: str, collection: str, source: str | None, limit: int) -> int:
         wanted = {"space": space, "collection": collection}
+        if source is not None:
+            wanted["source"] = source
         deleted = 0
         while not deleted:  # others may have deleted the same
             ids = await self._ids("delete_chunks", wanted, IN_COLLECTION, limit)
@@ -122,6 +124,17 @@ class MongoKnowledgeLog:
         with self._writing("add_vectors", "vector") as writing:
             connection = await self._access.connected("add_vectors")
             return await self._writer(connection, writing).add_vectors(vectors)
+
+    async def vectors_by_embedder(self) -> Mapping[str, int]:
+        with self._reading("count_vectors"):
+            return await vectors_by_embedder(await self._access.connected("count_vectors"), CHUNKS)
+
+    async def delete_vectors(self, embedder: str, limit: int, after: str) -> Sequence[str]:
+        with self._writing("delete_vectors") as writing:
+            connection = await self._access.connected("delete_vectors")
+            ids = await having_vector(connection, CHUNKS, embedder, limit, after)
+            await self._writer(connection, writing).delete_vectors(embedder, ids)
+            return ids
 
     async def set_language(self, language: IndexLanguage) -> None:
         with self._writing("set_language"):

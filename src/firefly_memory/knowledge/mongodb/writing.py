@@ -114,6 +114,17 @@ class ChunkWriter:
             await stored_vectors.delete_vectors(self._connection, CHUNKS, gone)
         return len(there.intersection(new))
 
+    async def delete_vectors(self, embedder: str, ids: Sequence[str]) -> None:
+        """Delete those of chunks and of one embedder."""
+
+        async def delete(session: Any) -> None:
+            pulled, these = {"$pull": {"embedders": embedder}}, {"_id": {"$in": list(ids)}}
+            writing = self._connection[CHUNKS.table].update_many(these, pulled, session=session)
+            await self._connection.result_of(writing)
+            await stored_vectors.delete_vectors(self._connection, CHUNKS, ids, session, embedder=embedder)
+
+        await (delete(None) if self._in_transaction is None else self._in_transaction(self._connection, delete))
+
     async def _there(self, vectors: Mapping[str, Vector], session: Any) -> list[Embedded]:
         """Those of the chunks that are there."""
         these, shape = {"_id": {"$in": list(vectors)}}, {"scope": 1, "owner": 1}

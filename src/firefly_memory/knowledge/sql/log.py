@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.executor import Executor
 from firefly_memory.knowledge.log import CHUNKS
 from firefly_memory.knowledge.sql import operations
 from firefly_memory.search.index_language import IndexLanguage
-from firefly_memory.search.sql.index import SQLSearchIndex
+from firefly_memory.search.sql.index import SQLSearchIndex, count_vectors, delete_vectors_of_embedder
 from firefly_memory.search.sql.languages import read_language, set_language
 
 
@@ -34,6 +36,12 @@ class SQLKnowledgeLog:
 
     async def language(self) -> IndexLanguage | None:
         return await self._run(read_language, CHUNKS)
+
+    async def vectors_by_embedder(self) -> Mapping[str, int]:
+        return await self._run(count_vectors, CHUNKS)
+
+    async def delete_vectors(self, embedder: str, limit: int, after: str) -> Sequence[str]:
+        return await self._run(delete_vectors_of_embedder, CHUNKS, embedder, limit, after)
 
     async def set_language(self, language: IndexLanguage) -> None:
         await self._run(set_language, CHUNKS, language)

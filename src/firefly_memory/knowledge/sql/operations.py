@@ -108,10 +108,14 @@ def delete_chunks(session: Session, ids: Sequence[str]) -> int:
 
 
 @operation(name="delete_chunks", on_lost_reply=REPORT)
-def delete_some_chunks(session: Session, space: str, collection: str, limit: int) -> int:
+def delete_some_chunks(session: Session, space: str, collection: str, source: str | None, limit: int) -> int:
+    statements = session.statements(KnowledgeStatements)
     values = {"space": space, "collection": collection, "limit": limit}
+    some = statements.some_of_collection
+    if source is not None:
+        some, values = statements.some_of_source, {**values, "source": source}
     with session.transaction():
-        rows = session.fetch(session.statements(KnowledgeStatements).some_of_collection, values)
+        rows = session.fetch(some, values)
         return _delete(session, [row[0] for row in rows])
 
 

@@ -126,6 +126,12 @@ class KnowledgeStatements(FacetStatements):
         return self.compiled(select(self.table.c.id).where(*self._is_in_collection).limit(_limit()))
 
     @cached_property
+    def some_of_source(self) -> Statement:
+        c = self.table.c
+        found = select(c.id).where(*self._is_in_collection, c.source == _text("source"))
+        return self.compiled(found.limit(_limit()))
+
+    @cached_property
     def delete(self) -> Statement:
         return self.compiled(delete(self.table).where(self._is_one_of_these))
 

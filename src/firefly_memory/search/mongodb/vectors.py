@@ -41,11 +41,29 @@ async def add_vectors(
     return [embedded[each].id for each in (await connection.result_of(writing)).upserted_ids]
 
 
-async def delete_vectors(connection: Connection, subject: Subject, ids: Sequence[str], session: Any = None) -> None:
-    """Delete the vectors of these rows, of every embedder."""
-    of_these = {"id": {"$in": list(ids)}}
+async def delete_vectors(
+    connection: Connection, subject: Subject, ids: Sequence[str], session: Any = None, *, embedder: str | None = None
+) -> None:
+    """Delete the vectors of these rows, of one embedder or of every one."""
+    of_these: Document = {"id": {"$in": list(ids)}}
+    if embedder is not None:
+        of_these["embedder"] = embedder
     await connection.result_of(connection[subject.vectors].delete_many(of_these, session=session))
     await connection.result_of(connection[subject.signatures].delete_many(of_these, session=session))
+
+
+async def vectors_by_embedder(connection: Connection, subject: Subject) -> dict[str, int]:
+    """How many there are of each embedder."""
+    counting: list[Document] = [{"$group": {"_id": "$embedder", "count": {"$sum": 1}}}]
+    found = await connection.all_of(connection[subject.signatures].aggregate(counting, hint=dict(OF_ROW)))
+    return {each["_id"]: int(each["count"]) for each in found}
+
+
+async def having_vector(connection: Connection, subject: Subject, embedder: str, limit: int, after: str) -> list[str]:
+    """The ids of the first rows after an id that have a vector of an embedder."""
+    wanted = {"id": {"$gt": after}, "embedder": embedder}
+    finding = connection[subject.signatures].find(wanted, {"_id": 0, "id": 1}).sort(OF_ROW).hint(OF_ROW)
+    return [each["id"] for each in await connection.all_of(finding.limit(limit))]
 
 
 async def without_vector(connection: Connection, subject: Subject, embedder: str, ids: Sequence[str]) -> list[str]:

@@ -8,11 +8,12 @@ from typing import Any
 from firefly_memory import clock
 from firefly_memory.codec import damaged
 from firefly_memory.databases.sql.executor import Executor
-from firefly_memory.databases.sql.operation import reads
+from firefly_memory.databases.sql.operation import REPEAT, operation, reads
 from firefly_memory.databases.sql.session import Session
 from firefly_memory.identifiers import original_name, original_or_none
 from firefly_memory.search.candidates import Candidate
-from firefly_memory.search.index import Signatures, Subject, Vector
+from firefly_memory.search.index import Nearest, Signatures, Subject, Vector
+from firefly_memory.search.sql.accelerators.questions import find_nearest, has_accelerator
 from firefly_memory.search.sql.statements import statements_of
 
 _EVERY = 2**31 - 1
@@ -126,6 +127,12 @@ class SQLSearchIndex:
     async def vectors(self, embedder: str, ids: Sequence[str]) -> Mapping[str, bytes]:
         return await self._run(read_vectors, self._subject, embedder, ids)
 
+    async def has_accelerator(self, embedder: str) -> bool:
+        return await self._run(has_accelerator, self._subject, embedder)
+
+    async def nearest(self, scopes: Sequence[str], embedder: str, vector: bytes, most: int) -> Nearest | None:
+        return await self._run(find_nearest, self._subject, scopes, embedder, vector, most)
+
 
 def write_vectors(session: Session, subject: Subject, vectors: Mapping[str, Vector]) -> None:
     """Store the vectors of rows that are there and have none of this embedder. Inside a transaction."""
@@ -147,3 +154,24 @@ def delete_vectors(session: Session, subject: Subject, ids: Sequence[str]) -> li
         session.execute(statements.delete_vectors, values)
         session.execute(statements.delete_signatures, values)
     return there
+
+
+@reads
+def count_vectors(session: Session, subject: Subject) -> dict[str, int]:
+    """How many there are of each embedder."""
+    rows = session.fetch(session.statements(statements_of(subject)).vectors_by_embedder, {})
+    return {row[0]: row[1] for row in rows}
+
+
+@operation(on_lost_reply=REPEAT)
+def delete_vectors_of_embedder(session: Session, subject: Subject, embedder: str, limit: int, after: str) -> list[str]:
+    """Those of the first rows after an id; the ids of these rows."""
+    statements, texts = session.statements(statements_of(subject)), session.dialect.texts
+    with session.transaction():
+        found = session.fetch(statements.having_vector, {"embedder": embedder, "limit": limit, "after": after})
+        ids = [row[0] for row in found]
+        scopes = {row[1] for row in session.fetch(statements.locked, {"ids": texts(ids)})}
+        values = {"ids": texts(ids), "scopes": texts(sorted(scopes)), "embedder": embedder}
+        session.execute(statements.delete_vectors_of, values)
+        session.execute(statements.delete_signatures_of, values)
+    return ids

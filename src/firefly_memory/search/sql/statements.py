@@ -198,6 +198,31 @@ class IndexStatements(FacetStatements):
         return self.compiled(insert.on_conflict_do_update(index_elements=[self.languages.c.subject], set_=changed))
 
     @cached_property
+    def vectors_by_embedder(self) -> Statement:
+        embedder = self.signatures.c.embedder
+        return self.compiled(select(embedder, func.count()).group_by(embedder))
+
+    @cached_property
+    def having_vector(self) -> Statement:
+        """The first rows that have a vector of an embedder."""
+        c = self.vectors.c
+        found = select(c.id).where(c.embedder == _text("embedder"), c.id > _text("after"))
+        return self.compiled(found.order_by(c.id).limit(_limit()))
+
+    @cached_property
+    def delete_vectors_of(self) -> Statement:
+        """Of one embedder."""
+        c = self.vectors.c
+        these = self.dialect.is_one_of_many(c.id, "ids"), c.embedder == _text("embedder")
+        return self.compiled(delete(self.vectors).where(*these))
+
+    @cached_property
+    def delete_signatures_of(self) -> Statement:
+        c = self.signatures.c
+        these = self.dialect.is_one_of_many(c.id, "ids"), self.dialect.is_one_of(c.scope, "scopes")
+        return self.compiled(delete(self.signatures).where(*these, c.embedder == _text("embedder")))
+
+    @cached_property
     def check_words(self) -> Statement | None:
         check = self.engine.check_words(self)
         return None if check is None else self.compiled(check)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 from uuid import uuid4
 
 from firefly_memory.errors import InvalidEntryError
@@ -117,6 +118,27 @@ async def with_a_chunk_go_its_words_and_its_vectors(subject: Subject) -> None:
         await knowledge.add("notes", "boat of ann", owner=ann)
         assert await log.index.vectors(embedder, ids) == {}, "a vector went with its chunk"
         assert await found_in(knowledge, "others", "boat") == ["boat"]
+
+
+@check("K6", facet=KNOWLEDGE_LOG)
+async def the_chunks_of_one_source_go_together(subject: Subject) -> None:
+    async with chunks_in(subject) as knowledge:
+        sources: list[Any] = ["a.md", "A.md", "a.md ", "%", {"file": "a.md"}, 1, True, None, "\x00", "\ud800"]
+        for source in sources:
+            await knowledge.add("notes", [f"one of {source!r}", "two"], source=source, owner=None)
+        await knowledge.add("notes", "a person's", source="a.md", owner=somebody())
+        await knowledge.add("others", "elsewhere", source="a.md")
+        assert await knowledge.delete("notes", source="a.md") == 3, "also those of people"
+        assert await knowledge.delete("notes", source="a.md") == 0
+        assert await knowledge.delete("notes", source={"file": "a.md"}) == 2
+        for source in ("a", "_.md", "", "null", {}):
+            assert await knowledge.delete("notes", source=source) == 0, source
+        left = {repr(each.source) for each in await listed(knowledge, "notes")}  # 1 and True are two sources
+        assert left == {repr(each) for each in sources if each not in ("a.md", {"file": "a.md"})}
+        assert await knowledge.count("others") == 1
+        await subject.refuses(InvalidEntryError, knowledge.delete("notes", [], source="a.md"))
+        await subject.refuses(InvalidEntryError, knowledge.delete("notes", source=object()))
+        assert await knowledge.delete("notes", source=None) == 2 * len(sources) - 4, "without a source: all of them"
 
 
 @check("K6", facet=KNOWLEDGE_LOG)

@@ -1,0 +1,35 @@
+"""What ``firefly-memory index`` does with accelerators: :mod:`firefly_memory.service.accelerators`, on the terminal."""
+
+from __future__ import annotations
+
+from firefly_memory.cli.output import show
+from firefly_memory.cli.search_indexes import progress_of
+from firefly_memory.cli.target import Where
+from firefly_memory.errors import ConfigurationError
+from firefly_memory.search.embedders.default import DEFAULT
+from firefly_memory.service.accelerators import EXACT_ONLY, Work, disabling, enabling
+from firefly_memory.target import database_of
+
+
+def run_enable(where: Where, name: str, kind: str, embedder: str | None, *, quiet: bool) -> None:
+    with progress_of("preparing", quiet=quiet) as progress:
+        _administered(where, enabling(name, kind, DEFAULT if embedder is None else embedder, progress))
+    _say(name, kind, "enabled", quiet=quiet)
+
+
+def run_disable(where: Where, name: str, kind: str, embedder: str | None, *, quiet: bool) -> None:
+    _administered(where, disabling(name, kind, embedder))
+    _say(name, kind, "disabled", quiet=quiet)
+
+
+def _administered(where: Where, work: Work[None]) -> None:
+    target = where.target()
+    if target.row.database is None:
+        raise ConfigurationError(EXACT_ONLY.format(target.row.in_words))
+    with database_of(target, where.timeout) as (engine, db_name):
+        work(engine, db_name, where.timeout)
+
+
+def _say(name: str, kind: str, state: str, *, quiet: bool) -> None:
+    details = {"accelerator": name, "kind": kind, "state": state}
+    show(details, [] if quiet else [f"{name} is {state} for {kind}"])
