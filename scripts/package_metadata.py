@@ -2,13 +2,15 @@
 
 Links and pictures of README.md are relative, which is right in a checkout. A package index has none of the files, so
 there they become absolute: the file in the repository at the tag of this version. The address of the repository is in
-pyproject.toml; a build that is only a trial takes it from the variable FIREFLY_REPOSITORY.
+pyproject.toml; a build that is only a trial takes it from the variable FIREFLY_REPOSITORY. While nobody knows the
+address, links become text and pictures are left out: no link of the package is dead.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,9 @@ class PackageMetadata(MetadataHookInterface):  # type: ignore[misc] # hatchling 
         }
         readme = (Path(self.root) / "README.md").read_text(encoding="utf-8")
         metadata["urls"] = {}
-        if values["repository"]:
+        if not values["repository"]:
+            readme = without_files(readme)
+        else:
             file = self.config["file"].format(path="{path}", **values)
             picture = self.config["picture"].format(path="{path}", **values)
             readme = absolute(readme, file=file, picture=picture)
@@ -50,5 +54,18 @@ def absolute(text: str, *, file: str, picture: str) -> str:
         address = (file if found["name"] == "href" else picture).format(path=found["path"])
         return f'{found["name"]}="{address}"'
 
+    return _outside_code(text, lambda part: ATTRIBUTE.sub(attribute, LINK.sub(link, part)))
+
+
+def without_files(text: str) -> str:
+    """``text`` without relative links and pictures, outside of fenced code. The text of a link stays."""
+
+    def link(found: re.Match[str]) -> str:
+        return "" if found["picture"] else LINK.sub(link, found["text"])
+
+    return _outside_code(text, lambda part: LINK.sub(link, part))
+
+
+def _outside_code(text: str, change: Callable[[str], str]) -> str:
     parts = re.split(r"(^```.*?^```)", text, flags=re.DOTALL | re.MULTILINE)
-    return "".join(part if part.startswith("```") else ATTRIBUTE.sub(attribute, LINK.sub(link, part)) for part in parts)
+    return "".join(part if part.startswith("```") else change(part) for part in parts)

@@ -65,7 +65,7 @@ def problems(version: str, pyproject: dict[str, Any], changelog: str) -> Iterato
     if pyproject["project"]["version"] != version:
         yield f'pyproject.toml has version = "{pyproject["project"]["version"]}"'
     if not pyproject["tool"]["hatch"]["metadata"]["hooks"]["custom"]["repository"]:
-        yield "pyproject.toml has no address of the repository: the package has no URLs, and its README has dead links"
+        yield "pyproject.toml has no address of the repository: the package has no URLs, and its README has no links"
     newest = [(release.version, bool(release.changes)) for release in releases(changelog)][:2]
     if newest != [("Unreleased", False), (version, True)]:
         yield f"docs/changelog.md does not begin with an empty '## [Unreleased]' and then '## [{version}] - DATE'"

@@ -80,6 +80,11 @@ def addresses(text: str) -> list[str]:
     return ["".join(found) for found in ADDRESS.findall(prose)]
 
 
+def letters(text: str) -> str:
+    """The letters of a page, without those of pictures and of the addresses of links."""
+    return re.sub(r"!\[[^\]]*\]\([^)]*\)|\]\([^)]*\)|\W", "", text)
+
+
 def test_the_package_index_accepts_both_without_a_warning(built: Path) -> None:
     said = run(BIN / "twine", "check", "--strict", *built.glob("*.whl"), *built.glob("*.tar.gz"))
     assert said.count("PASSED") == 2
@@ -102,6 +107,17 @@ def test_the_links_of_the_readme_are_absolute_in_the_package(wheel: Path) -> Non
     paths = [re.sub(rf"{REPOSITORY}/(?:blob|raw)/v{re.escape(version)}/", "", file) for file in files]
     assert paths
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_without_an_address_of_the_repository_no_link_of_the_package_is_dead(tmp_path: Path) -> None:
+    run("uv", "build", "--quiet", "--wheel", "--out-dir", tmp_path, ROOT, FIREFLY_REPOSITORY="")
+    (wheel,) = tmp_path.glob("*.whl")
+    if metadata(wheel).get_all("project-url"):
+        pytest.fail("pyproject.toml has an address now, so this test has nothing to look at: delete it")
+    description = str(metadata(wheel).get_payload())
+    assert [each for each in addresses(description) if not each.startswith(("https://", "#"))] == []
+    assert letters(description) == letters((ROOT / "README.md").read_text()), "the texts of the links stay"
+    run(BIN / "twine", "check", "--strict", wheel)
 
 
 def test_the_package_names_its_repository_and_files_that_exist(wheel: Path) -> None:
