@@ -26,8 +26,12 @@ class Places:
 
     def new(self, contender: type[Contender], purpose: str) -> Place:
         """An empty database."""
-        name = f"{contender.__name__}_{purpose}".lower()
-        if contender.backend == "postgresql":
+        return self.named(f"{contender.__name__}_{purpose}", contender.backend)
+
+    def named(self, title: str, backend: str) -> Place:
+        """An empty database with a name."""
+        name = title.lower()
+        if backend == "postgresql":
             with psycopg.connect(self.postgresql_url, autocommit=True) as connection:
                 connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         return Place(self.directory / f"{name}.db", self.url(database=name))

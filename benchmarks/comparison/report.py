@@ -36,7 +36,8 @@ def tables(report: Results) -> str:
         f"Measured on {report['date']} with Python {report['python']}, on a busy machine with two cores: "
         f"{', '.join(sorted(versions))}."
     )
-    return "\n".join([intro, "", *_times(report), "", *_processes(report), "", *_rights(report)])
+    searches = ["", *_searches(report["search"])] if "search" in report else []
+    return "\n".join([intro, "", *_times(report), "", *_processes(report), "", *_rights(report), *searches])
 
 
 def _times(report: Results) -> list[str]:
@@ -86,6 +87,35 @@ def _rights(report: Results) -> list[str]:
     return lines + [
         _row([names[row["contender"]], row["without_setup"], row["with_setup"]]) for row in report["rights"]
     ]
+
+
+def _searches(report: Results) -> list[str]:
+    """What `benchmarks.comparison.search` has measured."""
+    versions = {f"{each['package']} {each['version']}" for each in report["contenders"]}
+    sizes = list(dict.fromkeys(row["size"] for row in report["times"]))
+    spent = {(row["contender"], row["operation"], row["size"]): row["ms"] for row in report["times"]}
+    puts = {row["contender"]: row["ms"] for row in report["puts"]}
+    quality = {row["contender"]: row for row in report["quality"]}
+    questions = report["quality"][0]["questions"]
+    measured = f"Searches, measured on {report['date']} with Python {report['python']}: {', '.join(sorted(versions))}."
+    columns = ["store", "database", "compares", *(f"search of {size:,}" for size in sizes), "add one"]
+    columns += [f"fill with {sizes[-1]:,}, each", "recall@10", "MRR", "recall@10, all in one"]
+    lines = [
+        f"{measured} Times are milliseconds; recall@10 and MRR are in percent, of {questions} questions.",
+        "",
+        _row(columns),
+        "|---|---|---" + "|--:" * (len(columns) - 3) + "|",
+    ]
+    for each in report["contenders"]:
+        name = each["contender"]
+        head = [each["name"], _BACKENDS[each["backend"]], each["compares"]]
+        if each["cannot_run"]:
+            lines.append(_row([*head, f"cannot run here: {each['cannot_run']}", *[_NONE] * (len(sizes) + 4)]))
+            continue
+        times = [_ratio(spent[name, "search", size]) for size in sizes]
+        found = [f"{quality[name][of]:.1f}" for of in ("recall_10", "mrr", "recall_10_together")]
+        lines.append(_row([*head, *times, f"{puts[name]:.2f}", f"{spent[name, 'fill', sizes[-1]]:.2f}", *found]))
+    return lines
 
 
 def _ratio(value: float) -> str:

@@ -24,6 +24,7 @@ from firefly_memory.search.candidates import Candidate
 from firefly_memory.search.embedders.protocol import Purpose, StaticEmbedder, Vector
 from firefly_memory.search.hits import MODES, Hit
 from firefly_memory.search.index import indexed
+from firefly_memory.search.kinds import kinds_asked
 from firefly_memory.search.ranking import ScopeCounts, people_named, rank_text
 from firefly_memory.search.searchable import searchable
 from firefly_memory.search.words import question_pieces, question_words
@@ -171,7 +172,8 @@ class Documents:
         words = question_words(question, "english")
         having = {word: sum(word in each.words for each in candidates) for word in words}
         named = people_named(question, {each.who for each in candidates if each.who}, "english")
-        ranked = rank_text(words, candidates, ScopeCounts(len(candidates), having), named)
+        counts, kinds = ScopeCounts(len(candidates), having), kinds_asked(question, "english")
+        ranked = rank_text(words, candidates, counts, named, kinds)
         return [(each.id, each.score) for each in ranked]
 
     def _candidate(self, name: str, chunk: Chunk, owner: str | None, position: int) -> Candidate:

@@ -19,6 +19,7 @@ from firefly_memory.search.semantic import (
     Question,
     async_question_vector,
     common_level,
+    deciding,
     question_vector,
     rank_meaning,
 )
@@ -137,6 +138,14 @@ def test_a_document_lends_what_it_has_above_the_common_level() -> None:
     assert [each.score for each in ranked] == pytest.approx(expected)
 
 
+def test_for_meaning_a_question_is_like_any_text_because_not_every_index_gives_its_words() -> None:
+    with_words = [
+        Candidate(id=each, words=["_is_a", "x"], group="g", position=place) for place, each in enumerate("ab")
+    ]
+    lengths = [Candidate(id=each, length=2, group="g", position=place) for place, each in enumerate("ab")]
+    assert rank_meaning(with_words, {"a": 0.9}, 0.1) == rank_meaning(lengths, {"a": 0.9}, 0.1)
+
+
 def test_a_document_without_a_vector_and_without_a_loan_is_left_out() -> None:
     assert [each.id for each in rank_meaning([turn(1), turn(9), turn(2, None)], {"session1": 0.5}, 0.1)] == ["session1"]
     assert common_level([]) == 0.0
@@ -165,3 +174,25 @@ def test_any_question_has_a_vector(text: str, names: list[str]) -> None:
     question = Question(text, "english", COUNTS, names)
     assert question_vector(Static(), question).shape == (2,)
     assert embed_all(Static(), [question.without_names()], "query").shape == (1, 2)
+
+
+@given(candidate_lists(), st.data(), st.integers(1, 5))
+def test_the_best_need_only_the_documents_that_decide_and_those_beside_them(
+    candidates: list[Candidate], data: st.DataObject, most: int
+) -> None:
+    numbers = st.floats(-1, 1).map(lambda each: round(each, 1))  # so that some are equal
+    given_cosines = {each.id: data.draw(numbers) for each in candidates if data.draw(st.booleans())}
+    level = data.draw(numbers)
+    chosen = [each for each in candidates if each.id in deciding(given_cosines, level, most)]
+    read = [each for each in candidates if each in chosen or any(beside(each, other) for other in chosen)]
+    assert rank_meaning(read, given_cosines, level, most) == rank_meaning(candidates, given_cosines, level)[:most]
+
+
+def beside(one: Candidate, other: Candidate) -> bool:
+    return one.group is not None and one.group == other.group and abs(one.position - other.position) <= REACH
+
+
+def test_what_is_too_far_below_the_best_decides_nothing() -> None:
+    assert deciding({"a": 0.9, "b": 0.5, "c": 0.4, "d": -0.5}, 0.1, 1) == ["a", "b"]
+    assert deciding({"a": 0.9, "b": 0.0, "c": -0.1, "d": -0.5}, 0.1, 2) == ["a", "b", "c"]
+    assert deciding({"a": 0.9, "b": -0.5}, 0.1, 2) == ["a", "b"]

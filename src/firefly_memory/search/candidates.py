@@ -34,3 +34,6 @@ class Candidate:
 _LENGTH = 0.2
 _LONG = 64
 """Words from which on a document is just as long as any other."""
+
+LARGEST_FACTOR = 1 + _LENGTH * log2(1 + _LONG)
+"""No :attr:`Candidate.length_factor` is larger."""

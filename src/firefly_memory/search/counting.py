@@ -26,14 +26,12 @@ class KeptCounts:
         key = tuple(sorted(scopes))
         asked = [*key, *dict.fromkeys(words)]
         found = self._of(key, asked)
-        few = await self._counted(index, key, [each for each in asked if each not in found], COUNTED + 1)
-        many = [each for each, count in few.items() if count > COUNTED]
-        exact = await self._counted(index, key, many, None)
+        counted = await self._counted(index, key, [each for each in asked if each not in found])
         until = time.monotonic() + KEPT_FOR
         if len(self._kept) > _MOST_KEPT:
             self._kept.clear()
-        self._kept.update({(key, each): (count, until) for each, count in exact.items()})
-        found |= few | exact
+        self._kept.update({(key, each): (count, until) for each, count in counted.items() if count > COUNTED})
+        found |= counted
         documents = sum(found.pop(scope, 0) for scope in key)
         return ScopeCounts(documents, found)
 
@@ -42,10 +40,8 @@ class KeptCounts:
         kept = {word: self._kept.get((scopes, word)) for word in words}
         return {word: each[0] for word, each in kept.items() if each is not None and each[1] > now}
 
-    async def _counted(
-        self, index: SearchIndex, scopes: Sequence[str], words: Sequence[str], most: int | None
-    ) -> dict[str, int]:
-        return dict(await index.counts(scopes, words, most)) if words else {}
+    async def _counted(self, index: SearchIndex, scopes: Sequence[str], words: Sequence[str]) -> dict[str, int]:
+        return dict(await index.counts(scopes, words, None)) if words else {}
 
 
 _of_indexes: WeakKeyDictionary[SearchIndex, KeptCounts] = WeakKeyDictionary()

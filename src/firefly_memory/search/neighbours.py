@@ -5,7 +5,7 @@ The words of a question often stand in one turn, and the answer in the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from firefly_memory.search.candidates import Candidate
@@ -14,6 +14,8 @@ BEFORE = 0.7
 """The part of its weight that the document right before lends."""
 AFTER = 0.5
 """The part that the document right after lends."""
+ANSWERED = 1.0
+"""The part that a question lends to the document right after it, which answers it."""
 FADING = 0.7
 """With each further step a neighbour lends as much less."""
 REACH = 3
@@ -33,11 +35,17 @@ class Lent:
 class Neighbours:
     """The documents of each group by their positions, with the weights that they may lend."""
 
-    def __init__(self, documents: Iterable[Candidate], weights: Mapping[str, Mapping[str, float]]) -> None:
-        """``weights`` has the weight of each word by the id of the document."""
+    def __init__(
+        self,
+        documents: Iterable[Candidate],
+        weights: Mapping[str, Mapping[str, float]],
+        questions: Collection[str] = (),
+    ) -> None:
+        """``weights`` has the weight of each word by the id of the document, ``questions`` the ids of the questions."""
+        self._questions = questions
         self._best: dict[tuple[str, int], dict[str, tuple[float, str]]] = {}
         for document in documents:
-            if document.group is None:
+            if document.group is None or not weights[document.id]:
                 continue
             there = self._best.setdefault((document.group, document.position), {})
             for word, weight in weights[document.id].items():
@@ -50,7 +58,7 @@ class Neighbours:
             return lent
         for offset, part in _PARTS:
             for word, (weight, neighbour) in self._best.get((document.group, document.position + offset), {}).items():
-                loan = weight * part
+                loan = weight * (ANSWERED if offset == -1 and neighbour in self._questions else part)
                 if word not in lent or loan > lent[word].weight:
                     lent[word] = Lent(word, neighbour, loan)
         return lent

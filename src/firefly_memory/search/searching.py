@@ -19,6 +19,7 @@ from firefly_memory.search.embedders.protocol import Embedder, StaticEmbedder
 from firefly_memory.search.fusion import DEPTH
 from firefly_memory.search.hits import Explanation, Request
 from firefly_memory.search.index import CANDIDATES, SearchIndex, Signatures, Subject
+from firefly_memory.search.kinds import kinds_asked
 from firefly_memory.search.ranking import (
     RankedText,
     ScopeCounts,
@@ -39,7 +40,15 @@ from firefly_memory.search.semantic import (
     question_vector,
     rank_meaning,
 )
-from firefly_memory.search.signatures import NEAREST, cosines, estimated_cosines, nearest, signatures_from, vectors_from
+from firefly_memory.search.signatures import (
+    NEAREST,
+    cosines,
+    estimated_cosines,
+    nearest,
+    signatures_from,
+    vector_bytes,
+    vectors_from,
+)
 from firefly_memory.search.words import question_words
 
 if TYPE_CHECKING:
@@ -133,7 +142,7 @@ class Searcher:
         self, question: str, words: Sequence[str], candidates: Sequence[Candidate], counts: ScopeCounts
     ) -> list[RankedText]:
         named = people_named(question, people_of(candidates), self.language)
-        return rank_text(words, candidates, counts, named)
+        return rank_text(words, candidates, counts, named, kinds_asked(question, self.language))
 
     async def _semantic(
         self, request: Request, scopes: Sequence[str], counts: ScopeCounts
@@ -145,23 +154,56 @@ class Searcher:
             if must:
                 raise ConfigurationError(_NEEDS_EMBEDDER)
             return None, self._without(NO_EMBEDDER)
+        if counts.documents > LARGEST_SCOPE and await self.index.has_accelerator(embedder.name):
+            return await self._by_accelerator(embedder, request, scopes, counts)
         stored = await self.index.signatures(scopes, embedder.name, LARGEST_SCOPE)
         if stored is None:
-            if must:
-                raise NotSupportedError(_too_many(self.subject.kind))
-            return None, self._without(TOO_MANY)
+            return self._refused(must)
         if not stored.ids:
             return [], self._without(NO_VECTORS) if counts.documents else ()
         _check_sizes(embedder, stored.signatures, -(-embedder.dimensions // 8))
-        try:
-            vector = await self._question_vector(embedder, request.question, scopes, counts)
-        except EmbedderError:
-            if must:
-                raise
+        vector = await self._vector_if_made(embedder, request, scopes, counts)
+        if vector is None:
             return None, self._without(_FAILED)
         if not vector.any():  # of a question without a word
             return [], ()
         return await self._ranked_meaning(embedder, vector, stored, scopes, _most(request)), ()
+
+    async def _by_accelerator(
+        self, embedder: Embedder, request: Request, scopes: Sequence[str], counts: ScopeCounts
+    ) -> tuple[list[RankedMeaning] | None, tuple[str, ...]]:
+        """The same where there are too many vectors to look at each."""
+        vector = await self._vector_if_made(embedder, request, scopes, counts)
+        if vector is None:
+            return None, self._without(_FAILED)
+        if not vector.any():
+            return [], ()
+        found = await self.index.nearest(scopes, embedder.name, vector_bytes(vector), DEPTH)
+        if found is None:  # it has just been switched off
+            return self._refused(request.mode == "semantic")
+        if not found.signatures:
+            return [], self._without(NO_VECTORS)
+        _check_sizes(embedder, found.signatures, -(-embedder.dimensions // 8))
+        level = await self.work(partial(_common_level, vector, found.signatures))
+        look = await self._look(embedder, vector, found.ids, level, scopes, _most(request))
+        return await self.work(partial(rank_meaning, look.candidates, look.cosines, look.level, _most(request))), ()
+
+    def _refused(self, must: bool) -> tuple[None, tuple[str, ...]]:
+        """There are too many vectors."""
+        if must:
+            raise NotSupportedError(_too_many(self.subject.kind))
+        return None, self._without(TOO_MANY)
+
+    async def _vector_if_made(
+        self, embedder: Embedder, request: Request, scopes: Sequence[str], counts: ScopeCounts
+    ) -> NDArray[float32] | None:
+        """That of the question; ``None`` if the embedder fails, and the words are enough."""
+        try:
+            return await self._question_vector(embedder, request.question, scopes, counts)
+        except EmbedderError:
+            if request.mode == "semantic":
+                raise
+            return None
 
     async def _question_vector(
         self, embedder: Embedder, question: str, scopes: Sequence[str], counts: ScopeCounts
@@ -186,18 +228,30 @@ class Searcher:
         looked_at = NEAREST
         while True:
             ids, level = await self.work(partial(_nearest, vector, stored, embedder.dimensions, looked_at))
-            vectors = await self.index.vectors(embedder.name, ids)
-            _check_sizes(embedder, vectors.values(), embedder.dimensions * 4)
-            compared = await self.work(partial(_compared, vector, vectors, level, most))
-            candidates = await self.index.around(scopes, compared.deciding, words=False)
-            if _are_there(compared.deciding, candidates):
-                break
-            # Some are gone, and so others decide.
-            candidates = await self.index.around(scopes, ids, words=False)
-            if looked_at >= len(stored.ids) or not self._lacks_live(ids, candidates):
+            look = await self._look(embedder, vector, ids, level, scopes, most)
+            if look.is_complete or looked_at >= len(stored.ids) or not self._lacks_live(ids, look.candidates):
                 break
             looked_at *= 2
-        return await self.work(partial(rank_meaning, candidates, compared.cosines, compared.level, most))
+        return await self.work(partial(rank_meaning, look.candidates, look.cosines, look.level, most))
+
+    async def _look(
+        self,
+        embedder: Embedder,
+        vector: NDArray[float32],
+        ids: Sequence[str],
+        level: float | None,
+        scopes: Sequence[str],
+        most: int | None,
+    ) -> _Look:
+        """Compare the vectors of some documents, and read those that decide, with their neighbours."""
+        vectors = await self.index.vectors(embedder.name, ids)
+        _check_sizes(embedder, vectors.values(), embedder.dimensions * 4)
+        compared = await self.work(partial(_compared, vector, vectors, level, most))
+        candidates = await self.index.around(scopes, compared.deciding, words=False)
+        is_complete = _are_there(compared.deciding, candidates)
+        if not is_complete:  # some are gone, and so others decide
+            candidates = await self.index.around(scopes, ids, words=False)
+        return _Look(compared.cosines, compared.level, candidates, is_complete)
 
     def _lacks_live(self, ids: Sequence[str], candidates: Sequence[Candidate]) -> bool:
         """Whether most of the nearest rows have expired, which their signatures do not tell."""
@@ -218,7 +272,8 @@ _NEEDS_EMBEDDER = "mode='semantic' needs an embedder: install firefly-memory[emb
 def _too_many(kind: str) -> str:
     return (
         f"mode='semantic' compares at most {LARGEST_SCOPE:,} {kind}, and more have vectors here; use mode='best', "
-        "search a smaller collection, or one owner's"
+        "search a smaller collection, or one owner's; on PostgreSQL, `firefly-memory index enable pgvector` "
+        "makes an index for them"
     )
 
 
@@ -249,6 +304,21 @@ def _nearest(vector: Any, stored: Signatures, dimensions: int, most: int) -> tup
     rows = nearest(estimates, stored.ids, most)
     every = len(rows) == len(estimates)
     return [stored.ids[row] for row in rows.tolist()], None if every else common_level(estimates)
+
+
+def _common_level(vector: Any, signatures: Sequence[bytes]) -> float:
+    """That of a whole scope, by some of its signatures."""
+    return common_level(estimated_cosines(vector, signatures_from(signatures, len(vector))))
+
+
+class _Look(NamedTuple):
+    """Some documents with their neighbours, and what is known of their vectors."""
+
+    cosines: Mapping[str, float]
+    level: float
+    candidates: Sequence[Candidate]
+    is_complete: bool
+    """Whether those that decide are still there."""
 
 
 class _Compared(NamedTuple):

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING
 
-from firefly_memory.search.candidates import Candidate
+from firefly_memory.search.candidates import LARGEST_FACTOR, Candidate
 from firefly_memory.search.embedders.batches import NUMPY, async_embed_all, embed_all
 from firefly_memory.search.embedders.protocol import Embedder, StaticEmbedder
-from firefly_memory.search.neighbours import Neighbours
+from firefly_memory.search.neighbours import Lent, Neighbours
 from firefly_memory.search.ranking import ScopeCounts
 from firefly_memory.search.words import Piece, question_pieces, question_words
 
@@ -99,8 +99,27 @@ def common_level(cosines: Sequence[float] | NDArray[float32]) -> float:
     return round(float(each.mean() + each.std()), 6) if len(each) else 0.0
 
 
-def rank_meaning(candidates: Iterable[Candidate], cosines: Mapping[str, float], level: float) -> list[RankedMeaning]:
-    """The candidates that have a cosine, or are lent one, best first; equal ones by id.
+def deciding(cosines: Mapping[str, float], level: float, most: int) -> list[str]:
+    """Those of the documents that decide which are the best ``most``, so that only these have to be read.
+
+    Any other stays behind the best ``most``, however long it is, and so does whatever it lends to.
+    """
+    above = {name: cosine - level for name, cosine in cosines.items()}
+    if len(above) <= most:
+        return list(above)
+    least = sorted(above.values(), reverse=True)[most - 1]
+    return [name for name, own in above.items() if _by_length(own, LARGEST_FACTOR) >= least]
+
+
+def _by_length(own: float, length: float) -> float:
+    """The score of a document by its own cosine: a longer one comes first, below the level as well."""
+    return own * length if own > 0 else own / length
+
+
+def rank_meaning(
+    candidates: Iterable[Candidate], cosines: Mapping[str, float], level: float, most: int | None = None
+) -> list[RankedMeaning]:
+    """The candidates that have a cosine, or are lent one, best first, up to ``most``; equal ones by id.
 
     ``level`` is the :func:`common_level` of the whole scope. A document lends only what it has above the level: without
     that, those beside many common ones would come first. The order of the candidates does not matter.
@@ -111,19 +130,22 @@ def rank_meaning(candidates: Iterable[Candidate], cosines: Mapping[str, float], 
         document.id: {_ALL: above[document.id]} if above.get(document.id, 0) > 0 else {} for document in documents
     }
     neighbours = Neighbours(documents, lending)
-    ranked = []
+    scored: list[tuple[float, Candidate, Lent | None]] = []
     for document in documents:
         own = above.get(document.id)
-        cosine = cosines.get(document.id)
         loan = neighbours.lent_to(document).get(_ALL)
-        length = document.length_factor
         if loan is not None and (own is None or loan.weight > own):
-            match = SemanticMatch(cosine=cosine, neighbour=loan.neighbour, length=length)
-            ranked.append(RankedMeaning(document.id, loan.weight * length, match))
+            scored.append((loan.weight * document.length_factor, document, loan))
         elif own is not None:
-            score = own * length if own > 0 else own / length
-            ranked.append(RankedMeaning(document.id, score, SemanticMatch(cosine=cosine, length=length)))
-    return sorted(ranked, key=lambda each: (-each.score, each.id))
+            scored.append((_by_length(own, document.length_factor), document, None))
+    scored.sort(key=lambda each: (-each[0], each[1].id))
+    return [_ranked(*each, cosines) for each in scored[:most]]
+
+
+def _ranked(score: float, document: Candidate, loan: Lent | None, cosines: Mapping[str, float]) -> RankedMeaning:
+    neighbour = None if loan is None else loan.neighbour
+    match = SemanticMatch(cosine=cosines.get(document.id), neighbour=neighbour, length=document.length_factor)
+    return RankedMeaning(document.id, score, match)
 
 
 _ALL = ""

@@ -73,7 +73,7 @@ class _Table:
             # Not encode_batch(): its threads print a warning in each process that is forked later.
             tokens = self.tokenizer.encode(_SURROGATES.sub("\ufffd", text), add_special_tokens=False).ids
             if tokens:
-                total += weight * self.vectors[tokens].astype(np.float32).sum(axis=0)
+                total += weight * self.vectors[tokens].sum(axis=0)
         length = float(np.linalg.norm(total))
         return total / length if length else total
 
@@ -90,13 +90,15 @@ def _table() -> _Table:
 @cache
 def _loaded() -> _Table:
     with ImportingExtra("the default embedder", "wordllama", "embeddings"):
+        import numpy as np
         from safetensors.numpy import load_file
         from tokenizers import Tokenizer
     folder = _folder()
     tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    return _Table(tokenizer, load_file(folder / TABLE)["embedding.weight"])
+    # In 32 bits, as they are added up: 16 MB more, and a third of the time of each text less.
+    return _Table(tokenizer, load_file(folder / TABLE)["embedding.weight"].astype(np.float32))
 
 
 def _folder() -> Path:

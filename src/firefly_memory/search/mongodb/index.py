@@ -19,7 +19,7 @@ from firefly_memory.databases.mongodb.fields import Document, text, text_or_none
 from firefly_memory.errors import CorruptDataError
 from firefly_memory.identifiers import original_name, original_or_none
 from firefly_memory.search.candidates import Candidate
-from firefly_memory.search.index import Signatures, Subject
+from firefly_memory.search.index import Signatures, Subject, WithoutAccelerator
 from firefly_memory.search.mongodb.documents import (
     NEWEST,
     OF_ROW,
@@ -49,7 +49,7 @@ _UNLESS_IN_GROUP: Document = {
 }
 
 
-class MongoSearchIndex:
+class MongoSearchIndex(WithoutAccelerator):
     """A :class:`~firefly_memory.search.index.SearchIndex` on clients of one mode."""
 
     def __init__(self, access: MongoAccess, subject: Subject) -> None:
@@ -138,9 +138,7 @@ class MongoSearchIndex:
         found = await self._found(self._subject.signatures, wanted, shape, SIGNATURES, limit=most + 1)
         if len(found) > most:
             return None
-        by_id = {each["id"]: each["signature"] for each in found}
-        ids = sorted(by_id)
-        return Signatures(ids, [by_id[each] for each in ids])
+        return Signatures([each["id"] for each in found], [each["signature"] for each in found])
 
     async def vectors(self, embedder: str, ids: Sequence[str]) -> Mapping[str, bytes]:
         wanted, shape = {"id": {"$in": list(ids)}, "embedder": embedder}, {"_id": 0, "id": 1, "vector": 1}

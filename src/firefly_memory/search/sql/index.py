@@ -14,9 +14,10 @@ from firefly_memory.identifiers import original_name, original_or_none
 from firefly_memory.search.candidates import Candidate
 from firefly_memory.search.index import Nearest, Signatures, Subject, Vector
 from firefly_memory.search.sql.accelerators.questions import find_nearest, has_accelerator
-from firefly_memory.search.sql.statements import statements_of
+from firefly_memory.search.sql.statements import IndexStatements, statements_of
 
 _EVERY = 2**31 - 1
+_VECTORS_AT_ONCE = 1_000
 
 
 @reads
@@ -137,10 +138,30 @@ class SQLSearchIndex:
 def write_vectors(session: Session, subject: Subject, vectors: Mapping[str, Vector]) -> None:
     """Store the vectors of rows that are there and have none of this embedder. Inside a transaction."""
     statements = session.statements(statements_of(subject))
-    rows = [{**each._asdict(), "this_id": name} for name, each in sorted(vectors.items())]
-    if rows:
-        session.execute_many(statements.add_signature, rows)
-        session.execute_many(statements.add_vector, rows)
+    in_order = sorted(vectors.items())
+    if len(in_order) > 1 and statements.add_signatures is not None and statements.add_vectors is not None:
+        _write_arrays(session, statements, in_order)
+        return
+    rows = [{**each._asdict(), "this_id": name} for name, each in in_order]
+    for statement in (statements.add_signature, statements.add_vector):
+        if len(rows) == 1:  # for which psycopg would still take the time of a pipeline
+            session.execute(statement, rows[0])
+        elif rows:
+            session.execute_many(statement, rows)
+
+
+def _write_arrays(session: Session, statements: IndexStatements, vectors: Sequence[tuple[str, Vector]]) -> None:
+    assert statements.add_signatures is not None
+    assert statements.add_vectors is not None
+    for embedder in sorted({vector.embedder for _, vector in vectors}):
+        these = [each for each in vectors if each[1].embedder == embedder]
+        for start in range(0, len(these), _VECTORS_AT_ONCE):
+            ids, some = zip(*these[start : start + _VECTORS_AT_ONCE], strict=True)
+            for statement, bits in (
+                (statements.add_signatures, [each.signature for each in some]),
+                (statements.add_vectors, [each.vector for each in some]),
+            ):
+                session.execute(statement, {"embedder": embedder, **statements.engine.several(statements, ids, bits)})
 
 
 def delete_vectors(session: Session, subject: Subject, ids: Sequence[str]) -> list[str]:

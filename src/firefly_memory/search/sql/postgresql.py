@@ -5,11 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Select, Text, bindparam, desc, func, literal_column, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Insert,
+    LargeBinary,
+    Select,
+    Table,
+    Text,
+    bindparam,
+    cast,
+    desc,
+    func,
+    literal_column,
+    select,
+)
 from sqlalchemy.dialects.postgresql import array
 
 from firefly_memory.databases.sql.postgresql.arrays import array_in, array_text
-from firefly_memory.search.sql.statements import IndexStatements
+from firefly_memory.search.sql.statements import BITS, IndexStatements
 
 
 class _Engine:
@@ -44,6 +58,14 @@ class _Engine:
         self, of: IndexStatements, scopes: Sequence[str], words: Sequence[str], weights: Sequence[int]
     ) -> dict[str, Any]:
         return {**self.words(of, scopes, words), "weights": array_text(weights)}
+
+    def many_beside(self, of: IndexStatements, table: Table, names: Sequence[str]) -> Insert:
+        arrays = array_in("ids", Text()), array_in("bits", Text())
+        given = func.unnest(*arrays).table_valued("id", "bits").render_derived(name="given")
+        return of.beside(table, names, given.c.id, dict.fromkeys(BITS, cast(given.c.bits, LargeBinary)))
+
+    def several(self, _: IndexStatements, ids: Sequence[str], bits: Sequence[bytes]) -> dict[str, Any]:
+        return {"ids": array_text(ids), "bits": array_text(rf"\x{each.hex()}" for each in bits)}
 
     def check_words(self, _: IndexStatements) -> None:
         return None  # the index is one of the table's own

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Insert,
     Integer,
     Select,
+    Table,
     Text,
     bindparam,
     column,
@@ -71,6 +72,12 @@ class _Engine:
     ) -> dict[str, Any]:
         asked = [[word, _match(scopes, word), weight] for word, weight in zip(words, weights, strict=True)]
         return {"words": json.dumps(asked)}
+
+    def many_beside(self, _: IndexStatements, __: Table, ___: Sequence[str]) -> None:
+        return None  # one by one is as fast
+
+    def several(self, _: IndexStatements, __: Sequence[str], ___: Sequence[bytes]) -> dict[str, Any]:
+        raise NotImplementedError
 
     def check_words(self, of: IndexStatements) -> Insert:
         return _command(of, "'integrity-check'", rank=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, ClassVar, Protocol
 
@@ -39,6 +39,11 @@ from firefly_memory.search.sql.tables import LANGUAGES
 CANDIDATE = ("id", "scope", "who", "group_id", "position")
 """The columns that a candidate is made of, after its words or their number."""
 
+OF_VECTOR = ("id", "embedder", "vector")
+OF_SIGNATURE = ("scope", "embedder", "id", "signature")
+BITS = ("vector", "signature")
+"""The columns of bytes."""
+
 _ENGINES = {
     "sqlite": "firefly_memory.search.sql.sqlite:ENGINE",
     "postgresql": "firefly_memory.search.sql.postgresql:ENGINE",
@@ -61,6 +66,12 @@ class Engine(Protocol):
         self, of: IndexStatements, scopes: Sequence[str], words: Sequence[str], weights: Sequence[int]
     ) -> dict[str, Any]:
         """The parameters of :meth:`best`."""
+
+    def many_beside(self, of: IndexStatements, table: Table, names: Sequence[str]) -> Insert | None:
+        """:meth:`IndexStatements.beside` for the rows of :meth:`several`; ``None`` where they go one by one."""
+
+    def several(self, of: IndexStatements, ids: Sequence[str], bits: Sequence[bytes]) -> dict[str, Any]:
+        """The parameters of :meth:`many_beside`."""
 
     def check_words(self, of: IndexStatements) -> Insert | None:
         """Fails where the full-text table has other words than the rows; ``None`` where there is no such table."""
@@ -156,11 +167,11 @@ class IndexStatements(FacetStatements):
     @cached_property
     def add_vector(self) -> Statement:
         """For a row that is there, and stays until the transaction ends."""
-        return self.compiled(self._beside(self.vectors, ("id", "embedder", "vector")))
+        return self.compiled(self._beside(self.vectors, OF_VECTOR))
 
     @cached_property
     def add_signature(self) -> Statement:
-        return self.compiled(self._beside(self.signatures, ("scope", "embedder", "id", "signature")))
+        return self.compiled(self._beside(self.signatures, OF_SIGNATURE))
 
     @cached_property
     def locked(self) -> Statement:
@@ -252,18 +263,30 @@ class IndexStatements(FacetStatements):
     def _is_stray(self, table: Any) -> ColumnElement[bool]:
         return not_(exists().where(self.dialect.by_code_point(self.table.c.id) == table.c.id))
 
-    def _beside(self, table: Any, names: Sequence[str]) -> Any:
+    @cached_property
+    def add_vectors(self) -> Statement | None:
+        many = self.engine.many_beside(self, self.vectors, OF_VECTOR)
+        return None if many is None else self.compiled(many)
+
+    @cached_property
+    def add_signatures(self) -> Statement | None:
+        many = self.engine.many_beside(self, self.signatures, OF_SIGNATURE)
+        return None if many is None else self.compiled(many)
+
+    def _beside(self, table: Table, names: Sequence[str]) -> Insert:
+        this: ColumnElement[str] = _text("this_id")
+        return self.beside(table, names, this, {each: bindparam(each, type_=LargeBinary) for each in BITS})
+
+    def beside(
+        self, table: Table, names: Sequence[str], this: ColumnElement[str], bits: Mapping[str, ColumnElement[Any]]
+    ) -> Insert:
+        """Inserts into a table of vectors what belongs to rows that are there, unless they have it."""
         c = self.table.c
-        given = {"id": c.id, "scope": c.scope, "embedder": _text("embedder")}
-        bits = {name: bindparam(name, type_=LargeBinary) for name in ("vector", "signature")}
-        row = select(*[(given | bits)[name] for name in names]).where(
-            self.dialect.by_code_point(c.id) == _text("this_id")
-        )
-        return (
-            self.dialect.insert(table)
-            .from_select(list(names), row.with_for_update(read=True, key_share=True))
-            .on_conflict_do_nothing()
-        )
+        given = {"id": c.id, "scope": c.scope, "embedder": _text("embedder"), **bits}
+        rows = select(*[given[name] for name in names]).where(self.dialect.by_code_point(c.id) == this)
+        locked = rows.with_for_update(read=True, key_share=True, of=self.table)
+        added: Insert = self.dialect.insert(table).from_select(list(names), locked).on_conflict_do_nothing()
+        return added
 
     def is_live(self, table: FromClause) -> list[ColumnElement[bool]]:
         """The condition that a row has not expired, where rows do."""
