@@ -1,4 +1,8 @@
-"""`python -m evaluation`: recall@5, recall@10 and MRR of each mode, on each store."""
+"""`python -m evaluation`: recall@5, recall@10 and MRR of each mode, on each store.
+
+The names of stores leave out the others: `python -m evaluation memory`. `python -m evaluation memory tuning` reads the
+conversations for tuning only: it is for trying another setting.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from evaluation.corpus import Question, conversations
+from evaluation.corpus import HELD_OUT, TUNING, Question, conversations
 from evaluation.figures import Figures, figures
 from evaluation.searching import MODES, Corpus, Scope
 from firefly_memory import EntryStore, InMemoryStore, MongoDBStore, PostgreSQLStore, SQLiteStore
@@ -49,21 +53,26 @@ def stores(running: ExitStack, directory: Path) -> dict[str, Callable[[], EntryS
 
 
 def main(names: Sequence[str]) -> None:
-    """``names`` are those of the stores; all of them without any."""
-    corpus, embedder = conversations(), WordLlamaEmbedder()
+    """``names`` are those of the stores, all of them without any; and ``tuning``, to read no other conversations."""
+    parts = {"for tuning": conversations(TUNING)}
+    if "tuning" not in names:
+        parts["held out"] = conversations(HELD_OUT)
+    wanted, embedder = {*names} - {"tuning"}, WordLlamaEmbedder()
     with TemporaryDirectory() as directory, ExitStack() as running:
         for name, open_store in stores(running, Path(directory)).items():
-            if names and name not in names:
+            if wanted and name not in wanted:
                 continue
             with open_store() as store:
-                stored = Corpus(store, embedder, corpus)
-                table(f"{name}, each of {len(corpus)} conversations by itself", stored.each_by_itself())
-                one_scope = stored.in_one_scope()
-                table(f"{name}, all conversations in one scope", one_scope)
-                if name == "memory":
-                    for shares, what in ((True, "a word"), (False, "no word")):
-                        chosen = those(one_scope, lambda each, shares=shares: each.shares_words == shares)  # type: ignore[misc]
-                        table(f"{name}, questions with {what} of their evidence, in one scope", chosen)
+                stored = Corpus(store, embedder, [each for part in parts.values() for each in part])
+                for part, asked in parts.items():
+                    title = f"{name}, {len(asked)} conversations {part}"
+                    table(f"{title}, each by itself", stored.each_by_itself(asked))
+                    one_scope = stored.in_one_scope(asked)
+                    table(f"{title}, in one scope with the others", one_scope)
+                    if name == "memory":
+                        for shares, what in ((True, "a word"), (False, "no word")):
+                            chosen = those(one_scope, lambda each, shares=shares: each.shares_words == shares)  # type: ignore[misc]
+                            table(f"{title}, in one scope, questions with {what} of their evidence", chosen)
 
 
 if __name__ == "__main__":

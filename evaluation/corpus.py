@@ -1,4 +1,7 @@
-"""The conversations and their questions, one file each in `conversations/`.
+"""The conversations and their questions, one file each in `conversations/tuning` and `conversations/held_out`.
+
+Settings of the search are chosen with those for tuning only. Nothing is chosen by those held out, whose questions and
+misses nobody reads: they tell how good the search is for texts that it has not seen.
 
 A line ``= 2023-05-08`` begins a session, ``Anna: text`` is a turn, ``Anna [boat]: text`` a turn with a label. A line
 ``? question -> boat, lake`` is a question with the turns that answer it. A new file is found without a change here.
@@ -13,7 +16,8 @@ from pathlib import Path
 
 from firefly_memory.search.words import question_words
 
-FOLDER = Path(__file__).parent / "conversations"
+TUNING = Path(__file__).parent / "conversations" / "tuning"
+HELD_OUT = Path(__file__).parent / "conversations" / "held_out"
 LANGUAGE = "english"
 
 
@@ -48,8 +52,8 @@ class Conversation:
     questions: tuple[Question, ...]
 
 
-def conversations(folder: Path = FOLDER) -> list[Conversation]:
-    """All of them, by name."""
+def conversations(folder: Path) -> list[Conversation]:
+    """Those of a folder, by name."""
     return [_read(path) for path in sorted(folder.glob("*.txt"))]
 
 

@@ -27,18 +27,17 @@ class Corpus:
     def __init__(self, store: EntryStore, embedder: Embedder, conversations: Sequence[Conversation]) -> None:
         self._knowledge = KnowledgeStore(store, space="evaluation", embedder=embedder)
         self._turn_of: dict[str, str] = {}
-        self.conversations = conversations
         for each in conversations:
             self._add(each.name, [each])
         self._add(TOGETHER, conversations)
 
-    def each_by_itself(self) -> list[Scope]:
-        """The questions of each conversation, asked of this conversation."""
-        return [(self._search(each.name), each.questions) for each in self.conversations]
+    def each_by_itself(self, asked: Iterable[Conversation]) -> list[Scope]:
+        """The questions of some conversations, each asked of its conversation."""
+        return [(self._search(each.name), each.questions) for each in asked]
 
-    def in_one_scope(self) -> list[Scope]:
-        """All questions, asked of all conversations."""
-        return [(self._search(TOGETHER), [question for each in self.conversations for question in each.questions])]
+    def in_one_scope(self, asked: Iterable[Conversation]) -> list[Scope]:
+        """The questions of some conversations, asked of all conversations."""
+        return [(self._search(TOGETHER), [question for each in asked for question in each.questions])]
 
     def _add(self, collection: str, conversations: Iterable[Conversation]) -> None:
         turns = [turn for each in conversations for turn in each.turns]

@@ -38,7 +38,8 @@ def candidate_lists(draw: st.DrawFn) -> list[Candidate]:
     return [
         Candidate(
             id=each,
-            words=draw(st.lists(st.sampled_from(WORDS), max_size=6)),
+            words=draw(st.sampled_from([[], ["_is_a"], ["_is_ant"], ["_is_p"]]))
+            + draw(st.lists(st.sampled_from(WORDS), max_size=6)),
             who=draw(st.none() | people),
             about=draw(st.lists(people, max_size=2)),
             group=draw(st.sampled_from([None, "first", "second"])),

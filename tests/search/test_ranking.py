@@ -9,8 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firefly_memory.search.candidates import Candidate
+from firefly_memory.search.kinds import kinds_among
 from firefly_memory.search.neighbours import REACH, Lent
-from firefly_memory.search.ranking import RankedText, ScopeCounts, people_named, people_of, rank_text, words_for_engine
+from firefly_memory.search.ranking import (
+    KIND,
+    QUESTION,
+    RankedText,
+    ScopeCounts,
+    people_named,
+    people_of,
+    rank_text,
+    words_for_engine,
+)
 from tests.search.strategies import candidate_lists, languages, people, questions, scope_counts, texts
 
 COUNTS = ScopeCounts(10, {"boat": 1, "lake": 4})
@@ -59,6 +69,33 @@ def test_neighbours_lend_less_with_each_step_and_less_to_those_before_them() -> 
             "session2": 0.5 * 0.49 * BOAT,
         }
     )
+
+
+def test_a_question_counts_less_and_lends_all_to_the_answer_right_after_it() -> None:
+    session = [turn(3), turn(4), turn(5, "_is_a", "boat"), turn(6), turn(7)]
+    ranked = rank_text(["boat"], session, COUNTS)
+    assert scores(ranked) == pytest.approx(
+        {
+            "session6": BOAT,
+            "session5": 0.6 * BOAT,
+            "session4": 0.5 * BOAT,
+            "session7": 0.7 * 0.7 * BOAT,
+            "session3": 0.5 * 0.7 * BOAT,
+        }
+    )
+    assert {each.id: each.match.question for each in ranked if each.match.question != 1} == {"session5": 0.6}
+
+
+def test_a_document_of_a_kind_that_is_asked_for_counts_more() -> None:
+    documents = [
+        Candidate(id="a", words=["_is_p", "boat"]),
+        Candidate(id="b", words=["_scope", "_is_nt", "boat"]),
+        Candidate(id="c", words=["boat"]),
+    ]
+    assert scores(rank_text(["boat"], documents, COUNTS)) == pytest.approx({"a": BOAT, "b": BOAT, "c": BOAT})
+    ranked = rank_text(["boat"], documents, COUNTS, kinds="tp")
+    assert scores(ranked) == pytest.approx({"a": 1.3 * BOAT, "b": 1.3 * BOAT, "c": BOAT})
+    assert {each.id: each.match.kind for each in ranked} == {"a": 1.3, "b": 1.3, "c": 1.0}
 
 
 def test_each_word_counts_by_its_own_weight_or_by_the_largest_of_the_neighbours() -> None:
@@ -138,12 +175,12 @@ def test_the_order_of_the_candidates_does_not_matter(
     assert [(-each.score, each.id) for each in ranked] == sorted((-each.score, each.id) for each in ranked)
 
 
-@given(questions, candidate_lists(), scope_counts)
+@given(questions, candidate_lists(), scope_counts, st.sampled_from(["", "nt", "p"]))
 def test_neighbours_never_cross_groups_and_explanations_add_up(
-    question: list[str], candidates: list[Candidate], counts: ScopeCounts
+    question: list[str], candidates: list[Candidate], counts: ScopeCounts, kinds: str
 ) -> None:
     by_id = {each.id: each for each in candidates}
-    for each in rank_text(question, candidates, counts):
+    for each in rank_text(question, candidates, counts, kinds=kinds):
         found = by_id[each.id]
         for lent in each.match.lent:
             neighbour = by_id[lent.neighbour]
@@ -153,7 +190,10 @@ def test_neighbours_never_cross_groups_and_explanations_add_up(
             assert lent.word in neighbour.words
         assert set(each.match.words) <= set(found.words) & set(question)
         total = sum(each.match.words.values()) + sum(lent.weight for lent in each.match.lent)
-        assert each.score == pytest.approx(total * found.length_factor)
+        is_of = {*kinds_among(found.words)}
+        assert each.match.question == (QUESTION if "a" in is_of else 1)
+        assert each.match.kind == (KIND if is_of & set(kinds) else 1)
+        assert each.score == pytest.approx(total * found.length_factor * each.match.question * each.match.kind)
 
 
 @given(questions, candidate_lists(), scope_counts)

@@ -13,6 +13,7 @@ from hypothesis import given
 
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.search import words
+from firefly_memory.search.irregular import IRREGULAR
 from firefly_memory.search.languages import MONTHS, STEMMED, checked_language, stop_words
 from firefly_memory.search.searchable import document_text, indexed_text, searchable, value_text
 from firefly_memory.search.stop_words import STOP_WORDS
@@ -78,6 +79,23 @@ def test_an_instant_counts_by_its_date_in_utc() -> None:
         ("english", "हिन्दी 7.30 café_bar", ["हिन्दी", "7", "30", "café", "bar"]),
         ("english", "❤️ 1️⃣ 👩‍👧🎉", ["❤", "1", "👩", "👧", "🎉"]),
         ("english", "soft\xadhyphen \u200fשלום a\u200bb", ["softhyphen", "שלום", "a", "b"]),
+        (
+            "english",
+            "Women went; who bought teeth for children's wolves",
+            [
+                "woman",
+                "go",
+                "who",
+                "buy",
+                "tooth",
+                "for",
+                "child",
+                "s",
+                "wolf",
+            ],
+        ),
+        ("german", "went", ["went"]),
+        ("none", "went bought", ["went", "bought"]),
         ("english", "Tom在北京x", ["tom", "在", "北", "京", "在北", "北京", "在北京", "x"]),
     ],
 )
@@ -86,6 +104,18 @@ def test_words_are_stemmed_by_language_and_cut_where_a_script_has_no_spaces(
 ) -> None:
     """A stem that changes here changes in every index: raise ``words.FORM``."""
     assert index_words(text, language) == expected
+
+
+def test_an_irregular_form_is_found_by_each_other_form() -> None:
+    assert question_words("When did Ben go, and what was sold?", "english") == ["ben", "go", "sell"]
+    assert {"go", "sell"} <= {*index_words("Ben has gone and sells boats", "english")}
+
+
+@pytest.mark.parametrize("language", IRREGULAR)
+def test_each_irregular_form_is_listed_once_and_no_stemmer_is_enough_for_it(language: str) -> None:
+    forms = IRREGULAR[language].replace(";", " ").split()
+    stems = [words._regular_stem(language, form) for form in forms]
+    assert len(set(stems)) == len(forms)
 
 
 def test_stop_words_stay_in_the_index_and_are_left_out_of_questions() -> None:
@@ -164,7 +194,7 @@ def test_every_language_has_its_stemmer_and_every_list_its_language() -> None:
         assert index_words("abc", language)
         assert hasattr(import_module(f"snowballstemmer.{language}_stemmer"), f"{language.capitalize()}Stemmer")
     assert set(import_module("snowballstemmer").algorithms()) >= STEMMED
-    assert set(STOP_WORDS) | set(MONTHS) <= STEMMED
+    assert set(STOP_WORDS) | set(MONTHS) | set(IRREGULAR) <= STEMMED
     for language in STOP_WORDS:
         assert all(list(words._parts(each)) == [each] for each in stop_words(language)), language
 

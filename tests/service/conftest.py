@@ -70,7 +70,7 @@ class Look:
 
 
 def store_of(kind: str, place: Place) -> EntryStore:
-    """On servers: a schema or database that only these tests use."""
+    """On servers: a schema or database that only these tests use; no connection is opened before a test needs it."""
     match kind:
         case "memory":
             return InMemoryStore()
@@ -81,7 +81,7 @@ def store_of(kind: str, place: Place) -> EntryStore:
         case "mongodb":
             return MongoDBStore(place.mongodb(), database="looking")
         case driver:
-            return PostgreSQLStore(place.with_driver(driver), schema_name="looking")
+            return PostgreSQLStore(place.with_driver(driver), schema_name="looking", pool_min_size=0)
 
 
 @pytest.fixture(params=KINDS)

@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol
 
 from firefly_memory.identifiers import stored_or_none
 from firefly_memory.search.candidates import Candidate
+from firefly_memory.search.kinds import kinds_of
 from firefly_memory.search.searchable import indexed_text, searchable
 from firefly_memory.search.words import index_words
 
@@ -63,7 +64,8 @@ class Indexed(NamedTuple):
     searchable: str
     """The text in the form of :func:`~firefly_memory.search.searchable.searchable`."""
     words: Sequence[str]
-    """The scope, and the words of the text with its date and person; each as often as it is there."""
+    """The scope, the word of the kinds, and the words of the text with its date and person; in this order, each as
+    often as it is there."""
     who: str | None
     """Who said it, in the stored form, as the group is."""
     group_id: str | None
@@ -85,6 +87,15 @@ class Signatures(NamedTuple):
 
     ids: Sequence[str]
     signatures: Sequence[bytes]
+
+
+class Nearest(NamedTuple):
+    """What an accelerator gives of some scopes."""
+
+    ids: Sequence[str]
+    """The rows whose vectors are nearest."""
+    signatures: Sequence[bytes]
+    """Those of some other rows, which tell what is common there."""
 
 
 class SearchIndex(Protocol):
@@ -118,6 +129,29 @@ class SearchIndex(Protocol):
     async def vectors(self, embedder: str, ids: Sequence[str]) -> Mapping[str, bytes]:
         """The vectors of these documents that have one."""
 
+    async def has_accelerator(self, embedder: str) -> bool:
+        """Whether :meth:`nearest` answers, for vectors of this embedder."""
+
+    async def nearest(self, scopes: Sequence[str], embedder: str, vector: bytes, most: int) -> Nearest | None:
+        """The documents, up to ``most``, whose vectors are nearest to a vector: nearly all of these. ``None`` without
+        an accelerator."""
+
+
+class WithoutAccelerator:
+    """The part of a :class:`SearchIndex` on a backend that has exact search only."""
+
+    async def has_accelerator(self, embedder: str) -> bool:
+        return False
+
+    async def nearest(
+        self,
+        scopes: Sequence[str],
+        embedder: str,
+        vector: bytes,
+        most: int,
+    ) -> Nearest | None:
+        return None
+
 
 def indexed(
     scope: str,
@@ -130,5 +164,7 @@ def indexed(
     position: int = 0,
 ) -> Indexed:
     """What a row is found by."""
-    words = index_words(indexed_text(text, who, at, language), language)
-    return Indexed(scope, searchable(text), [scope, *words], stored_or_none(who), stored_or_none(group_id), position)
+    words = index_words(text, language)
+    before = index_words(indexed_text("", who, at, language), language)
+    every = [scope, *kinds_of(text, words, language), *before, *words]
+    return Indexed(scope, searchable(text), every, stored_or_none(who), stored_or_none(group_id), position)

@@ -2,7 +2,7 @@
 
 BM25, with a factor for the length in place of its own term: longer documents come first. For each word of the question
 a document has the larger of its own weight and of what a neighbour lends it, so that an answer is found whose words
-stand in the turn before.
+stand in the turn before. A question counts less than what answers it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import log
 
 from firefly_memory.search.candidates import Candidate
+from firefly_memory.search.kinds import ASKS, kinds_among
 from firefly_memory.search.neighbours import Lent, Neighbours
 from firefly_memory.search.words import question_words
 
@@ -22,6 +23,10 @@ FREQUENT = 0.3
 """A word is frequent if it is in a larger part of the scope's documents."""
 SMALL_SCOPE = 1_000
 """In a scope of fewer documents a frequent word costs nothing."""
+QUESTION = 0.6
+"""The factor for a document that ends with a question: it has the words that are asked for, and no answer."""
+KIND = 1.3
+"""The factor for a document with a number, a time or a name, if the question asks for that."""
 PERSON = 1.5
 """The factor for what a person said who is named in the question, and for what is about them. It is no filter."""
 
@@ -51,6 +56,10 @@ class TextMatch:
     """The person named in the question who said it or whom it is about."""
     length: float = 1.0
     """The factor for its length."""
+    question: float = 1.0
+    """The factor for a document that ends with a question."""
+    kind: float = 1.0
+    """The factor for a document of a kind that is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +85,27 @@ def words_for_engine(question: Sequence[str], counts: ScopeCounts) -> list[str]:
 
 
 def rank_text(
-    question: Sequence[str], candidates: Iterable[Candidate], counts: ScopeCounts, named: Iterable[str] = ()
+    question: Sequence[str],
+    candidates: Iterable[Candidate],
+    counts: ScopeCounts,
+    named: Iterable[str] = (),
+    kinds: str = "",
 ) -> list[RankedText]:
     """The candidates that have a word of the question, or are lent one, best first; equal ones by id.
 
-    ``question`` has the words as the index has them, and ``named`` the people of :func:`people_named`. The order of the
-    candidates, whose ids differ, does not matter.
+    ``question`` has the words as the index has them, ``named`` the people of :func:`people_named`, and ``kinds``
+    the :func:`~firefly_memory.search.kinds.kinds_asked`. The order of the candidates, whose ids differ, does not
+    matter.
     """
     documents = list(candidates)
     weights = {word: counts.idf(word) for word in dict.fromkeys(question)}
     own = {document.id: _own_weights(document, weights) for document in documents}
-    neighbours = Neighbours(documents, own)
+    is_of = {document.id: kinds_among(document.words) for document in documents}
+    neighbours = Neighbours(documents, own, {name for name, found in is_of.items() if ASKS in found})
     people = sorted(set(named))
     ranked = [
-        _ranked(document, own[document.id], neighbours.lent_to(document), weights, people) for document in documents
+        _ranked(document, own[document.id], neighbours.lent_to(document), weights, people, is_of[document.id], kinds)
+        for document in documents
     ]
     return sorted((each for each in ranked if each.score > 0), key=lambda each: (-each.score, each.id))
 
@@ -116,6 +132,8 @@ def _ranked(
     lent: Mapping[str, Lent],
     weights: Mapping[str, float],
     people: Sequence[str],
+    is_of: str,
+    kinds: str,
 ) -> RankedText:
     counted: dict[str, float] = {}
     borrowed: list[Lent] = []
@@ -129,5 +147,7 @@ def _ranked(
             counted[word] = own[word]
             total += own[word]
     person = next((name for name in people if name == document.who or name in document.about), None)
-    score = total * document.length_factor * (1.0 if person is None else PERSON)
-    return RankedText(document.id, score, TextMatch(counted, tuple(borrowed), person, document.length_factor))
+    asks, fits = QUESTION if ASKS in is_of else 1.0, KIND if set(kinds).intersection(is_of) else 1.0
+    match = TextMatch(counted, tuple(borrowed), person, document.length_factor, asks, fits)
+    score = total * match.length * asks * fits * (1.0 if person is None else PERSON)
+    return RankedText(document.id, score, match)

@@ -160,7 +160,7 @@ class Searcher:
         if stored is None:
             return self._refused(must)
         if not stored.ids:
-            return [], self._without(NO_VECTORS) if counts.documents else ()
+            return self._nothing(must), self._without(NO_VECTORS) if counts.documents else ()
         _check_sizes(embedder, stored.signatures, -(-embedder.dimensions // 8))
         vector = await self._vector_if_made(embedder, request, scopes, counts)
         if vector is None:
@@ -182,11 +182,15 @@ class Searcher:
         if found is None:  # it has just been switched off
             return self._refused(request.mode == "semantic")
         if not found.signatures:
-            return [], self._without(NO_VECTORS)
+            return self._nothing(request.mode == "semantic"), self._without(NO_VECTORS)
         _check_sizes(embedder, found.signatures, -(-embedder.dimensions // 8))
         level = await self.work(partial(_common_level, vector, found.signatures))
         look = await self._look(embedder, vector, found.ids, level, scopes, _most(request))
         return await self.work(partial(rank_meaning, look.candidates, look.cosines, look.level, _most(request))), ()
+
+    def _nothing(self, must: bool) -> list[RankedMeaning] | None:
+        """Nothing is found, where a ranking is asked for; or else the ranking for text is the whole one."""
+        return [] if must else None
 
     def _refused(self, must: bool) -> tuple[None, tuple[str, ...]]:
         """There are too many vectors."""

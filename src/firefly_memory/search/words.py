@@ -1,9 +1,9 @@
 """The words of a text, as the index has them and as a question asks for them.
 
 A word is a run of letters, digits and their marks, without case and stemmed, so that ``Moved`` and ``moving`` are one
-word. A symbol such as an emoji is a word of its own. Runs of scripts without spaces between words, such as Chinese,
-Japanese and Thai, are cut into pieces of one to three characters. Nothing else is left: a word is never a part of a
-query language, whatever the text was.
+word, and ``went`` and ``go`` are one. A symbol such as an emoji is a word of its own. Runs of scripts without spaces
+between words, such as Chinese, Japanese and Thai, are cut into pieces of one to three characters. Nothing else is left:
+a word is never a part of a query language, whatever the text was.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ import re
 import threading
 import unicodedata
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import import_module
 from itertools import islice
 from typing import Any, NamedTuple
 
+from firefly_memory.search.irregular import IRREGULAR
 from firefly_memory.search.languages import UNSTEMMED, stop_words
 from firefly_memory.search.searchable import folded
 
-FORM = 1
+FORM = 2
 """The number of these rules. An index of words with another number has to be made again."""
 
 LONGEST_WORD = 64
@@ -149,6 +150,20 @@ _stemmers = _Stemmers()
 def _stem(language: str, word: str) -> str:
     if language == UNSTEMMED:
         return word
+    stem = _regular_stem(language, word)
+    return _irregular_stems(language).get(stem, stem)
+
+
+@cache
+def _irregular_stems(language: str) -> dict[str, str]:
+    """The stem of each irregular form, with the stem of its word."""
+    stems = [
+        [_regular_stem(language, form) for form in line.split()] for line in IRREGULAR.get(language, "").split(";")
+    ]
+    return {stem: word for word, *forms in filter(None, stems) for stem in forms}
+
+
+def _regular_stem(language: str, word: str) -> str:
     stemmer = _stemmers.by_language.get(language)
     if stemmer is None:
         # Not snowballstemmer.stemmer(): with PyStemmer installed it is another version of the algorithms.
