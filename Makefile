@@ -12,6 +12,7 @@ help: ## Show this list
 setup: $(READY) ## Everything for development, in .venv (PYTHON=python3.12 to choose one, from 3.11 on)
 	@scripts/mongod-libraries
 	@scripts/pgbouncer
+	@scripts/postgresql
 	@scripts/strace
 
 $(READY): pyproject.toml constraints.txt scripts/virtual-environment

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 BEGIN = "<!-- results of the search: written by `make bench-search` -->"
 END = "<!-- end of the results of the search -->"
 RESULTS = Path(__file__).with_name("search.json")
-PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+PAGE = Path(__file__).parents[1] / "docs" / "search-figures.md"
 
 Rows = list[dict[str, Any]]
 Report = dict[str, dict[str, Rows]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -60,6 +61,17 @@ def pytest_configure(config: pytest.Config) -> None:
     pymongo_pauses.shorten()
     if _WITH_OLDEST_PYDANTIC_AI:  # before 2.64, tasks of pydantic-ai's own stay behind when a run is cancelled
         config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """The tests and modules last until the end of the run: the collector need not look at them before each of its rounds."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 class _Connections(monitoring.ConnectionPoolListener):
@@ -160,14 +172,14 @@ async def store(request: pytest.FixtureRequest, place: Place, new_sqlite_file: P
 
 
 def _of_kind(kind: str, place: Place, new_sqlite_file: Path) -> EntryStore:
-    """On servers: a schema or database that no other test uses."""
+    """On servers: a schema or database that no other test uses; no connection is opened before a test needs it."""
     if kind == "memory":
         return InMemoryStore()
     if kind == "sqlite":
         return SQLiteStore(shutil.copy(new_sqlite_file, place.directory / "memory.db"))
     if kind == "mongodb":
         return MongoDBStore(place.mongodb(), database="any_store")
-    return PostgreSQLStore(place.with_driver(kind), schema_name="any_store")
+    return PostgreSQLStore(place.with_driver(kind), schema_name="any_store", pool_min_size=0)
 
 
 @pytest.fixture

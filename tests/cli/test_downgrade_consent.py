@@ -12,8 +12,8 @@ from firefly_memory.cli.exits import Exit
 from firefly_memory.databases.sql.postgresql.url import postgresql_url
 from firefly_memory.databases.sql.schema.metadata import metadata
 from firefly_memory.schema import REVISIONS
-from tests.support.command_line import answered_on_a_terminal
 from tests.support.databases import execute
+from tests.support.terminal import answered_on_a_terminal
 
 TABLES = sorted(metadata(None).tables)
 

@@ -9,9 +9,9 @@ import pytest
 from firefly_memory import ConversationMemory, ErasedError, MemoryEntry, WorkingMemory
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
-from tests.support.command_line import answered_on_a_terminal
 from tests.support.forget_worker import STEPS, killed_forget
 from tests.support.stores_by_options import Options, opened, ran
+from tests.support.terminal import answered_on_a_terminal
 
 pytestmark = pytest.mark.thorough
 

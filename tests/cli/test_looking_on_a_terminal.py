@@ -13,8 +13,7 @@ import pytest
 from firefly_memory import ConversationMemory, MemoryEntry, SQLiteStore, WorkingMemory
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
-from tests.support.command_line import answered_on_a_terminal
-from tests.support.terminal import on_a_terminal
+from tests.support.terminal import answered_on_a_terminal, on_a_terminal
 
 pytestmark = pytest.mark.thorough
 
@@ -57,7 +56,7 @@ LISTS = [
 @pytest.mark.parametrize("columns", [100, 50])
 @pytest.mark.parametrize("arguments", LISTS, ids=lambda each: " ".join(each)[:20])
 def test_tables_fit_the_terminal_and_contents_are_data(url: str, arguments: list[str], columns: int) -> None:
-    code, shown = on_a_terminal("-m", "firefly_memory", *arguments, "--url", url, columns=columns)
+    code, shown = on_a_terminal(*arguments, "--url", url, columns=columns)
     assert code == Exit.DONE, shown
     assert is_harmless(shown)
     table = re.sub(r"\x1b\[[\d;]*m", "", shown).partition("there are more")[0]

@@ -18,9 +18,9 @@ from firefly_memory.settings import MemorySettings
 from firefly_memory.target import Given, Target, target
 from firefly_memory.transfer.estimates import estimated_items
 from tests.support.backends import Place
-from tests.support.command_line import shown_on_a_terminal
 from tests.support.databases import empty_postgresql, execute
 from tests.support.legacy_databases import fill_sqlite, many
+from tests.support.terminal import shown_on_a_terminal
 
 ITEMS = 8
 """Five entries, a conversation and its two turns."""

@@ -12,9 +12,9 @@ from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
 from firefly_memory.clock import now
 from firefly_memory.testing.clock import stopped
-from tests.support.command_line import answered_on_a_terminal
 from tests.support.prune_worker import killed_prune
 from tests.support.stores_by_options import Options, opened, ran
+from tests.support.terminal import answered_on_a_terminal
 
 NOTHING_ASKED = "nothing is deleted unasked: pass --older-than, --keep-last or --max-tokens, or set FIREFLY_AGENTIC"
 

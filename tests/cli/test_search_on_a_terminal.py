@@ -43,7 +43,7 @@ def is_harmless(text: str) -> bool:
 @pytest.mark.parametrize("columns", [100, 50])
 def test_a_table_fits_the_terminal_and_contents_are_data(hostile: str, columns: int) -> None:
     arguments = ["search", "chunks", "dog owned", "--collection", "notes", "--mode", "text", "--explain"]
-    code, shown = on_a_terminal("-m", "firefly_memory", *arguments, "--url", hostile, columns=columns)
+    code, shown = on_a_terminal(*arguments, "--url", hostile, columns=columns)
     assert code == Exit.DONE, shown
     assert is_harmless(shown)
     table, *blocks = re.sub(r"\x1b\[[\d;]*m", "", shown).split("\n\n")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.terminal import on_a_terminal
+from tests.support.terminal import program_on_a_terminal
 
 ID = "0123456789abcdef" * 2
 LONG = "words and " * 30 + "the end"
@@ -48,7 +48,7 @@ def plain(text: str) -> str:
 @pytest.mark.parametrize("columns", [120, 80, 60, 40, 24])
 def test_no_line_is_longer_than_the_terminal(columns: int, without_rich: bool) -> None:
     rows = [(ID, 7, LONG), (ID, 12345, "短い" * 40), (ID, 0, "")]
-    ended, shown = on_a_terminal(*code(*rows, without_rich=without_rich), columns=columns)
+    ended, shown = program_on_a_terminal(*code(*rows, without_rich=without_rich), columns=columns)
     assert ended == 0, shown
     *lines, with_rich = plain(shown).splitlines()
     assert with_rich == str(not without_rich)
@@ -61,7 +61,7 @@ def test_no_line_is_longer_than_the_terminal(columns: int, without_rich: bool) -
 
 @pytest.mark.parametrize("without_rich", [False, True], ids=["rich", "plain"])
 def test_an_id_is_never_cut(without_rich: bool) -> None:
-    _, shown = on_a_terminal(*code((ID, 1, "x"), without_rich=without_rich), columns=30)
+    _, shown = program_on_a_terminal(*code((ID, 1, "x"), without_rich=without_rich), columns=30)
     firsts = [line.split()[0] for line in plain(shown).splitlines() if re.match(r"[0-9a-f]+( |$)", line)]
     assert "".join(firsts) == ID
     assert len(firsts) > 1
@@ -69,7 +69,9 @@ def test_an_id_is_never_cut(without_rich: bool) -> None:
 
 def test_both_forms_have_the_same_columns() -> None:
     rows = [("a", 1, "first"), ("bb", 22, "second")]
-    shown = [plain(on_a_terminal(*code(*rows, without_rich=each))[1]).splitlines()[:-1] for each in (False, True)]
+    shown = [
+        plain(program_on_a_terminal(*code(*rows, without_rich=each))[1]).splitlines()[:-1] for each in (False, True)
+    ]
     with_rich, without = ([line.rstrip() for line in lines if not set(line) <= {"─", " ", "-"}] for lines in shown)
     assert with_rich == without == ["id  count  content", "a       1  first", "bb     22  second"]
 
@@ -84,14 +86,14 @@ def test_in_a_pipe_nothing_is_cut_or_coloured() -> None:
 
 
 def test_no_color_and_a_dumb_terminal_get_no_escape_sequence() -> None:
-    assert "\x1b[" in on_a_terminal(*code(("a", 1, "x")))[1]
+    assert "\x1b[" in program_on_a_terminal(*code(("a", 1, "x")))[1]
     for variables in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
-        assert "\x1b[3" not in on_a_terminal(*code(("a", 1, "x")), variables=variables)[1]
+        assert "\x1b[3" not in program_on_a_terminal(*code(("a", 1, "x")), variables=variables)[1]
 
 
 @pytest.mark.parametrize("without_rich", [False, True], ids=["rich", "plain"])
 def test_control_characters_in_contents_are_written_out(without_rich: bool) -> None:
-    ended, shown = on_a_terminal(
+    ended, shown = program_on_a_terminal(
         *code(("a", 1, EVIL), without_rich=without_rich), columns=200, variables={"NO_COLOR": "1"}
     )
     assert ended == 0, shown
@@ -108,6 +110,6 @@ def test_a_json_object_takes_the_place_of_the_table() -> None:
 
 def test_a_command_uses_them() -> None:
     arguments = ["-m", "firefly_memory", "db", "history"]
-    _, shown = on_a_terminal(*arguments, columns=30)
+    _, shown = program_on_a_terminal(*arguments, columns=30)
     assert max(map(len, plain(shown).splitlines())) <= 30
     assert shown.count("(head)") == 1

@@ -11,11 +11,10 @@ import pytest
 from firefly_memory import MemoryEntry, SQLiteStore
 from firefly_memory.cli.exits import Exit
 from firefly_memory.cli.text import chunks, cut, on_one_line, printable, width_of
-from tests.support.terminal import on_a_terminal
+from tests.support.terminal import on_a_terminal, program_on_a_terminal
 
 pytestmark = pytest.mark.thorough
 
-COMMAND = ["-m", "firefly_memory"]
 GREEN, RED = "\x1b[32m", "\x1b[31m"
 
 
@@ -27,10 +26,10 @@ def _store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_doctor_and_errors_are_coloured_on_a_terminal() -> None:
-    code, shown = on_a_terminal(*COMMAND, "doctor", "--url", "sqlite:///a.db")
+    code, shown = on_a_terminal("doctor", "--url", "sqlite:///a.db")
     assert code == Exit.DONE
     assert f"{GREEN}ok      \x1b[0m SQLite: " in shown
-    code, shown = on_a_terminal(*COMMAND, "doctor", "--url", "x:")
+    code, shown = on_a_terminal("doctor", "--url", "x:")
     assert code == Exit.USAGE
     assert shown.startswith(f"{RED}firefly-memory:\x1b[0m ")
 
@@ -38,12 +37,12 @@ def test_doctor_and_errors_are_coloured_on_a_terminal() -> None:
 @pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
 def test_there_are_none_where_they_are_not_wanted(variables: dict[str, str]) -> None:
     for url in ("sqlite:///a.db", "x:"):
-        assert "\x1b" not in on_a_terminal(*COMMAND, "doctor", "--url", url, variables=variables)[1]
+        assert "\x1b" not in on_a_terminal("doctor", "--url", url, variables=variables)[1]
 
 
 def test_there_are_none_in_a_pipe() -> None:
     for url in ("sqlite:///a.db", "x:"):
-        command = [sys.executable, *COMMAND, "doctor", "--url", url]
+        command = [sys.executable, "-m", "firefly_memory", "doctor", "--url", url]
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         assert "\x1b" not in ended.stdout + ended.stderr
 
@@ -62,7 +61,7 @@ def test_there_are_none_in_a_pipe() -> None:
     ids=ascii,
 )
 def test_an_error_sends_no_escape_sequence(arguments: list[str]) -> None:
-    code, shown = on_a_terminal(*COMMAND, *arguments, variables={"NO_COLOR": "1"})
+    code, shown = on_a_terminal(*arguments, variables={"NO_COLOR": "1"})
     assert code != Exit.DONE
     assert "\x1b" not in shown
     assert r"\x1b[2J" in shown.replace("\\\\", "\\")
@@ -76,7 +75,7 @@ from firefly_memory.cli import main, progress
 progress.EVERY = 0.0
 sys.exit(main(["export", "--url", "sqlite:///a.db", "out"]))
 """
-    ended, shown = on_a_terminal("-c", code)
+    ended, shown = program_on_a_terminal("-c", code)
     assert ended == Exit.DONE
     lines = shown.splitlines()
     assert "exported: 1 entries, 0 conversations with 0 turns" in lines

@@ -1,4 +1,4 @@
-"""`docs/performance.md` has the figures of `benchmarks/search.json`, and the report finds its place in a page."""
+"""`docs/search-figures.md` has the figures of `benchmarks/search.json`, and the report finds its place in a page."""
 
 from __future__ import annotations
 

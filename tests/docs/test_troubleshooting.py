@@ -37,6 +37,7 @@ from firefly_memory.knowledge import KnowledgeStore
 from firefly_memory.search import searching
 from firefly_memory.search.embedders import default
 from firefly_memory.search.embedders.adapters import CallableEmbedder
+from firefly_memory.service import enable_accelerator
 from tests.support.documentation import ROOT
 
 PAGE = ROOT / "docs" / "troubleshooting.md"
@@ -195,6 +196,7 @@ def _causes_in_search(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], 
     with monkeypatch.context() as small:
         small.setattr(searching, "LARGEST_SCOPE", 1)
         yield lambda: working.search("notes", "dog", mode="semantic")
+    yield lambda: enable_accelerator(knowledge.store, "pg_trgm")
 
 
 def _embedder(dimensions: int, error: Exception | None = None) -> CallableEmbedder:

@@ -3,14 +3,17 @@ that ``db sql`` prints makes the same schema as ``db upgrade``."""
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import sqlite3
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, redirect_stdout
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pymongo
@@ -288,12 +291,27 @@ def dump(url: str) -> str:
     return re.sub(r"(?m)^(--|\\).*\n|^\n", "", text)
 
 
+@pytest.fixture(scope="module")
+def upgraded_to(servers_of_the_session: dict[str, Callable[[], str]]) -> Iterator[Callable[[str], str]]:
+    """The name of a database that ``db upgrade`` has brought to a revision, to be copied."""
+    with ExitStack() as later:
+
+        def upgraded(revision: str) -> str:
+            url = later.enter_context(empty_postgresql(servers_of_the_session["postgresql"]()))
+            with redirect_stdout(io.StringIO()):
+                assert main(["db", "upgrade", revision, "--url", url]) == Exit.DONE
+            return urlsplit(url).path[1:]
+
+        yield cache(upgraded)
+
+
 @pytest.mark.parametrize(("start", "end"), PATHS, ids=str)
-def test_a_script_for_psql_makes_the_same_schema(start: str, end: str, place: Place, db: Command) -> None:
+def test_a_script_for_psql_makes_the_same_schema(
+    start: str, end: str, place: Place, db: Command, upgraded_to: Callable[[str], str]
+) -> None:
     script = db("sql", f"{start}:{end}", "--dialect", "postgresql")["sql"]
-    with empty_postgresql(place.postgresql()) as online, empty_postgresql(place.postgresql()) as offline:
-        for url in (online, offline):
-            db("upgrade", start, "--url", url)
+    server, template = place.postgresql(), upgraded_to(start)
+    with empty_postgresql(server, template) as online, empty_postgresql(server, template) as offline:
         up = ("base", *REVISIONS).index(start) < ("base", *REVISIONS).index(end)
         db(*(["upgrade"] if up else ["downgrade", "--yes"]), end, "--url", online)
         command = [program("psql"), "-v", "ON_ERROR_STOP=1", "-q", offline]

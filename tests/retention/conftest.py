@@ -23,7 +23,7 @@ KINDS = ["memory", "file", "sqlite", "asyncpg", "psycopg", "mongodb", "five meth
 
 
 def store_of(kind: str, place: Place) -> EntryStore:
-    """On servers: a schema or database that only these tests use."""
+    """On servers: a schema or database that only these tests use; no connection is opened before a test needs it."""
     match kind:
         case "memory":
             return InMemoryStore()
@@ -36,7 +36,7 @@ def store_of(kind: str, place: Place) -> EntryStore:
         case "five methods":
             return adapt(FolderStore(place.directory / "five"))
         case driver:
-            return PostgreSQLStore(place.with_driver(driver), schema_name="retention")
+            return PostgreSQLStore(place.with_driver(driver), schema_name="retention", pool_min_size=0)
 
 
 @pytest.fixture(params=KINDS)

@@ -13,13 +13,13 @@ import psycopg
 
 
 @contextmanager
-def empty_postgresql(server_url: str) -> Iterator[str]:
-    """The URL of an empty database, gone at the end."""
+def empty_postgresql(server_url: str, template: str = "template1") -> Iterator[str]:
+    """The URL of an empty database, or of a copy of the database ``template``, gone at the end."""
     name = f"own_{uuid4().hex[:12]}"
     with psycopg.connect(server_url, autocommit=True) as connection:
         # Copying the template's files takes half the time of logging its pages, which PostgreSQL does from 15 on.
         strategy = "STRATEGY FILE_COPY" if connection.info.server_version >= 150000 else ""
-        connection.execute(f"CREATE DATABASE {name} {strategy}".encode())
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} {strategy}".encode())
         try:
             yield re.sub(r"/[^/?]*(?=$|\?)", f"/{name}", server_url)
         finally:

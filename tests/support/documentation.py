@@ -8,6 +8,7 @@
   page says that its blocks are to be run "in their order" or to be saved: then they share the directory of the page.
 * A ``python`` block whose first line is ``# name.py`` becomes that file, for later blocks to import or run.
 * ``bash`` blocks run in a directory with the ``alembic.ini`` and ``migrations`` of a checkout. What they export stays.
+  Their commands ``firefly-memory`` and ``alembic`` are forked as well.
 * ``sql`` blocks run on the page's PostgreSQL database.
 """
 
@@ -23,14 +24,16 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import chdir, contextmanager
+from contextlib import chdir, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 from urllib.parse import urlsplit
 
 from firefly_memory import TokenEstimator
 from firefly_memory.tokens import tiktoken_loader
+from tests.support.forked_commands import forked_commands
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -240,5 +243,8 @@ def main(arguments: list[str]) -> int:
     tiktoken_loader.LOAD_TIMEOUT = 60.0
     TokenEstimator().prepare(60.0)  # so that coroutines count, too
     gc.freeze()  # so the collector of a forked program looks at the objects of that program only
-    PageRun(settings["replacements"], settings["postgresql_url"], python).run(page)
+    with forked_commands(Path(mkdtemp(dir="."))) if python is None else nullcontext() as commands:
+        if commands is not None:
+            os.environ["PATH"] = os.pathsep.join([str(commands.absolute()), os.environ["PATH"]])
+        PageRun(settings["replacements"], settings["postgresql_url"], python).run(page)
     return 0

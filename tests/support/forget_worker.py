@@ -1,18 +1,17 @@
-"""``firefly-memory forget`` that dies in the middle: ``python -m tests.support.forget_worker 2 OWNER OPTIONS``."""
+"""``firefly-memory forget`` that dies in the middle, in a process of its own."""
 
 from __future__ import annotations
 
 import itertools
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from firefly_memory import erasure
-from firefly_memory.cli import main
-from tests.support.workers import ROOT
+from firefly_memory.cli import main as command
+from tests.support.workers import Worker
 
 STEPS = 5
 """The tombstone of the owner, the end of interrupted deletions, the tombstones of a page, its deletion, the next facet."""
@@ -20,12 +19,12 @@ STEPS = 5
 
 def killed_forget(step: int, owner: str, *options: str) -> None:
     """Let the command be killed, as with -9, after so many of its steps."""
-    arguments = [sys.executable, "-m", "tests.support.forget_worker", str(step), owner, *options]
-    killed = subprocess.run(arguments, cwd=ROOT, check=False, timeout=120)
-    assert killed.returncode == -signal.SIGKILL
+    worker = Worker(__name__, step, owner, *options)
+    worker.communicate()
+    assert worker.returncode == -signal.SIGKILL
 
 
-def _work() -> None:
+def main() -> None:
     last, owner, *options = sys.argv[1:]
     steps = itertools.count(1)
 
@@ -56,8 +55,4 @@ def _work() -> None:
     erasers = erasure._erasers_in
     setattr(erasure, "_Erasure", DyingErasure)  # noqa: B010 - the command offers neither
     setattr(erasure, "_erasers_in", lambda view: map(Dying, erasers(view)))  # noqa: B010
-    main(["forget", owner, "--yes", *options])
-
-
-if __name__ == "__main__":
-    _work()
+    command(["forget", owner, "--yes", *options])

@@ -1,8 +1,4 @@
-"""``firefly-memory prune`` that dies in the middle, and a sweeper in a process of its own.
-
-``python -m tests.support.prune_worker kill 2 OPTIONS`` dies after two deletions;
-``python -m tests.support.prune_worker sweep PATH`` says whether it has swept the SQLite file, and waits.
-"""
+"""``firefly-memory prune`` that dies in the middle, and a sweeper, in processes of their own."""
 
 from __future__ import annotations
 
@@ -10,31 +6,26 @@ import asyncio
 import itertools
 import os
 import signal
-import subprocess
 import sys
 from typing import Any
 
 from firefly_memory import SQLiteStore
-from firefly_memory.cli import main
+from firefly_memory.cli import main as command
 from firefly_memory.conversations.retention import ConversationPruner
 from firefly_memory.sweeper import Sweeper
-from tests.support.workers import ROOT
-
-_COMMAND = [sys.executable, "-m", "tests.support.prune_worker"]
+from tests.support.workers import Worker
 
 
 def killed_prune(deletions: int, *options: str) -> None:
     """Let the command be killed, as with -9, after so many conversations."""
-    killed = subprocess.run([*_COMMAND, "kill", str(deletions), *options], cwd=ROOT, check=False, timeout=120)
+    killed = Worker(__name__, "kill", deletions, *options)
+    killed.communicate()
     assert killed.returncode == -signal.SIGKILL
 
 
-def sweeping(path: object) -> tuple[subprocess.Popen[str], bool]:
+def sweeping(path: object) -> tuple[Worker, bool]:
     """A process with a sweeper, and whether it is the one that sweeps. It ends when its input does."""
-    process = subprocess.Popen(
-        [*_COMMAND, "sweep", str(path)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
+    process = Worker(__name__, "sweep", path)
     return process, process.stdout.readline() == "swept\n"
 
 
@@ -48,7 +39,7 @@ def _kill(last: str, *options: str) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     setattr(ConversationPruner, "delete", dying)  # noqa: B010 - the command does not offer it
-    main(["prune", "--older-than", "1d", "--yes", *options])
+    command(["prune", "--older-than", "1d", "--yes", *options])
 
 
 def _sweep(path: str) -> None:
@@ -70,6 +61,6 @@ def _sweep(path: str) -> None:
     asyncio.run(run())
 
 
-if __name__ == "__main__":
+def main() -> None:
     work, *arguments = sys.argv[1:]
     _kill(*arguments) if work == "kill" else _sweep(*arguments)

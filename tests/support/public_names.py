@@ -56,9 +56,11 @@ NAMES = {
     "firefly_memory.search.embedders.adapters": "CallableEmbedder LangChainEmbedder PydanticAIEmbedder",
     "firefly_memory.search.embedders.protocol": "Embedder StaticEmbedder",
     "firefly_memory.service": """
-        Field IndexState MOST_ROWS Resource Row RowPage Size Stats async_count async_delete async_delete_vectors async_embed_missing async_get
-        async_index_states async_list async_rebuild_indexes async_search async_stats count delete
-        delete_vectors embed_missing get index_states list rebuild_indexes resources search stats
+        Accelerator AcceleratorState Field IndexState MOST_ROWS Resource Row RowPage Size Stats accelerators
+        async_accelerators async_count async_delete async_delete_vectors async_disable_accelerator
+        async_embed_missing async_enable_accelerator async_get async_index_states async_list
+        async_rebuild_indexes async_search async_stats count delete delete_vectors disable_accelerator
+        embed_missing enable_accelerator get index_states list rebuild_indexes resources search stats
     """,
     "firefly_memory.summarization": "create_llm_summarizer",
     "firefly_memory.testing": """

@@ -40,6 +40,8 @@ MONGODB_IMAGE = os.environ.get("FIREFLY_TEST_MONGODB_IMAGE", "mongo:7")
 _TIMEOUT = 60.0
 _LOST_IF_THE_MACHINE_FAILS: dict[str, Any] = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 """Settings for the PostgreSQL server that all tests share: none of them ends the server, so nothing needs the disk."""
+_JOURNALED_LATER = {"writeConcernMajorityJournalDefault": False}
+"""The same for the replica set that all tests share: no write waits for the journal."""
 _MONGOD_LIBRARIES = Path(__file__).parents[2] / ".cache" / "mongod-libraries"  # see scripts/mongod-libraries
 _GONE_WITH_DATA = {"dynamic_shared_memory_type": "mmap"}
 """A server that is killed leaves no shared memory behind: it is in files of its directory."""
@@ -208,11 +210,18 @@ class EmbeddedMongoDB(Server):
         environment: Mapping[str, str] = {"LD_LIBRARY_PATH": str(_MONGOD_LIBRARIES)}
 
     def __init__(
-        self, *, replica_set: bool = True, certificate: Path | None = None, authority: Path | None = None
+        self,
+        *,
+        replica_set: bool = True,
+        settings: Mapping[str, Any] | None = None,
+        certificate: Path | None = None,
+        authority: Path | None = None,
     ) -> None:
-        """With a ``certificate``, and the ``authority`` that signed it, it talks to nobody without TLS."""
+        """``settings`` are those of the replica set. With a ``certificate``, and the ``authority`` that signed it, it
+        talks to nobody without TLS."""
         super().__init__()
         self._replica_set = replica_set
+        self._settings = settings
         self._certificate = certificate
         self._authority = authority
         (self.directory / "data").mkdir()
@@ -249,13 +258,17 @@ class EmbeddedMongoDB(Server):
     def ask(self) -> None:
         client: pymongo.MongoClient[Any]
         with pymongo.MongoClient(self.url, serverSelectionTimeoutMS=2_000) as client:
-            make_replica_set(client, f"127.0.0.1:{self.port}") if self._replica_set else client.admin.command("ping")
+            if self._replica_set:
+                make_replica_set(client, f"127.0.0.1:{self.port}", self._settings)
+            else:
+                client.admin.command("ping")
 
 
-def make_replica_set(client: pymongo.MongoClient[Any], member: str) -> None:
+def make_replica_set(client: pymongo.MongoClient[Any], member: str, settings: Mapping[str, Any] | None = None) -> None:
     """Make a lone ``mongod --replSet`` a set of one, and raise until it takes writes."""
+    members = [{"_id": 0, "host": member}]
     with suppress(PyMongoError):
-        client.admin.command("replSetInitiate", {"_id": "rs0", "members": [{"_id": 0, "host": member}]})
+        client.admin.command("replSetInitiate", {"_id": "rs0", "members": members, **(settings or {})})
     if not client.admin.command("hello")["isWritablePrimary"]:
         raise PyMongoError("the replica set has no primary yet")
 
@@ -283,7 +296,8 @@ def postgresql(*, durable: bool = False) -> Iterator[str]:
 @contextmanager
 def mongodb() -> Iterator[str]:
     """The URL of a MongoDB replica set for as long as the block lasts."""
-    with _first("MongoDB", "FIREFLY_TEST_MONGODB_URL", MONGODB_IMAGE, _mongodb_container, EmbeddedMongoDB) as url:
+    embedded = partial(EmbeddedMongoDB, settings=_JOURNALED_LATER)
+    with _first("MongoDB", "FIREFLY_TEST_MONGODB_URL", MONGODB_IMAGE, _mongodb_container, embedded) as url:
         yield url
 
 

@@ -9,15 +9,16 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import chdir
 from functools import cache
+from multiprocessing import reduction
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from multiprocessing.forkserver import ensure_running
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryFile
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
@@ -73,26 +74,70 @@ class Worker:
 Main = Callable[[list[str]], object]
 
 
+class Inherited:
+    """An open file of this process that a process which it starts has as well."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _there, (reduction.DupFd(self._descriptor),)
+
+
+def _there(passed_on: Any) -> int:
+    descriptor: int = passed_on.detach()
+    return descriptor
+
+
+def start_command(
+    main: Main,
+    arguments: Sequence[str],
+    files: Sequence[int],
+    *,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    warnings: str = "error",
+) -> ForkServerProcess:
+    """Like ``subprocess.Popen`` with the command whose function is ``main``. ``files`` are its standard input, output and
+    output of errors; ``warnings`` are what ``-W`` says."""
+    given = (str(cwd or Path.cwd()), dict(os.environ if environment is None else environment), warnings)
+    return _started(become, main, list(arguments), [Inherited(file) for file in files], *given, may_fork=True)
+
+
+def end_of(process: ForkServerProcess) -> int:
+    """The code it ends with."""
+    process.join(_MOST_SECONDS)
+    if process.exitcode is None:
+        process.kill()
+        raise AssertionError("it does not end")
+    return process.exitcode
+
+
 def run_command(
     main: Main, arguments: Sequence[str], cwd: Path, environment: dict[str, str], *, warnings: str = "error"
 ) -> subprocess.CompletedProcess[str]:
-    """Like ``subprocess.run`` with the command whose function is ``main``; ``warnings`` are what ``-W`` says."""
-    with TemporaryDirectory() as directory:
-        out, err = f"{directory}/out", f"{directory}/err"
-        process = _started(_command, main, list(arguments), str(cwd), environment, warnings, out, err, may_fork=True)
-        process.join(_MOST_SECONDS)
-        if process.exitcode is None:
-            process.kill()
-            raise AssertionError(f"it does not end: {arguments}")
-        return subprocess.CompletedProcess(arguments, process.exitcode, Path(out).read_text(), Path(err).read_text())
+    """Like ``subprocess.run`` with the command whose function is ``main``."""
+    with TemporaryFile() as out, TemporaryFile() as err, Path(os.devnull).open() as nothing:
+        files = [file.fileno() for file in (nothing, out, err)]
+        code = end_of(start_command(main, arguments, files, cwd=cwd, environment=environment, warnings=warnings))
+        printed = []
+        for file in (out, err):
+            file.seek(0)
+            printed.append(file.read().decode())
+        return subprocess.CompletedProcess(arguments, code, *printed)
 
 
-def _command(
-    main: Main, arguments: list[str], cwd: str, environment: dict[str, str], action: Any, out: str, err: str
+def become(
+    main: Main, arguments: list[str], files: list[int], cwd: str, environment: dict[str, str], action: Any
 ) -> None:
-    for descriptor, path in ((1, out), (2, err)):
-        with Path(path).open("w") as file:
-            os.dup2(file.fileno(), descriptor)
+    """Go on as the command whose function is ``main``."""
+    for standard, file in enumerate(files):
+        os.dup2(file, standard)
+        os.close(file)
+    # Of a terminal, they are written to line by line.
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - open as long as the process lives
+    sys.stdout = open(1, "w", errors=sys.stdout.errors, closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", errors=sys.stderr.errors, closefd=False)  # noqa: SIM115
     os.chdir(cwd)
     sys.path[:0] = [cwd, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     os.environ.clear()

@@ -30,9 +30,10 @@ from firefly_memory.archive import async_export_jsonl, async_import_jsonl, expor
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
 from tests.support.backends import OWN, Backend, Place
-from tests.support.command_line import run, shown_on_a_terminal
+from tests.support.command_line import run
 from tests.support.ram_use import Work, assert_more_takes_no_more_memory
 from tests.support.stored_contents import contents, equal, filled
+from tests.support.terminal import shown_on_a_terminal
 
 ROOT = Path(__file__).parents[2]
 

@@ -19,7 +19,7 @@ from firefly_memory import MemoryEntry, MongoDBStore, SQLiteStore, WorkingMemory
 from firefly_memory.transfer.importers.firefly_legacy.sources import Where, legacy_source
 from firefly_memory.transfer.importers.importing import import_entries
 from tests.support.backends import Place
-from tests.support.command_line import run, shown_on_a_terminal
+from tests.support.command_line import run
 from tests.support.legacy_databases import (
     COUNTS,
     EARLY,
@@ -44,6 +44,7 @@ from tests.support.legacy_databases import (
 )
 from tests.support.ram_use import Work, assert_more_takes_no_more_memory
 from tests.support.servers import pause
+from tests.support.terminal import shown_on_a_terminal
 
 pytestmark = pytest.mark.thorough
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from firefly_memory.service.accelerators import states
+from firefly_memory.databases.sql.schema.switching import states
 from firefly_memory.target import Target, database_of
 
 if TYPE_CHECKING:

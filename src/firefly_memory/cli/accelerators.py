@@ -5,9 +5,10 @@ from __future__ import annotations
 from firefly_memory.cli.output import show
 from firefly_memory.cli.search_indexes import progress_of
 from firefly_memory.cli.target import Where
+from firefly_memory.databases.sql.schema.switching import Work
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.search.embedders.default import DEFAULT
-from firefly_memory.service.accelerators import EXACT_ONLY, Work, disabling, enabling
+from firefly_memory.service.accelerators import EXACT_ONLY, disabling, enabling
 from firefly_memory.target import database_of
 
 

@@ -23,7 +23,8 @@ class Storage(Declaration):
     """What Alembic does not see, each a :class:`~firefly_memory.databases.sql.schema.objects.SchemaObject`: full-text
     tables, triggers, generated columns."""
     accelerators: Name = NOT_DECLARED
-    """Indexes that need an extension of the database, and without which the answers are the same."""
+    """Its :class:`~firefly_memory.databases.sql.schema.accelerators.Accelerators`: indexes that need an extension of
+    the database, and that no operation needs."""
     collections: Name = NOT_DECLARED
     """Its collections on MongoDB, as :class:`~firefly_memory.databases.mongodb.collections.Collection`."""
     document_upgrades: Name = NOT_DECLARED

@@ -13,6 +13,7 @@ from typing import Any
 
 from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.databases.sql.schema.accelerators import Accelerator, AcceleratorState
+from firefly_memory.databases.sql.schema.switching import states
 from firefly_memory.looking import Field, Resource, Row, Size
 from firefly_memory.protocols import MemoryStore
 from firefly_memory.search.embedders.default import DEFAULT, Default
@@ -21,7 +22,7 @@ from firefly_memory.search.hits import Hit, Mode
 from firefly_memory.search.keeping import IndexState
 from firefly_memory.search.searching import at_once, beside_the_loop
 from firefly_memory.service import indexes
-from firefly_memory.service.accelerators import administered, disabling, enabling, states
+from firefly_memory.service.accelerators import administered, disabling, enabling
 from firefly_memory.service.registered import readers_in
 from firefly_memory.service.rows import (
     MOST_ROWS,

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol, TypeVar, cast
 
-from sqlalchemy import Engine
-
-from firefly_memory.databases.sql.errors import DatabaseName
-from firefly_memory.databases.sql.schema.accelerators import (
-    Accelerator,
-    Accelerators,
-    Progress,
-    Wanted,
-    registered_accelerators,
-)
-from firefly_memory.databases.sql.schema.migrate import connected, has_schema
-from firefly_memory.databases.sql.search_path import pinned_for_reading
+from firefly_memory.databases.sql.schema.accelerators import Progress, Wanted
+from firefly_memory.databases.sql.schema.switching import Work, disable, enable
 from firefly_memory.errors import ConfigurationError, NotSupportedError
 from firefly_memory.search.embedders.default import DEFAULT, Default, embedder_to_use
 from firefly_memory.search.embedders.protocol import Embedder
 
 T = TypeVar("T")
 
-Work = Callable[[Engine, DatabaseName, float], T]
-"""What is done on a connection of its own, with seconds to wait for the locks of others."""
-
-NAMES = ("pgvector", "pg_trgm", "sqlite-vec")
+NAMES = ("pgvector", "pg_trgm")
 """All that there are."""
 
 OF_EMBEDDERS = ("pgvector",)
@@ -64,42 +50,13 @@ def checked_name(name: str) -> str:
 def enabling(name: str, kind: str, embedder: Embedder | Default | str | None, progress: Progress | None) -> Work[None]:
     """Switches it on."""
     wanted = _wanted(checked_name(name), embedder)
-    return partial(_enable, wanted=wanted, kind=kind, progress=progress)
+    return partial(enable, wanted=wanted, kind=kind, progress=progress)
 
 
 def disabling(name: str, kind: str, embedder: Embedder | str | None) -> Work[None]:
     """Switches it off: without an embedder, for all."""
     its_name = embedder if embedder is None or isinstance(embedder, str) else embedder.name
-    return partial(_disable, wanted=Wanted(name=checked_name(name), embedder=its_name, dimensions=None), kind=kind)
-
-
-def states(engine: Engine, db_name: DatabaseName, _: float = 0.0) -> tuple[Accelerator, ...]:
-    """Every accelerator that the database can have."""
-    with connected(engine, db_name, "accelerators") as connection, pinned_for_reading(connection):
-        return tuple(
-            state for each in registered_accelerators() for state in each.states(connection, db_name.schema_name)
-        )
-
-
-def _enable(
-    engine: Engine, db_name: DatabaseName, timeout: float, *, wanted: Wanted, kind: str, progress: Progress | None
-) -> None:
-    has_schema(engine, db_name, migrate=False)
-    with connected(engine, db_name, "enable") as connection:
-        _of_kind(kind).enable(connection, db_name, wanted, timeout, progress)
-
-
-def _disable(engine: Engine, db_name: DatabaseName, timeout: float, *, wanted: Wanted, kind: str) -> None:
-    has_schema(engine, db_name, migrate=False)
-    with connected(engine, db_name, "disable") as connection:
-        _of_kind(kind).disable(connection, db_name, wanted, timeout)
-
-
-def _of_kind(kind: str) -> Accelerators:
-    found = {each.kind: each for each in registered_accelerators()}
-    if kind not in found:
-        raise ConfigurationError(f"there are no accelerators for {kind!r}; there are for {', '.join(found)}")
-    return found[kind]
+    return partial(disable, wanted=Wanted(name=checked_name(name), embedder=its_name, dimensions=None), kind=kind)
 
 
 def _wanted(name: str, embedder: Embedder | Default | str | None) -> Wanted:

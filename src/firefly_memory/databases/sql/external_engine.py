@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -19,12 +20,12 @@ from firefly_memory.concurrency.process_fork import ForkAware
 from firefly_memory.databases.sql.bound_connection import check_dialect, is_autocommit
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.errors import DatabaseName, Doubt, is_an_answer, translated
-from firefly_memory.databases.sql.executor import BlockingExecutor, CallExecutor, Executor, refused
+from firefly_memory.databases.sql.executor import BlockingExecutor, CallExecutor, Executor, Through, refused
 from firefly_memory.databases.sql.operation import Operation
 from firefly_memory.databases.sql.schema.migrate import checked_schema_name, ensure_schema
 from firefly_memory.databases.sql.session import BoundSession
 from firefly_memory.databases.sql.statements import Statements
-from firefly_memory.errors import ConfigurationError, StoreClosedError, StoreTimeoutError
+from firefly_memory.errors import ConfigurationError, NotSupportedError, StoreClosedError, StoreTimeoutError
 from firefly_memory.url_text import masked_server_url
 from firefly_memory.validation import seconds
 
@@ -118,10 +119,12 @@ class ExternalDatabase(ForkAware):
         if isinstance(engine, Engine):
             self._make_lock = threading.Lock
             self.blocking = BlockingExecutor(self)
+            self._through: Through = in_worker_thread
             self.suspending = CallExecutor(self, in_worker_thread)
         else:
             self._make_lock = _TaskLock
             self.blocking = CallExecutor(self, refused(_ASYNC_ENGINE))
+            self._through = greenlet_spawn
             self.suspending = CallExecutor(self, greenlet_spawn)
         self._start_afresh()
         self.watch_forks()
@@ -155,6 +158,20 @@ class ExternalDatabase(ForkAware):
 
     def close(self) -> None:
         self._closed = True
+
+    def administer(self, work: Callable[[Engine, DatabaseName, float], T]) -> T:
+        """Run what takes as long as a migration. It is given an engine, the name of the database, and the seconds to
+        wait for others."""
+        self.check_open("administer")
+        if self._make_lock is _TaskLock:
+            raise NotSupportedError(_ASYNC_ENGINE)
+        return work(self.engine, self.db_name, self.timeout)
+
+    async def async_administer(self, work: Callable[[Engine, DatabaseName, float], T]) -> T:
+        """Run what takes as long as a migration. It is given an engine, the name of the database, and the seconds to
+        wait for others."""
+        self.check_open("administer")
+        return await self._through(partial(work, self.engine, self.db_name, self.timeout))
 
     def check_open(self, operation: str) -> None:
         if self._closed:

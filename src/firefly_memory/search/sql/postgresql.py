@@ -28,7 +28,7 @@ from firefly_memory.search.sql.statements import BITS, IndexStatements
 
 class _Engine:
     def counts(self, of: IndexStatements) -> Select[Any]:
-        words = func.unnest(array_in("words", Text())).table_valued("word").render_derived(name="asked")
+        words = func.pg_catalog.unnest(array_in("words", Text())).table_valued("word").render_derived(name="asked")
         some = (
             select(literal_column("1"))
             .select_from(of.table)

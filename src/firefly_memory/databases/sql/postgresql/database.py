@@ -77,27 +77,39 @@ class PostgreSQLDatabase(Database):
         if not await greenlet_spawn(partial(has_schema, pool.engine, self.db_name, migrate=wanted)):
             # One connection is enough: on a full server, many processes would wait for each other's second one.
             await greenlet_spawn(pool.engine.dispose)
-            await in_worker_thread(self._migrate_in_a_loop_of_its_own)
+            await self.async_administer(upgrade_schema)
         self.schema_is_current = True
 
-    def _migrate_in_a_loop_of_its_own(self) -> None:
-        async def migrate() -> None:
+    def administer(self, work: Callable[[Engine, DatabaseName, float], T]) -> T:
+        """Run what takes as long as a migration. It is given an engine, the name of the database, and the seconds to
+        wait for others."""
+        self.check_open("administer")
+        engine = self._engine_to_migrate(blocking_engine)
+        try:
+            return work(engine, self.db_name, self.timeout)
+        finally:
+            engine.dispose()
+
+    async def async_administer(self, work: Callable[[Engine, DatabaseName, float], T]) -> T:
+        """Run what takes as long as a migration. It is given an engine, the name of the database, and the seconds to
+        wait for others."""
+        self.check_open("administer")
+        return await in_worker_thread(partial(self._administer_in_a_loop_of_its_own, work))
+
+    def _administer_in_a_loop_of_its_own(self, work: Callable[[Engine, DatabaseName, float], T]) -> T:
+        async def run() -> T:
             engine = self._engine_to_migrate(suspending_engine)
             try:
-                await greenlet_spawn(upgrade_schema, engine, self.db_name, self.timeout)
+                return await greenlet_spawn(work, engine, self.db_name, self.timeout)
             finally:
                 await greenlet_spawn(engine.dispose)
 
-        asyncio.run(migrate())
+        return asyncio.run(run())
 
     def check_schema(self, pool: Pool, migrate: bool | None) -> None:
         if not has_schema(pool.engine, self.db_name, migrate=self.migrates(migrate)):
-            pool.engine.dispose()  # one connection is enough, as below
-            engine = self._engine_to_migrate(blocking_engine)
-            try:
-                upgrade_schema(engine, self.db_name, self.timeout)
-            finally:
-                engine.dispose()
+            pool.engine.dispose()  # one connection is enough, as above
+            self.administer(upgrade_schema)
         self.schema_is_current = True
 
     def _engine_to_migrate(self, make_engine: Callable[..., Engine]) -> Engine:

@@ -18,6 +18,7 @@ from firefly_memory.databases.sql.postgresql.identifiers import quoted
 from firefly_memory.databases.sql.postgresql.url import PostgreSQLUrl, postgresql_url
 from firefly_memory.databases.sql.schema import metadata as schema
 from firefly_memory.databases.sql.schema import migrate
+from firefly_memory.databases.sql.schema.accelerators import is_of_an_accelerator
 from firefly_memory.databases.sql.schema.diagnosis import of_schema
 from firefly_memory.databases.sql.search_path import pinned_for_reading
 from firefly_memory.errors import DatabaseStoreError
@@ -200,6 +201,8 @@ def _invalid_indexes(connection: Connection, schema_name: str) -> Iterator[Findi
         .where(indexes.c.indisvalid.is_(False), classes.c.relname.not_in(known))
     ).scalars()
     for name in names:
+        if is_of_an_accelerator(name):
+            continue  # the schema's differences tell of these, too
         yield warning(
             "index",
             f"{name} is invalid, after a build that broke off",

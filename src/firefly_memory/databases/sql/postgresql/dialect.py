@@ -19,6 +19,7 @@ from sqlalchemy import (
     case,
     cast,
     func,
+    literal,
     literal_column,
     select,
     true,
@@ -66,13 +67,17 @@ class PostgreSQLDialect(SQLDialect):
         return array_text(values)
 
     def contains(self, column: ColumnElement[str], text: ColumnElement[str]) -> ColumnElement[bool]:
-        return func.pg_catalog.strpos(column, text) > literal_column("0")
+        # LIKE, because an index of trigrams knows it; its own signs are taken for themselves.
+        for sign in ("\\", "%", "_"):
+            text = func.pg_catalog.replace(text, literal(sign, Text), literal("\\" + sign, Text), type_=Text)
+        any_text = literal("%", Text)
+        return column.like(any_text.concat(text).concat(any_text))
 
     def is_one_of(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
         return column == any_(array_in(name, Text()))
 
     def is_one_of_many(self, column: ColumnElement[str], name: str) -> ColumnElement[bool]:
-        return column.in_(select(func.unnest(array_in(name, Text()))))
+        return column.in_(select(func.pg_catalog.unnest(array_in(name, Text()))))
 
     @property
     def row_address(self) -> ColumnElement[Any]:

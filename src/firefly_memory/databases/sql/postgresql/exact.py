@@ -11,8 +11,24 @@ import re
 from typing import Any
 
 from sqlalchemy import Dialect
+from sqlalchemy.types import NullType
+
+_OF_EXTENSIONS = {"vector", "halfvec"}
 
 _VARCHAR = re.compile(r"::VARCHAR(?=(?:\[\])*$)")
+
+
+class _KnownTypes(dict[str, Any]):
+    """SQLAlchemy's types by name, with those of columns that an accelerator has added, in whatever schema these are:
+    without a type, SQLAlchemy warns."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return super().get(name, _OfExtension if name.rpartition(".")[2] in _OF_EXTENSIONS else default)
+
+
+class _OfExtension(NullType):
+    def __init__(self, *_: Any, **__: Any) -> None:
+        super().__init__()
 
 
 def make_exact(dialect: Dialect) -> Dialect:
@@ -24,6 +40,8 @@ def make_exact(dialect: Dialect) -> Dialect:
             return _VARCHAR.sub("::TEXT", super().render_bind_cast(*args, **kwargs))
 
     dialect.statement_compiler = ExactCompiler
+    known: Any = dialect
+    known.ischema_names = _KnownTypes(known.ischema_names)
     return dialect
 
 

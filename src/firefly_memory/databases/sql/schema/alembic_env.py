@@ -15,6 +15,7 @@ from sqlalchemy.schema import CreateSchema
 from firefly_memory.databases.sql.errors import DatabaseName
 from firefly_memory.databases.sql.schema import metadata as schema
 from firefly_memory.databases.sql.schema import revisions
+from firefly_memory.databases.sql.schema.accelerators import is_of_an_accelerator
 from firefly_memory.databases.sql.schema.alembic_guard import keep_others_out
 from firefly_memory.databases.sql.schema.migrate import (
     add_sqlite_functions,
@@ -167,6 +168,8 @@ def _configure(context: Any, schema_name: str | None, **options: Any) -> None:
     def is_ours(name: str | None, kind: str, _: Any) -> bool:
         if kind == "schema":
             return name == schema_name
+        if kind in ("column", "index"):
+            return not is_of_an_accelerator(name)
         return kind != "table" or name in ours
 
     context.configure(

@@ -215,7 +215,7 @@ def history() -> list[Revision]:
     from alembic.script import ScriptDirectory
 
     config = Config()
-    migrate.set_locations(config)
+    migrate.set_locations(config, revisions.folders())
     known = {each.revision: each.doc for each in ScriptDirectory.from_config(config).walk_revisions()}
     return [Revision(name, known[name]) for name in revisions.revisions()]
 

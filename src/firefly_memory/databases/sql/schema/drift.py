@@ -30,6 +30,7 @@ from sqlalchemy.schema import AddConstraint, CreateIndex, CreateTable, DropConst
 
 from firefly_memory.databases.diagnostics import MISSING, Difference
 from firefly_memory.databases.sql.schema import metadata as schema
+from firefly_memory.databases.sql.schema.accelerators import broken_accelerators
 from firefly_memory.databases.sql.schema.objects import object_differences
 
 
@@ -37,7 +38,8 @@ def differences(connection: Connection, schema_name: str | None) -> list[Differe
     """Every difference between the database and the schema of the code: none where all is well."""
     compare = _Comparison(connection, schema_name)
     of_tables = [found for one in schema.metadata(schema_name).sorted_tables for found in compare.table(one)]
-    return [*of_tables, *object_differences(connection, schema_name)]
+    others = *object_differences(connection, schema_name), *broken_accelerators(connection, schema_name)
+    return [*of_tables, *others]
 
 
 class _Comparison:

@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
@@ -361,23 +362,31 @@ def script(
     and so nobody can wait for the lock in the thread that has to answer. ``for_others`` leaves out what only
     :func:`run_script` can run.
     """
+    return list(_script(tuple(revisions.folders()), dialect_name, schema_name, step, between, for_others))
+
+
+@lru_cache(maxsize=64)
+def _script(
+    folders: tuple[Path, ...], dialect_name: str, schema_name: str | None, step: str, between: str, for_others: bool
+) -> tuple[str, ...]:
+    """Alembic takes as long to write them as a new SQLite database takes to run them."""
     statements = _Statements()
     with _alembic:
         from alembic import command  # slow to load, and not needed while the schema is current
         from alembic.config import Config
 
         config = Config(output_buffer=statements)
-        set_locations(config)
+        set_locations(config, folders)
         config.attributes.update(dialect_name=dialect_name, schema_name=schema_name, computes=not for_others)
         getattr(command, step)(config, between, sql=True)
-    return statements.written
+    return tuple(statements.written)
 
 
-def set_locations(config: Any) -> None:
-    """Tell Alembic's ``config`` where its environment and all revisions are."""
+def set_locations(config: Any, folders: Iterable[Path]) -> None:
+    """Tell Alembic's ``config`` where its environment is, and in which ``folders`` the revisions are."""
     config.set_main_option("script_location", _escaped(MIGRATIONS))
     config.set_main_option("path_separator", "newline")
-    config.set_main_option("version_locations", "\n".join(map(_escaped, revisions.folders())))
+    config.set_main_option("version_locations", "\n".join(map(_escaped, folders)))
 
 
 def _escaped(path: Path) -> str:
