@@ -59,6 +59,8 @@ class Asked(NamedTuple):
     """The most that any step reads."""
     of_index: bool = False
     sorts: bool = False
+    only_on_postgresql: tuple[str, ...] = ()
+    """Further indexes."""
 
 
 IN_COLLECTION = {"space": "", "collection": "c7"}
@@ -82,7 +84,7 @@ ASKED: dict[str, Asked] = {
     "some_of_collection": Asked({**IN_COLLECTION, "limit": 50}, ("idx_chunks_collection",), 50),
     "without_vector": Asked({"embedder": "e", "after": "i7", "limit": 50}, ("idx_chunks_id", "vectors"), 200),
     "lacking": Asked({**IDS, "embedder": "e"}, ("idx_chunks_id", "vectors"), 4),
-    "counts": Asked({**SCOPES, "words": ["often", "w7", "none"], "most": 10_001}, ("words",), TWO + 50, of_index=True),
+    "counts": Asked({**SCOPES, "words": ["often", "w7", "none"], "most": 10_001}, ("words",), TWO + 50, of_index=True, only_on_postgresql=("numbers",)),
     "best": Asked({**SCOPES, "words": ["often", "w7"], "weights": [3, 900], "limit": 100}, ("words",), TWO + 50, of_index=True, sorts=True),
     "around": Asked({**SCOPES, "ids": ["i7", "i8", "i207"]}, ("idx_chunks_id", "idx_chunks_scope", "numbers"), 50, of_index=True, sorts=True),
     "containing": Asked({**SCOPES, "wanted": "text 7", "limit": 10}, ("idx_chunks_scope",), TWO, of_index=True, sorts=True),
@@ -130,7 +132,7 @@ def _statement(name: str, asked: Asked, of: Callable[[type[Any]], Any]) -> tuple
         if weights is not None:
             values |= statements.engine.weighted(statements, values.pop("scopes"), words, weights)
         elif words is not None:
-            values |= statements.engine.words(statements, values.pop("scopes"), words)
+            values |= statements.engine.words(statements, values.pop("scopes"), words, values.pop("most"))
     texts = statements.dialect.texts
     given = {key: texts(value) if isinstance(value, list) else value for key, value in values.items()}
     prepared = getattr(statements, name)
@@ -166,7 +168,9 @@ def _check_on_postgresql(plan: Any, asked: Asked) -> None:
     nodes = list(_nodes(plan))
     shown = json.dumps(plan, indent=1)
     used = {node["Index Name"] for node in nodes if "Index Name" in node}
-    assert used == {INDEXES_OF_POSTGRESQL.get(index, index) for index in asked.indexes}, shown
+    assert used == {INDEXES_OF_POSTGRESQL.get(index, index) for index in (*asked.indexes, *asked.only_on_postgresql)}, (
+        shown
+    )
     assert not [node for node in nodes if node["Node Type"] == "Seq Scan"], shown
     assert asked.sorts or not [node for node in nodes if "Sort" in node["Node Type"]], shown
     if "Actual Rows" in plan:

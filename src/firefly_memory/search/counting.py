@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from weakref import WeakKeyDictionary
 
-from firefly_memory.search.index import COUNTED, SearchIndex
+from firefly_memory.search.index import COUNTED, EXACT, SearchIndex
 from firefly_memory.search.ranking import ScopeCounts
 
 KEPT_FOR = 300.0
@@ -41,7 +41,7 @@ class KeptCounts:
         return {word: each[0] for word, each in kept.items() if each is not None and each[1] > now}
 
     async def _counted(self, index: SearchIndex, scopes: Sequence[str], words: Sequence[str]) -> dict[str, int]:
-        return dict(await index.counts(scopes, words, None)) if words else {}
+        return dict(await index.counts(scopes, words, EXACT)) if words else {}
 
 
 _of_indexes: WeakKeyDictionary[SearchIndex, KeptCounts] = WeakKeyDictionary()

@@ -125,8 +125,7 @@ class MemorySearchIndex(WithoutAccelerator):
 
     async def counts(self, scopes: Sequence[str], words: Sequence[str], most: int | None) -> Mapping[str, int]:
         with self._opened():
-            found = {word: sum(len(ids) for ids in self._ids_having(scopes, word)) for word in words}
-        return found if most is None else {word: min(count, most) for word, count in found.items()}
+            return {word: sum(len(ids) for ids in self._ids_having(scopes, word)) for word in words}
 
     async def best(self, scopes: Sequence[str], weights: Mapping[str, int], limit: int) -> Sequence[str]:
         sums = Counter[str]()

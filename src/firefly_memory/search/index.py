@@ -27,6 +27,9 @@ CANDIDATES = 100
 COUNTED = 1_000
 """Up to so many documents are counted for each question. Larger counts are kept for some minutes."""
 
+EXACT = 10_000
+"""Up to so many documents of a word are counted, where counting more takes long. Larger counts are estimates."""
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -105,8 +108,9 @@ class SearchIndex(Protocol):
     """
 
     async def counts(self, scopes: Sequence[str], words: Sequence[str], most: int | None) -> Mapping[str, int]:
-        """How many documents of the scopes have each word; of each word no more than ``most`` are counted, unless that
-        is ``None``. A scope is a word of all its documents, so their number is asked for in the same way."""
+        """How many documents of the scopes have each word. A scope is a word of all its documents, so their number is
+        asked for in the same way. All counts are exact, but for those of words that are above ``most``: these may be
+        estimates, which are no smaller than ``most``."""
 
     async def best(self, scopes: Sequence[str], weights: Mapping[str, int], limit: int) -> Sequence[str]:
         """The ids of the documents with the largest sums of the weights of the words that they have."""

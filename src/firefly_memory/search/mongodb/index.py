@@ -58,9 +58,9 @@ class MongoSearchIndex(WithoutAccelerator):
         self._words = words_index(subject)
 
     async def counts(self, scopes: Sequence[str], words: Sequence[str], most: int | None) -> Mapping[str, int]:
-        if not words or most == 0:
-            return dict.fromkeys(words, 0)
-        parts = [counted(scopes, word, most) for word in dict.fromkeys(words)]
+        if not words:
+            return {}
+        parts = [counted(scopes, word) for word in dict.fromkeys(words)]
         found = {each["_id"]: int(each["count"]) for each in await self._union(parts, self._words)}
         return {word: found.get(word, 0) for word in words}
 
@@ -180,10 +180,9 @@ def having(scopes: Sequence[str], word: str) -> Document:
     return {**in_scopes(scopes), "words": word}
 
 
-def counted(scopes: Sequence[str], word: str, most: int | None) -> Pipeline:
-    """How many documents have a word, and no more than ``most``."""
-    first: Pipeline = [] if most is None else [{"$limit": most}]
-    return [{"$match": having(scopes, word)}, *first, {"$group": {"_id": {"$literal": word}, "count": {"$sum": 1}}}]
+def counted(scopes: Sequence[str], word: str) -> Pipeline:
+    """How many documents have a word."""
+    return [{"$match": having(scopes, word)}, {"$group": {"_id": {"$literal": word}, "count": {"$sum": 1}}}]
 
 
 def weighed(having_word: Document, weight: int) -> Pipeline:

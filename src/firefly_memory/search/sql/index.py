@@ -16,7 +16,6 @@ from firefly_memory.search.index import Nearest, Signatures, Subject, Vector
 from firefly_memory.search.sql.accelerators.questions import find_nearest, has_accelerator
 from firefly_memory.search.sql.statements import IndexStatements, statements_of
 
-_EVERY = 2**31 - 1
 _VECTORS_AT_ONCE = 1_000
 
 
@@ -25,8 +24,7 @@ def count_words(
     session: Session, subject: Subject, scopes: Sequence[str], words: Sequence[str], most: int | None
 ) -> dict[str, int]:
     statements = session.statements(statements_of(subject))
-    values = statements.engine.words(statements, scopes, words)
-    rows = session.fetch(statements.counts, {**values, "most": _EVERY if most is None else most})
+    rows = session.fetch(statements.counts, statements.engine.words(statements, scopes, words, most))
     return {row[0]: row[1] for row in rows}
 
 

@@ -8,12 +8,14 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    Double,
     Insert,
     LargeBinary,
     Select,
     Table,
     Text,
     bindparam,
+    case,
     cast,
     desc,
     func,
@@ -25,20 +27,25 @@ from sqlalchemy.dialects.postgresql import array
 from firefly_memory.databases.sql.postgresql.arrays import array_in, array_text
 from firefly_memory.search.sql.statements import BITS, IndexStatements
 
+_ONE = literal_column("1", BigInteger)
+_EVERY = 2**62
+
 
 class _Engine:
     def counts(self, of: IndexStatements) -> Select[Any]:
-        words = func.pg_catalog.unnest(array_in("words", Text())).table_valued("word").render_derived(name="asked")
-        some = (
-            select(literal_column("1"))
-            .select_from(of.table)
-            .where(*_has(of, words.c.word))
-            .limit(bindparam("most", type_=BigInteger))
-            .correlate(words)
-            .subquery()
-        )
-        counted = select(func.count()).select_from(some).scalar_subquery()
-        return select(words.c.word, counted).select_from(words)
+        """Rows come in the order in which they stand in the table. So of a word that has more than ``most``, the number
+        of the last one counted tells about how many there are in the whole table."""
+        arrays = array_in("words", Text()), array_in("mosts", BigInteger())
+        words = func.unnest(*arrays).table_valued("word", "most").render_derived(name="asked")
+        c = of.table.c
+        some = select(c.number).where(*_has(of, words.c.word)).limit(words.c.most).correlate(words).subquery("some")
+        columns = func.count().label("count"), func.max(some.c.number).label("last")
+        counted = select(*columns).select_from(some).lateral("counted")
+        first, last = (select(find(c.number)).scalar_subquery() for find in (func.min, func.max))
+        every = cast(last - first + _ONE, Double) / (counted.c.last - first + _ONE)
+        estimate = cast(func.pg_catalog.ceil(counted.c.count * func.greatest(every, _ONE)), BigInteger)
+        about = case((counted.c.count < words.c.most, counted.c.count), else_=estimate)
+        return select(words.c.word, about).select_from(words.join(counted, literal_column("true")))
 
     def best(self, of: IndexStatements) -> Select[Any]:
         arrays = array_in("words", Text()), array_in("weights", BigInteger())
@@ -51,13 +58,16 @@ class _Engine:
         in_order = found.group_by(rows.c.number, rows.c.id).order_by(desc(weight), of.dialect.by_code_point(rows.c.id))
         return in_order.limit(bindparam("limit", type_=BigInteger))
 
-    def words(self, _: IndexStatements, scopes: Sequence[str], words: Sequence[str]) -> dict[str, Any]:
-        return {"scopes": array_text(scopes), "words": array_text(words)}
+    def words(
+        self, _: IndexStatements, scopes: Sequence[str], words: Sequence[str], most: int | None
+    ) -> dict[str, Any]:
+        mosts = [_EVERY if most is None or word in scopes else most for word in words]
+        return {"scopes": array_text(scopes), "words": array_text(words), "mosts": array_text(mosts)}
 
     def weighted(
-        self, of: IndexStatements, scopes: Sequence[str], words: Sequence[str], weights: Sequence[int]
+        self, _: IndexStatements, scopes: Sequence[str], words: Sequence[str], weights: Sequence[int]
     ) -> dict[str, Any]:
-        return {**self.words(of, scopes, words), "weights": array_text(weights)}
+        return {"scopes": array_text(scopes), "words": array_text(words), "weights": array_text(weights)}
 
     def many_beside(self, of: IndexStatements, table: Table, names: Sequence[str]) -> Insert:
         arrays = array_in("ids", Text()), array_in("bits", Text())

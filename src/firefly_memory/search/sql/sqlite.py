@@ -36,7 +36,6 @@ class _Engine:
             select(literal_column("1"))
             .select_from(rows)
             .where(_matches(of, _member(words, 1)))
-            .limit(bindparam("most", type_=Integer))
             .correlate(words)
             .subquery()
         )
@@ -64,7 +63,7 @@ class _Engine:
             .limit(bindparam("limit", type_=Integer))
         )
 
-    def words(self, _: IndexStatements, scopes: Sequence[str], words: Sequence[str]) -> dict[str, Any]:
+    def words(self, _: IndexStatements, scopes: Sequence[str], words: Sequence[str], __: int | None) -> dict[str, Any]:
         return {"words": json.dumps([[word, _match(scopes, word)] for word in words])}
 
     def weighted(

@@ -54,12 +54,14 @@ class Engine(Protocol):
     """How one dialect finds the rows that have a word."""
 
     def counts(self, of: IndexStatements) -> Select[Any]:
-        """Each word of the parameter ``words``, and how many rows of ``scopes`` have it, up to ``most``."""
+        """Each word of the parameter ``words``, and how many rows of ``scopes`` have it, or about how many."""
 
     def best(self, of: IndexStatements) -> Select[Any]:
         """The ids of the rows of ``scopes`` with the largest sums of the weights of their words, up to ``limit``."""
 
-    def words(self, of: IndexStatements, scopes: Sequence[str], words: Sequence[str]) -> dict[str, Any]:
+    def words(
+        self, of: IndexStatements, scopes: Sequence[str], words: Sequence[str], most: int | None
+    ) -> dict[str, Any]:
         """The parameters of :meth:`counts`."""
 
     def weighted(
