@@ -27,7 +27,7 @@ CANDIDATES = 100
 COUNTED = 1_000
 """Up to so many documents are counted for each question. Larger counts are kept for some minutes."""
 
-EXACT = 10_000
+EXACT = 2_000
 """Up to so many documents of a word are counted, where counting more takes long. Larger counts are estimates."""
 
 
