@@ -18,6 +18,7 @@ from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
 from firefly_memory.databases.sql.schema.commands import grants
 from firefly_memory.knowledge import KnowledgeStore
+from firefly_memory.search.embedders import default
 from firefly_memory.service import accelerators, enable_accelerator
 from tests.support import alembic_command
 from tests.support.accelerated import COLUMN, found, knowledge_in, of_numbers, small_limit, texts, url, wheel
@@ -208,12 +209,26 @@ def test_what_cannot_be_is_refused(
     assert said in capsys.readouterr().err
 
 
-def test_other_stores_have_exact_search_only(place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for other, name in ((place.mongodb(), "MongoDB"), ("memory:", "memory"), (f"file:{tmp_path}", "files")):
+@pytest.mark.parametrize("embedder", ["there", "not installed"])
+def test_other_stores_have_exact_search_only(
+    embedder: str,
+    place: Place,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if embedder == "not installed":
+        monkeypatch.setattr(default, "_PACKAGES", ("a package that nobody has",))
+    sqlite = f"sqlite:///{tmp_path}/memory.db"
+    with connect(sqlite):
+        pass
+    stores = {place.mongodb(): "MongoDB", "memory:": "memory", f"file:{tmp_path}": "files", sqlite: "SQLite"}
+    for other, name in stores.items():
         assert main([*ENABLE, "--url", other]) == Exit.USAGE
         assert f"{name} has exact search only" in capsys.readouterr().err
-    with connect("memory:") as store, pytest.raises(NotSupportedError, match="InMemoryStore has exact search only"):
-        enable_accelerator(store, "pgvector")
+    for other, name in (("memory:", "InMemoryStore"), (sqlite, "SQLiteStore")):
+        with connect(other) as store, pytest.raises(NotSupportedError, match=f"{name} has exact search only"):
+            enable_accelerator(store, "pgvector")
     with SQLiteStore(tmp_path / "memory.db"):
         pass
     assert main([*ENABLE, "--url", f"sqlite:///{tmp_path}/memory.db"]) == Exit.USAGE

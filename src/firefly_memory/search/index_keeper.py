@@ -47,7 +47,8 @@ class KeptRows(HasLanguage, Protocol[R]):
         """How many vectors there are of each embedder."""
 
     async def delete_vectors(self, embedder: str, limit: int, after: str) -> Sequence[str]:
-        """Delete the vectors that the first ``limit`` rows with ids after ``after`` have of an embedder; the ids."""
+        """Delete the vectors that the first ``limit`` rows after the id ``after`` have of an embedder; the ids of these
+        rows, in the order of the store."""
 
     async def set_language(self, language: IndexLanguage) -> None:
         """Say what the words of the index are made by from now on."""
@@ -146,7 +147,7 @@ class RowIndexKeeper(Generic[R]):
         after = ""
         while self._has_vectors and (ids := await self._rows.delete_vectors(embedder, _PAGE, after)):
             yield len(ids)
-            after = max(ids)
+            after = ids[-1]
 
     async def _pages(self) -> AsyncIterator[Sequence[R]]:
         after = ""

@@ -46,7 +46,7 @@ _LANGUAGES = {
         },
     )
 }
-"""Other languages have no such list: there only questions are told from other texts."""
+"""Other languages have no such list: for their texts it is only known whether they ask."""
 
 
 def kinds_of(text: str, words: Iterable[str], language: str) -> list[str]:

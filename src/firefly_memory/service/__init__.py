@@ -235,8 +235,8 @@ def rebuild_indexes(
     store: MemoryStore, language: str | None = None, *, progress: indexes.Progress | None = None
 ) -> dict[str, int]:
     """Make again what is not right in the indexes, while writers and searches go on; how many rows of each kind were
-    looked at. With ``language`` the words become those of another language. ``progress`` is told the kind and how many
-    rows were looked at so far."""
+    looked at. With ``language`` the words become those of another language. ``progress`` is called with the kind, and
+    with the number of rows that were looked at so far."""
     return run_without_loop(indexes.rebuild(adapt(store).blocking, at_once, language, progress))
 
 
@@ -244,8 +244,8 @@ async def async_rebuild_indexes(
     store: MemoryStore, language: str | None = None, *, progress: indexes.Progress | None = None
 ) -> dict[str, int]:
     """Make again what is not right in the indexes, while writers and searches go on; how many rows of each kind were
-    looked at. With ``language`` the words become those of another language. ``progress`` is told the kind and how many
-    rows were looked at so far."""
+    looked at. With ``language`` the words become those of another language. ``progress`` is called with the kind, and
+    with the number of rows that were looked at so far."""
     return await indexes.rebuild(adapt(store).suspending, beside_the_loop, language, progress)
 
 
@@ -304,8 +304,8 @@ def enable_accelerator(
     """Switch an accelerator on: ``pgvector`` for the vectors of an embedder, ``pg_trgm`` for ``fuzzy``.
 
     Writers and searches go on meanwhile, and need not be told. It needs the rights of a migration. What was interrupted
-    is simply started again. ``embedder`` may be the name of one whose vectors are stored. ``progress`` is told the kind
-    and how many rows were prepared so far.
+    is simply started again. ``embedder`` may be the name of one whose vectors are stored. ``progress`` is called with
+    the kind, and with the number of rows that were prepared so far.
     """
     administered(store).administer(enabling(name, kind, embedder, progress))
 
@@ -321,8 +321,8 @@ async def async_enable_accelerator(
     """Switch an accelerator on: ``pgvector`` for the vectors of an embedder, ``pg_trgm`` for ``fuzzy``.
 
     Writers and searches go on meanwhile, and need not be told. It needs the rights of a migration. What was interrupted
-    is simply started again. ``embedder`` may be the name of one whose vectors are stored. ``progress`` is told the kind
-    and how many rows were prepared so far.
+    is simply started again. ``embedder`` may be the name of one whose vectors are stored. ``progress`` is called with
+    the kind, and with the number of rows that were prepared so far.
     """
     await administered(store).async_administer(enabling(name, kind, embedder, progress))
 

@@ -14,7 +14,7 @@ from firefly_memory.search.searching import Work
 from firefly_memory.validation import checked_text
 
 Progress = Callable[[str, int], None]
-"""Is told the kind of the rows and how many were looked at so far."""
+"""Is called with the kind of the rows, and with the number of those that were looked at so far."""
 
 
 def keepers_in(view: StoreView, work: Work) -> Iterator[IndexKeeper]:

@@ -151,6 +151,7 @@ def write_vectors(session: Session, subject: Subject, vectors: Mapping[str, Vect
 def _write_arrays(session: Session, statements: IndexStatements, vectors: Sequence[tuple[str, Vector]]) -> None:
     assert statements.add_signatures is not None
     assert statements.add_vectors is not None
+    texts = session.dialect.texts
     for embedder in sorted({vector.embedder for _, vector in vectors}):
         these = [each for each in vectors if each[1].embedder == embedder]
         for start in range(0, len(these), _VECTORS_AT_ONCE):
@@ -159,7 +160,8 @@ def _write_arrays(session: Session, statements: IndexStatements, vectors: Sequen
                 (statements.add_signatures, [each.signature for each in some]),
                 (statements.add_vectors, [each.vector for each in some]),
             ):
-                session.execute(statement, {"embedder": embedder, **statements.engine.several(statements, ids, bits)})
+                values = {"ids": texts(ids), "bits": texts([rf"\x{each.hex()}" for each in bits])}
+                session.execute(statement, {"embedder": embedder, **values})
 
 
 def delete_vectors(session: Session, subject: Subject, ids: Sequence[str]) -> list[str]:

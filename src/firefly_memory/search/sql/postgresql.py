@@ -74,9 +74,6 @@ class _Engine:
         given = func.unnest(*arrays).table_valued("id", "bits").render_derived(name="given")
         return of.beside(table, names, given.c.id, dict.fromkeys(BITS, cast(given.c.bits, LargeBinary)))
 
-    def several(self, _: IndexStatements, ids: Sequence[str], bits: Sequence[bytes]) -> dict[str, Any]:
-        return {"ids": array_text(ids), "bits": array_text(rf"\x{each.hex()}" for each in bits)}
-
     def check_words(self, _: IndexStatements) -> None:
         return None  # the index is one of the table's own
 

@@ -75,9 +75,6 @@ class _Engine:
     def many_beside(self, _: IndexStatements, __: Table, ___: Sequence[str]) -> None:
         return None  # one by one is as fast
 
-    def several(self, _: IndexStatements, __: Sequence[str], ___: Sequence[bytes]) -> dict[str, Any]:
-        raise NotImplementedError
-
     def check_words(self, of: IndexStatements) -> Insert:
         return _command(of, "'integrity-check'", rank=1)
 

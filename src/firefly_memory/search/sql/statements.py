@@ -70,10 +70,8 @@ class Engine(Protocol):
         """The parameters of :meth:`best`."""
 
     def many_beside(self, of: IndexStatements, table: Table, names: Sequence[str]) -> Insert | None:
-        """:meth:`IndexStatements.beside` for the rows of :meth:`several`; ``None`` where they go one by one."""
-
-    def several(self, of: IndexStatements, ids: Sequence[str], bits: Sequence[bytes]) -> dict[str, Any]:
-        """The parameters of :meth:`many_beside`."""
+        """:meth:`IndexStatements.beside` for several rows: the arrays ``ids`` and ``bits``, these as hexadecimal text.
+        ``None`` where rows go one by one."""
 
     def check_words(self, of: IndexStatements) -> Insert | None:
         """Fails where the full-text table has other words than the rows; ``None`` where there is no such table."""

@@ -18,7 +18,7 @@ from firefly_memory.databases.sql.errors import DatabaseName
 from firefly_memory.facets import all_facets
 
 Progress = Callable[[str, int], None]
-"""Is told the kind of the rows and how many were prepared so far."""
+"""Is called with the kind of the rows, and with the number of those that were prepared so far."""
 
 
 class AcceleratorState(StrEnum):
