@@ -91,16 +91,15 @@ def _of_store(place: Place, store: EntryStore, sizes: list[int], of_vectors: lis
         for mode in _BY_MEANING:
             limit = semantic.get(size) if mode == "semantic" else None
             yield Row(name, mode, size, _median(embedded, language, "vectors", mode), limit)
-    alone = KnowledgeStore(store, embedder=None)
     there = 0
     for size in sizes:
         yield _added(name, size - there, fill(place, "texts", there, size))
         there = size
         for mode in _BY_TEXT:
-            yield Row(name, mode, size, _median(alone, language, "texts", mode), LIMITS.get((mode, size)))
+            yield Row(name, mode, size, _median(embedded, language, "texts", mode), LIMITS.get((mode, size)))
     yield _added(name, _OF_OWNER, fill(place, "own", 0, _OF_OWNER, owner="ann"))
     what = f"text of one owner among {there:,} of others"
-    yield Row(name, what, _OF_OWNER, _median(alone, language, "own", "text", "ann"), OF_ONE_OWNER)
+    yield Row(name, what, _OF_OWNER, _median(embedded, language, "own", "text", "ann"), OF_ONE_OWNER)
 
 
 def _added(name: str, chunks: int, seconds: float) -> Row:

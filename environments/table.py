@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CHECKS = "environments/checks"
 PACKAGE = "examples/backend_package"
 
-EXTRAS = ("postgres", "mongodb", "agents", "tokens", "cli", "vectors", "embeddings")
+EXTRAS = ("postgres", "mongodb", "agents", "tokens", "cli", "vectors", "embeddings", "strategies", "yaml")
 
 
 def _uses(path: Path, packages: str) -> bool:

@@ -16,7 +16,10 @@ import pytest
 
 import firefly_memory
 from firefly_memory import MissingDependencyError, MongoDBStore, PostgreSQLStore, create_llm_summarizer
+from firefly_memory.strategies import MemoryMaxTokensStrategy, MemoryProfile, TextSplitterConfig
 from firefly_memory.tokens import TokenEstimator
+
+EMPTY_PROFILE = Path(__file__).with_name("profile.yaml")
 
 EXTRAS = set(os.environ["FIREFLY_EXTRAS"].split())
 
@@ -25,6 +28,11 @@ NEEDS: dict[str, Callable[[], object]] = {
     "mongodb": lambda: MongoDBStore("mongodb://localhost/"),
     "agents": lambda: (import_module("firefly_memory.agents").Memory, create_llm_summarizer("test")),
     "tokens": lambda: TokenEstimator(encoding_name="o200k_base"),
+    "strategies": lambda: (
+        MemoryMaxTokensStrategy(conditions=["message.role"]),
+        TextSplitterConfig().split("a " * 999),
+    ),
+    "yaml": lambda: MemoryProfile.from_file(EMPTY_PROFILE),
 }
 
 

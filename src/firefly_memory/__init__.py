@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from firefly_memory.conversations.types import ConversationInfo, ConversationPage, ConversationTurn, Window
     from firefly_memory.entries.entry import MemoryEntry, MemoryScope
     from firefly_memory.errors import (
+        ConditionError,
         ConfigurationError,
         ConflictError,
         CorruptDataError,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         ErasedError,
         FireflyMemoryError,
         InvalidEntryError,
+        LanguageModelError,
         MissingDependencyError,
         NotSupportedError,
         OutcomeUnknownError,
@@ -57,6 +59,7 @@ __all__ = [
     "ABSENT",
     "AsyncMemoryStore",
     "Capability",
+    "ConditionError",
     "ConfigurationError",
     "ConflictError",
     "ConversationInfo",
@@ -73,6 +76,7 @@ __all__ = [
     "FireflyMemoryError",
     "InMemoryStore",
     "InvalidEntryError",
+    "LanguageModelError",
     "MemoryEntry",
     "MemoryManager",
     "MemoryScope",
@@ -108,6 +112,7 @@ _WHERE = {
     "ABSENT": _PROTOCOLS,
     "AsyncMemoryStore": _PROTOCOLS,
     "Capability": _PROTOCOLS,
+    "ConditionError": _ERRORS,
     "ConfigurationError": _ERRORS,
     "ConflictError": _ERRORS,
     "ConversationInfo": "firefly_memory.conversations.types",
@@ -124,6 +129,7 @@ _WHERE = {
     "FireflyMemoryError": _ERRORS,
     "InMemoryStore": "firefly_memory.stores.memory",
     "InvalidEntryError": _ERRORS,
+    "LanguageModelError": _ERRORS,
     "MemoryEntry": "firefly_memory.entries.entry",
     "MemoryManager": "firefly_memory.manager",
     "MemoryScope": "firefly_memory.entries.entry",

@@ -121,8 +121,8 @@ class TurnConflictError(ConflictError):
 
 
 class TurnsDroppedError(FireflyMemoryError, LookupError):
-    """What was asked for needs turns that an ``InMemoryStore(max_turns_kept=…)`` no longer has; ``turns`` is how many,
-    from the first on."""
+    """What was asked for needs turns that are no longer stored: a strategy deleted them, or an
+    ``InMemoryStore(max_turns_kept=…)`` dropped them. ``turns`` is how many, from the first on."""
 
     def __init__(self, conversation_id: str, turns: int) -> None:
         super().__init__(conversation_id, turns)
@@ -132,7 +132,8 @@ class TurnsDroppedError(FireflyMemoryError, LookupError):
     def __str__(self) -> str:
         return (
             f"the first {self.turns} turns of conversation {self.conversation_id!r} were dropped after they were "
-            "summarized, and cannot be restored; a larger max_turns_kept, or another store, keeps them"
+            "summarized, and cannot be restored; a larger max_turns_kept, or another store, keeps them, and so does a "
+            "strategy without delete=True"
         )
 
 
@@ -145,6 +146,18 @@ class UnknownConversationError(FireflyMemoryError, KeyError):
 
     def __str__(self) -> str:
         return f"there is no conversation {self.conversation_id!r}"
+
+
+class UnknownFlushError(FireflyMemoryError, KeyError):
+    """The conversation has no such flush."""
+
+    def __init__(self, conversation_id: str, flush_id: str) -> None:
+        super().__init__(conversation_id, flush_id)
+        self.conversation_id = conversation_id
+        self.flush_id = flush_id
+
+    def __str__(self) -> str:
+        return f"conversation {self.conversation_id!r} has no flush {self.flush_id!r}; list_flushes() lists them"
 
 
 class NotSupportedError(FireflyMemoryError, NotImplementedError):
@@ -266,6 +279,30 @@ class EmbedderError(FireflyMemoryError):
 
     def __str__(self) -> str:
         return f"the embedder {self.embedder!r} failed: {self.problem}"
+
+
+class LanguageModelError(FireflyMemoryError):
+    """A language model failed, or its answer cannot be used. Nothing was stored."""
+
+    def __init__(self, model: str, problem: str) -> None:
+        super().__init__(model, problem)
+        self.model = model
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"the language model {self.model!r} failed: {self.problem}"
+
+
+class ConditionError(FireflyMemoryError):
+    """A condition of a memory strategy could not be evaluated for a message. Nothing was left out or changed."""
+
+    def __init__(self, expression: str, problem: str) -> None:
+        super().__init__(expression, problem)
+        self.expression = expression
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"the condition {self.expression!r} cannot be evaluated: {self.problem}"
 
 
 class StepError(FireflyMemoryError):

@@ -46,6 +46,7 @@ _HOMES = {
     "pipeline": "PipelineContext PipelineEngine",
     "reasoning": "PlanAndExecutePattern ReActPattern",
     "retention": "async_prune prune",
+    "strategies": "KnowledgeBase MemoryMaxTokensStrategy MemoryProfile NeuralyzerStrategy SummarizerStrategy",
     "sweeper": "Sweeper",
 }
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from datetime import timedelta
-from typing import Any, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack
 
 from firefly_memory.concurrency.async_pairs import Openable
-from firefly_memory.conversations.memory import ConversationMemory, Summarizer
+from firefly_memory.conversations.attempts import OnError
+from firefly_memory.conversations.memory import ConversationMemory
+from firefly_memory.conversations.policy import LongTerm, ShortTerm
+from firefly_memory.conversations.profiles import Profile
+from firefly_memory.conversations.summarizers import Summarizer
 from firefly_memory.conversations.types import ConversationTurn
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.identifiers import new_entry_id
@@ -20,6 +24,9 @@ from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.memory import InMemoryStore
 from firefly_memory.tokens.estimator import TokenEstimator
 from firefly_memory.working import WorkingMemory
+
+if TYPE_CHECKING:
+    from firefly_memory.settings import MemorySettings
 
 _REALISTIC_THRESHOLD = 3000
 """What to set where the documented default, 10, was meant to be replaced."""
@@ -33,6 +40,21 @@ class ManagerOptions(TypedDict, total=False):
     working_scope_id: str
     max_conversation_tokens: int
     summarize_threshold: int
+    short_term: Sequence[ShortTerm]
+    long_term: Sequence[LongTerm]
+    profile: Profile | None
+    on_error: OnError | None
+
+
+class _ConversationOptions(TypedDict):
+    """The options of conversations, whatever their strategies are."""
+
+    max_tokens: int
+    summarize_threshold: int
+    summarizer: Summarizer | None
+    estimator: TokenEstimator | None
+    store: EntryStore
+    on_error: OnError | None
 
 
 class MemoryManager(Openable):
@@ -52,16 +74,24 @@ class MemoryManager(Openable):
         summarizer: Summarizer | None = None,
         estimator: TokenEstimator | None = None,
         working_scope_id: str = "default",
+        short_term: Sequence[ShortTerm] = (),
+        long_term: Sequence[LongTerm] = (),
+        profile: Profile | None = None,
+        on_error: OnError | None = None,
     ) -> None:
         self._store: EntryStore = InMemoryStore() if store is None else adapt(store)
         self._owns_store = store is None
         self._is_fork = False
+        self._options: _ConversationOptions = {
+            "max_tokens": max_conversation_tokens,
+            "summarize_threshold": summarize_threshold,
+            "summarizer": summarizer,
+            "estimator": estimator,
+            "store": self._store,
+            "on_error": on_error,
+        }
         self._conversation = ConversationMemory(
-            max_tokens=max_conversation_tokens,
-            summarize_threshold=summarize_threshold,
-            summarizer=summarizer,
-            estimator=estimator,
-            store=self._store,
+            **self._options, short_term=short_term, long_term=long_term, profile=profile
         )
         self._working = WorkingMemory(store=self._store, scope_id=working_scope_id)
         self._scopes = frozenset({self._working.scope_id})
@@ -70,7 +100,7 @@ class MemoryManager(Openable):
     def from_config(cls, **options: Unpack[ManagerOptions]) -> Self:
         """A manager as the variables ``FIREFLY_AGENTIC_MEMORY_…`` say, its store opened and initialized.
 
-        ``options`` are ``summarizer``, ``estimator`` and ``working_scope_id``; others take the place of a variable.
+        ``options`` are those of the class, but for ``store``. Some take the place of a variable.
         """
         manager = cls(**_configured(options))
         manager._owns_store = True
@@ -80,7 +110,7 @@ class MemoryManager(Openable):
     async def async_from_config(cls, **options: Unpack[ManagerOptions]) -> Self:
         """A manager as the variables ``FIREFLY_AGENTIC_MEMORY_…`` say, its store opened and initialized.
 
-        ``options`` are ``summarizer``, ``estimator`` and ``working_scope_id``; others take the place of a variable.
+        ``options`` are those of the class, but for ``store``. Some take the place of a variable.
         """
         manager = cls(**_configured(options))
         manager._owns_store = True
@@ -131,6 +161,20 @@ class MemoryManager(Openable):
         vars(child).update(_owns_store=False, _is_fork=True, _working=working, _scopes=scopes)
         return child
 
+    def with_strategies(
+        self,
+        *,
+        short_term: Sequence[ShortTerm] = (),
+        long_term: Sequence[LongTerm] = (),
+        profile: Profile | None = None,
+    ) -> Self:
+        """A manager with the same store, facts and options, whose conversations have these strategies and no others.
+        Closing it closes nothing."""
+        other = copy(self)
+        conversation = ConversationMemory(**self._options, short_term=short_term, long_term=long_term, profile=profile)
+        vars(other).update(_owns_store=False, _conversation=conversation)
+        return other
+
     def new_conversation(self, conversation_id: str | None = None, *, owner: str | None = None) -> str:
         """Make an empty conversation, of ``owner``, and return its id, a new one unless it is given."""
         return self._conversation.new_conversation(conversation_id, owner=owner)
@@ -152,6 +196,7 @@ class MemoryManager(Openable):
         expected_turns: int | None = None,
         owner: str | None = None,
         summarize: bool = True,
+        input_tokens: int | None = None,
     ) -> ConversationTurn:
         """Append a turn, durably, and return it with the number it got.
 
@@ -161,7 +206,8 @@ class MemoryManager(Openable):
         stored, if the conversation does not have exactly so many turns. The turn is stored before a summary is made, if
         one is due; with ``summarize=False`` that is left to :meth:`ConversationMemory.summarize`, and the turn's
         ``summary_is_due`` tells whether there is need of it. A new conversation gets ``owner``; ``ConflictError`` is
-        raised, and nothing stored, if the conversation has another owner, or none.
+        raised, and nothing stored, if the conversation has another owner, or none. ``input_tokens`` is the size of the
+        last prompt of this turn, as the model reported it; messages of pydantic-ai contain it.
         """
         return self._conversation.add_turn(
             conversation_id,
@@ -174,6 +220,7 @@ class MemoryManager(Openable):
             expected_turns=expected_turns,
             owner=owner,
             summarize=summarize,
+            input_tokens=input_tokens,
         )
 
     async def async_add_turn(
@@ -189,6 +236,7 @@ class MemoryManager(Openable):
         expected_turns: int | None = None,
         owner: str | None = None,
         summarize: bool = True,
+        input_tokens: int | None = None,
     ) -> ConversationTurn:
         """Append a turn, durably, and return it with the number it got.
 
@@ -198,7 +246,8 @@ class MemoryManager(Openable):
         stored, if the conversation does not have exactly so many turns. The turn is stored before a summary is made, if
         one is due; with ``summarize=False`` that is left to :meth:`ConversationMemory.summarize`, and the turn's
         ``summary_is_due`` tells whether there is need of it. A new conversation gets ``owner``; ``ConflictError`` is
-        raised, and nothing stored, if the conversation has another owner, or none.
+        raised, and nothing stored, if the conversation has another owner, or none. ``input_tokens`` is the size of the
+        last prompt of this turn, as the model reported it; messages of pydantic-ai contain it.
         """
         return await self._conversation.async_add_turn(
             conversation_id,
@@ -211,15 +260,22 @@ class MemoryManager(Openable):
             expected_turns=expected_turns,
             owner=owner,
             summarize=summarize,
+            input_tokens=input_tokens,
         )
 
-    def get_message_history(self, conversation_id: str, max_tokens: int | None = None) -> list[Any]:
-        """The messages of a conversation to replay: the summary and the newest turns that fit the budget."""
-        return self._conversation.get_message_history(conversation_id, max_tokens)
+    def get_message_history(
+        self, conversation_id: str, max_tokens: int | None = None, *, prompt: str | None = None
+    ) -> list[Any]:
+        """The messages of a conversation to replay: the summary and the newest turns that fit the budget. With the next
+        ``prompt``, what a strategy finds for it in its knowledge base stands in front of the turns."""
+        return self._conversation.get_message_history(conversation_id, max_tokens, prompt=prompt)
 
-    async def async_get_message_history(self, conversation_id: str, max_tokens: int | None = None) -> list[Any]:
-        """The messages of a conversation to replay: the summary and the newest turns that fit the budget."""
-        return await self._conversation.async_get_message_history(conversation_id, max_tokens)
+    async def async_get_message_history(
+        self, conversation_id: str, max_tokens: int | None = None, *, prompt: str | None = None
+    ) -> list[Any]:
+        """The messages of a conversation to replay: the summary and the newest turns that fit the budget. With the next
+        ``prompt``, what a strategy finds for it in its knowledge base stands in front of the turns."""
+        return await self._conversation.async_get_message_history(conversation_id, max_tokens, prompt=prompt)
 
     def set_fact(self, key: str, value: Any, *, importance: float = 0.5, ttl: float | timedelta | None = None) -> None:
         """Remember ``value`` in working memory, for ``ttl`` seconds or until it is deleted."""
@@ -313,6 +369,8 @@ def _configured(options: ManagerOptions) -> dict[str, Any]:
             f"{settings.summarize_threshold} tokens together, which is nearly always: "
             f"set {PREFIX}SUMMARIZE_THRESHOLD, for instance to {_REALISTIC_THRESHOLD}"
         )
+    if settings.profile is not None and not options.keys() & {"profile", "short_term", "long_term"}:
+        options = {**options, "profile": _profile(settings)}
     return {
         "max_conversation_tokens": settings.max_conversation_tokens,
         "summarize_threshold": settings.summarize_threshold,
@@ -320,3 +378,12 @@ def _configured(options: ManagerOptions) -> dict[str, Any]:
         **options,
         "store": configured_store(settings),
     }
+
+
+def _profile(settings: MemorySettings) -> Profile:
+    from firefly_memory.settings import naming
+    from firefly_memory.strategies.profile import MemoryProfile
+
+    assert settings.profile is not None
+    with naming(settings.variable("profile")):
+        return MemoryProfile.from_file(settings.profile)

@@ -90,6 +90,9 @@ class Kind:
     may_replace: Callable[[StoreView, Item, Item], Awaitable[bool]] | None = None
     """``may_replace(source, mine, theirs)``: whether the source's item may replace the target's differing one, with all
     items that belong to it, because nothing is lost."""
+    is_in: Callable[[Walk], Awaitable[bool]] | None = None
+    """``is_in(walk)``: whether a store has any, for a kind within another one. Without it, a store that has anything of
+    the facet is taken to have some."""
     within: tuple[Kind, ...] = ()
     """The kinds of the items that belong to an item of this kind."""
     plural_in_archives: str | None = None

@@ -79,6 +79,12 @@ C7, erasure
     Everything of a person who is erased is deleted, in every facet, and nothing of others. What is written afterwards
     of this person, of what was erased, or of the person's own scope of facts, is an ``ErasedError`` and is not stored,
     until the person is readmitted. What was interrupted goes on when it is started again.
+C8, flushes
+    A flush takes the oldest turns out of the window. It is one change: the turns, the summary that replaces them, or
+    none, and the mark of the strategy; also where turns are deleted by it. Each of them is flushed once, by whichever
+    writer came first. A flush that fails, or whose writer dies, changes nothing. The flushes of a conversation are a
+    chain, and ``restore_flush`` gives the window back the turns and the summary from before a flush, and from before
+    those that came after it.
 W1, facts
     A key of a scope has one fact, the last one set, until it is deleted or its ``ttl`` is over. Keys keep the order
     in which they were first set. Scopes see nothing of each other.

@@ -101,6 +101,8 @@ class MemorySettings(FacetSettings):
     """The most tokens of all turns before the oldest are summarized, if there is a summarizer."""
     summary_model: str | None = None
     """The model for :func:`create_llm_summarizer`, if none is named there."""
+    profile: Path | None = None
+    """A JSON or YAML file with a :class:`~firefly_memory.strategies.MemoryProfile`."""
     download_vocabularies: bool = False
     """Whether tiktoken may download a vocabulary."""
     file_dir: str = DIRECTORY

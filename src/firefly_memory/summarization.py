@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from firefly_memory.concurrency.sync_bridge import in_a_loop
 from firefly_memory.conversations.types import ConversationTurn
 from firefly_memory.errors import ConfigurationError
+from firefly_memory.language_model import ask
 from firefly_memory.messages.quoted_text import indented
 from firefly_memory.reprs import even_half_built
 from firefly_memory.tokens.estimator import TokenEstimator, texts_of
@@ -69,12 +70,9 @@ class LLMSummarizer:
         return summary.strip() or extracted(turns, self._max_tokens)
 
     async def _ask(self, turns: Sequence[ConversationTurn]) -> str:
-        from pydantic_ai import Agent
-
-        agent = Agent(self._model, instructions=f"Answer in about {self._max_tokens} tokens at the most.")
         # Not str.format(): templates and turns may have other braces.
-        result = await agent.run(self._template.replace(PLACE, as_text(turns)))
-        return str(result.output)
+        prompt = self._template.replace(PLACE, as_text(turns))
+        return await ask(self._model, prompt, instructions=f"Answer in about {self._max_tokens} tokens at the most.")
 
 
 def create_llm_summarizer(
@@ -91,11 +89,12 @@ def create_llm_summarizer(
     at_least(1, "max_summary_tokens", max_summary_tokens)
     with ImportingExtra("summarizing with a model", "pydantic-ai-slim", "agents"):
         import pydantic_ai  # noqa: F401
-    chosen: Any = model or _configured_model()
+    chosen: Any = model or configured_model()
     return LLMSummarizer(chosen, prompt_template, max_summary_tokens)
 
 
-def _configured_model() -> str:
+def configured_model() -> str:
+    """The model that ``FIREFLY_AGENTIC_MEMORY_SUMMARY_MODEL`` names; ``ConfigurationError`` if it names none."""
     from firefly_memory.settings import PREFIX, read_settings
 
     model = read_settings().summary_model

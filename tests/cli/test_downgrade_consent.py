@@ -86,14 +86,21 @@ def test_a_renamed_table_is_counted_under_its_present_name(used: str, capsys: py
     assert main(["db", "downgrade", "0002", "--dry-run", "--url", used]) == Exit.DONE
     assert "would drop memory_agent_history_entries with 1 row" in capsys.readouterr().out.splitlines()
     assert main(["db", "downgrade", "0004", "--dry-run", "--json", "--url", used]) == Exit.DONE
-    # The column of revision 0006 goes; the tables that revision 0005 has renamed lose nothing.
+    # Columns of revisions 0006 and 0009 go; the tables that revision 0005 has renamed lose nothing.
     dropped = json.loads(capsys.readouterr().out)["would_drop"]
-    assert dropped[-2:] == [{"table": "memory_tombstones", "rows": 0}, {"table": "memory_conversations", "rows": 1}]
-    assert [each["table"] for each in dropped[:-2]] == [
+    assert {each["table"]: each["rows"] for each in dropped if each["rows"]} == {
+        "memory_turns": 2,
+        "memory_conversations": 1,
+    }
+    assert [each["table"] for each in dropped] == [
+        "memory_flushes",
+        "memory_turns",
+        "memory_conversations",
         "memory_search_indexes",
         "memory_chunks_signatures",
         "memory_chunks_vectors",
         "memory_chunks",
+        "memory_tombstones",
     ]
 
 

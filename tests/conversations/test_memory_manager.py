@@ -108,6 +108,7 @@ def test_both_modes_have_the_same_signature_and_docstring(cls: type) -> None:
         if not name.startswith("_") and inspect.isfunction(member) and name not in counterparts:
             assert f"async_{name}" in members or name in {
                 "fork",
+                "with_strategies",
                 "initialize",
                 "initialize_sync",
                 "close",

@@ -8,10 +8,13 @@ from uuid import uuid4
 
 import pytest
 
-from firefly_memory import Capability, ConversationMemory, WorkingMemory, adapt
+from firefly_memory import Capability, ConversationMemory, EntryStore, WorkingMemory, adapt
+from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from tests.support.backends import OWN, Backend, Place
+from tests.support.flush_chains import chain_of
 from tests.support.store_worker import killed_after, start, together
+from tests.support.turns import a_flush
 
 pytestmark = pytest.mark.thorough
 
@@ -81,9 +84,51 @@ def test_processes_that_summarize_at_once_summarize_each_turn_once(backend: Back
     memory.store.close_sync()
 
 
+def assert_flushed_once(store: EntryStore, conversation: str, flush_ids: list[str], unknown: int = 0) -> None:
+    """Whether the chain has each of ``flush_ids``, at most so many ``unknown`` ones, and each turn in one flush."""
+    chain = chain_of(store, conversation)[::-1]
+    in_force = [flush.flush_id for flush in chain]
+    assert len(set(in_force)) == len(in_force)
+    assert set(flush_ids) <= set(in_force)
+    assert len(in_force) <= len(flush_ids) + unknown
+    assert [flush.turns_before for flush in chain] == [0, *[flush.turns for flush in chain[:-1]]]
+    assert [flush.summary_before for flush in chain[1:]] == [f"{flush.turns} turns" for flush in chain[:-1]]
+    head = run_without_loop(store.blocking.log(CONVERSATION_LOG).head(conversation))
+    assert head is not None
+    assert (head.evicted_turns, head.summary) == (chain[-1].turns, f"{chain[-1].turns} turns")
+    turns = ConversationMemory(store=store).get_turns(conversation)
+    assert [turn.turn_id for turn in turns] == list(range(head.dropped_turns, head.turns))
+    assert head.live_tokens == sum(turn.token_estimate for turn in turns if turn.turn_id >= head.evicted_turns)
+
+
+@SHARED
+def test_eight_processes_that_append_and_flush_flush_each_turn_once(backend: Backend, place: Place) -> None:
+    conversation = f"flushed:{uuid4().hex}"
+    work = [start(backend, place, "append_and_flush", conversation, f"p{number}", EACH) for number in range(PROCESSES)]
+    flush_ids = [flush_id for printed in together(work) for flush_id in printed.split()]
+    assert len(flush_ids) > 5
+    with adapt(backend.open(place)) as store:
+        assert_flushed_once(store, conversation, flush_ids)
+        head = run_without_loop(store.blocking.log(CONVERSATION_LOG).head(conversation))
+        assert head is not None
+        assert head.turns == PROCESSES * EACH
+        ConversationMemory(store=store).clear(conversation)
+
+
+@SHARED
+def test_a_flush_whose_process_is_killed_is_whole_or_absent(backend: Backend, place: Place) -> None:
+    conversation = f"killed:{uuid4().hex}"
+    flush_ids: list[str] = []
+    with adapt(backend.open(place)) as store:
+        for killed in range(3):
+            flush_ids += killed_after(5, start(backend, place, "append_and_flush", conversation, f"k{killed}", 0))
+            assert_flushed_once(store, conversation, flush_ids, unknown=killed + 1)
+        ConversationMemory(store=store).clear(conversation)
+
+
 @SHARED
 def test_the_claim_of_a_killed_summarizer_expires(backend: Backend, place: Place) -> None:
-    from firefly_memory.conversations.eviction import LEASE
+    from firefly_memory.conversations.flushing import LEASE
     from firefly_memory.testing import stopped
 
     conversation = f"abandoned:{uuid4().hex}"
@@ -91,8 +136,6 @@ def test_the_claim_of_a_killed_summarizer_expires(backend: Backend, place: Place
         store=backend.open(place), summarize_threshold=1, summarizer=lambda turns: f"{len(turns)} turns"
     )
     with stopped() as clock:
-        from firefly_memory.concurrency.sync_bridge import run_without_loop
-
         log = memory.store.blocking.log(CONVERSATION_LOG)
         memory.add_turn(conversation, "p", "a")
         assert run_without_loop(log.claim(conversation, "one that died", 0, clock.now(), clock.now() + LEASE))
@@ -101,7 +144,7 @@ def test_the_claim_of_a_killed_summarizer_expires(backend: Backend, place: Place
         clock.advance(seconds=LEASE.total_seconds())
         memory.add_turn(conversation, "p", "a")
         assert memory.get_summary(conversation) == "2 turns"
-        assert not run_without_loop(log.evict(conversation, "one that died", "late", 1, 1))
+        assert not run_without_loop(log.flush(conversation, *a_flush("one that died", "late", 1, 1)))
     memory.clear(conversation)
     memory.store.close_sync()
 

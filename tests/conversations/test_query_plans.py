@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from firefly_memory import ConversationMemory, PostgreSQLStore, SQLiteStore
+from firefly_memory.conversations.sql.flushing import FlushStatements
 from firefly_memory.conversations.sql.statements import ConversationStatements
 from tests.support.sql_statements import on_postgresql, on_sqlite
 
@@ -26,6 +27,20 @@ ASKED: dict[str, tuple[dict[str, Any], str]] = {
     "find": ({"idempotency_key": "key 7"}, "idx_turns_idempotency"),
 }
 
+# The same for those of flushes.
+FLUSHES: dict[str, tuple[dict[str, Any], str]] = {
+    "find": ({"flush_id": "flush 7"}, "memory_flushes_pkey"),
+    "drop": ({"dropped_turns": 10}, "memory_turns_pkey"),
+    "flush": (
+        {"flush_id": "x", "evicted_turns": 3, "evicted_tokens": 30, "summary": "s", "dropped_turns": 0, "marks": None},
+        "memory_conversations_pkey",
+    ),
+    "restore": (
+        {"newest": "x", "flush_id": None, "evicted_turns": 3, "evicted_tokens": 30, "summary": None},
+        "memory_conversations_pkey",
+    ),
+}
+
 _FILL = """INSERT INTO {schema}memory_turns (conversation_id, turn_id, tokens, tokens_before, user_prompt,
     assistant_response, idempotency_key, append_id, created_at)
     SELECT 'large', number, 10, number * 10, 'prompt', 'answer', 'key ' || number, 'append ' || number, '{now}'
@@ -33,6 +48,8 @@ _FILL = """INSERT INTO {schema}memory_turns (conversation_id, turn_id, tokens, t
 _HEADS = """INSERT INTO {schema}memory_conversations (conversation_id, turns, tokens, created_at, updated_at)
     SELECT CASE number WHEN 0 THEN 'large' ELSE 'small ' || number END, {turns}, {turns} * 10, '{now}', '{now}'
     FROM {numbers}"""
+_FLUSHES = """INSERT INTO {schema}memory_flushes (conversation_id, flush_id, strategy, turns, turns_before, tokens_before,
+    created_at) SELECT 'large', 'flush ' || number, 's', number, 0, 0, '{now}' FROM {numbers}"""
 _SQLITE = "(WITH RECURSIVE n(number) AS (SELECT 0 UNION ALL SELECT number + 1 FROM n WHERE number < {n}) SELECT number FROM n)"
 
 
@@ -50,12 +67,13 @@ def tables(servers_of_the_session: Any, tmp_path_factory: pytest.TempPathFactory
             (connection.execute, "", _SQLITE.format(n=TURNS - 1)),
             (server.execute, "conversation_plans.", f"generate_series(0, {TURNS - 1}) AS n(number)"),
         ):
-            for statement in (_FILL, _HEADS):
+            for statement in (_FILL, _HEADS, _FLUSHES):
                 sql: Any = statement.format(schema=schema, numbers=numbers, **words)
                 run(sql)
         connection.execute("ANALYZE")
         server.execute("VACUUM ANALYZE conversation_plans.memory_turns")
         server.execute("VACUUM ANALYZE conversation_plans.memory_conversations")
+        server.execute("VACUUM ANALYZE conversation_plans.memory_flushes")
         yield {"sqlite": connection, "postgresql": server, "path": path, "url": url}
         server.execute("DROP SCHEMA conversation_plans CASCADE")
     connection.close()
@@ -92,6 +110,25 @@ def test_sqlite_reads_by_index(statement: str, tables: dict[str, Any]) -> None:
     assert index.replace("_pkey", "_1").replace("memory_", "sqlite_autoindex_memory_") in plan
     assert "SCAN memory" not in plan
     assert "TEMP B-TREE" not in plan
+
+
+@pytest.mark.parametrize("statement", FLUSHES)
+def test_flushes_read_and_change_by_index(statement: str, tables: dict[str, Any]) -> None:
+    asked, index = FLUSHES[statement]
+    prepared = getattr(on_postgresql(FlushStatements, "conversation_plans"), statement)
+    parameters = prepared.parameters({"conversation_id": "large", **asked})
+    with tables["postgresql"].transaction(force_rollback=True):
+        explained = tables["postgresql"].execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {prepared.sql}", parameters)
+        plan = explained.fetchone()[0]
+    assert index in json.dumps(plan)
+    assert "Seq Scan" not in json.dumps(plan)
+    assert _rows_read(plan[0]["Plan"]) <= 12
+    prepared = getattr(on_sqlite(FlushStatements), statement)
+    parameters = prepared.parameters({"conversation_id": "large", **asked})
+    rows = tables["sqlite"].execute(f"EXPLAIN QUERY PLAN {prepared.sql}", parameters).fetchall()
+    assert index.replace("_pkey", "_1").replace("memory_", "sqlite_autoindex_memory_") in "\n".join(
+        row[3] for row in rows
+    )
 
 
 def test_a_fork_reads_only_the_turns_that_it_copies(tables: dict[str, Any]) -> None:

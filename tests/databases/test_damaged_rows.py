@@ -36,11 +36,22 @@ ON_SQLITE = {
         "metadata": [NOT_TEXT, "'['"],
         "idempotency_key": [NOT_TEXT],
         "created_at": [NOT_TEXT, "'soon'", "'2024-01-01'"],
+        "input_tokens": [NOT_A_NUMBER, "1.5", "-1"],
+    },
+    "flushes": {
+        "strategy": [NOT_TEXT],
+        "turns": [NOT_A_NUMBER, "1.5", "-1"],
+        "turns_before": [NOT_A_NUMBER],
+        "tokens_before": [NOT_A_NUMBER],
+        "created_at": [NOT_TEXT, "'soon'"],
     },
     "conversations": {
         "turns": [NOT_A_NUMBER, "1.5", "-1"],
         "tokens": [NOT_A_NUMBER],
         "evicted_turns": [NOT_A_NUMBER],
+        "dropped_turns": [NOT_A_NUMBER, "-1"],
+        "flush_id": [NOT_TEXT],
+        "marks": [NOT_TEXT, "'['", "'[1]'"],
         "created_at": [NOT_TEXT, "'soon'"],
         "updated_at": [NOT_TEXT, "'soon'"],
     },
@@ -97,7 +108,7 @@ def test_an_export_names_damaged_values_in_sqlite(table: str, tmp_path: Path) ->
 @pytest.mark.parametrize("driver", ["asyncpg", "psycopg"])
 def test_a_postgresql_timestamp_beyond_pythons_range_is_damage(driver: str, place: Place) -> None:
     columns = [
-        ("memory_entries", "created_at"), ("memory_turns", "created_at"), ("memory_agent_history", "updated_at"),
+        ("memory_entries", "created_at"), ("memory_turns", "created_at"), ("memory_agent_history", "updated_at"), ("memory_flushes", "created_at"),
         ("memory_conversations", "created_at"), ("memory_conversations", "updated_at"),
     ]  # fmt: skip
     with empty_postgresql(place.postgresql()) as url, PostgreSQLStore(_with(driver, url)) as store:

@@ -32,6 +32,7 @@ from firefly_memory import (
 from firefly_memory.agent_history.log import AGENT_HISTORY_LOG
 from firefly_memory.agent_history.sql import operations as history_operations
 from firefly_memory.concurrency.sync_bridge import run_without_loop
+from firefly_memory.conversations.sql import flushing
 from firefly_memory.conversations.sql import operations as conversation_operations
 from firefly_memory.databases.sql.operation import Operation, operation
 from firefly_memory.entries.sql import operations
@@ -40,6 +41,7 @@ from firefly_memory.testing.checks import Check
 from firefly_memory.testing.proxy import CALM, Proxy, Weather
 from firefly_memory.tombstones.sql import operations as tombstone_operations
 from tests.support.backends import BY_NAME, Place
+from tests.support.lost_flush_cases import FLUSH_MEETINGS, FLUSHES
 from tests.support.lost_reply_cases import ACTS, MANY, MEETINGS, Act, Meeting, Uses
 from tests.support.store_worker import start, together
 
@@ -105,7 +107,7 @@ class Run:
             self._runner.close()
 
 
-@pytest.mark.parametrize("act", ACTS, ids=str)
+@pytest.mark.parametrize("act", [*ACTS, *FLUSHES], ids=str)
 def test_after_any_lost_reply_the_result_is_right_or_outcome_unknown(act: Act, server: Server) -> None:
     mode, run = server.mode, Run(server.mode)
     with server.open(server.url) as direct:
@@ -146,7 +148,7 @@ def test_after_any_lost_reply_the_result_is_right_or_outcome_unknown(act: Act, s
     run.close()
 
 
-@pytest.mark.parametrize("meeting", MEETINGS, ids=str)
+@pytest.mark.parametrize("meeting", [*MEETINGS, *FLUSH_MEETINGS], ids=str)
 def test_a_retry_does_not_undo_changes_of_others(meeting: Meeting, server: Server) -> None:
     mode, run = server.mode, Run(server.mode)
     with server.open(server.url) as direct:
@@ -165,6 +167,7 @@ def test_a_retry_does_not_undo_changes_of_others(meeting: Meeting, server: Serve
             run(uses.close())
             return answers, mine
 
+        answers_of(None, lambda _: None)  # also deletes what other tests have left, which takes more answers
         answers, _ = answers_of(None, lambda _: None)
         met: list[Any] = []
 
@@ -308,7 +311,7 @@ def test_an_operation_must_declare_on_lost_reply() -> None:
     decorate: Any = operation
     with pytest.raises(TypeError, match="on_lost_reply"):
         decorate(name="forgetful")
-    for module in (operations, conversation_operations, history_operations, tombstone_operations):
+    for module in (operations, conversation_operations, flushing, history_operations, tombstone_operations):
         for name, each in _functions_of(module):
             assert isinstance(each, Operation) or "_unless_" in name or name == "not_the_owner", name
 

@@ -18,7 +18,8 @@ PARTS = {part.partition("\n")[0]: part for part in EXAMPLES.split("\n## ")[1:]}
 NAMES = {
     "conversations/log.py": "StoredTurn checked_turn",
     "conversations/types.py": "ConversationTurn",
-    "conversations/flows.py": "NewTurn _draft _appended _turn",
+    "conversations/turn_form.py": "NewTurn draft appended turn",
+    "conversations/flows.py": "_COMPARED _earlier",
     "conversations/moving.py": "version since",
     "conversations/memory.py": "add_turn async_add_turn get_window",
     "conversations/transfer.py": "turn_as_json turn_from_json",

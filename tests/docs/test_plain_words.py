@@ -71,7 +71,6 @@ FORMER_MODULES = [
     "shelf",
     "shielding",
     "statement",
-    "strategies",
     "threads",
     "turn_of_run",
     "turns",
@@ -121,6 +120,7 @@ def test_no_module_has_a_former_name() -> None:
     assert not {name for name in names if name.endswith("_examination")}
     assert not FORMER_MODULES_AT_THE_TOP & {path.stem for path in (ROOT / "src/firefly_memory").iterdir()}
     assert not (ROOT / "src/firefly_memory/agents/window.py").exists()
+    assert not (ROOT / "src/firefly_memory/agents/strategies.py").exists()
 
 
 @pytest.mark.parametrize(

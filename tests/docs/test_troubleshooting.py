@@ -38,6 +38,7 @@ from firefly_memory.search import searching
 from firefly_memory.search.embedders import default
 from firefly_memory.search.embedders.adapters import CallableEmbedder
 from firefly_memory.service import enable_accelerator
+from firefly_memory.strategies import MemoryMaxTokensStrategy, MemoryProfile, SummarizerStrategy
 from tests.support.documentation import ROOT
 
 PAGE = ROOT / "docs" / "troubleshooting.md"
@@ -110,6 +111,7 @@ def _causes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Any]]:
     yield from _causes_in_databases()
     yield from _causes_in_stores()
     yield from _causes_in_conversations()
+    yield from _causes_in_strategies()
     yield from _causes_in_search(monkeypatch)
 
 
@@ -174,6 +176,15 @@ def _causes_in_conversations() -> Iterator[Callable[[], Any]]:
     yield lambda: Agent(TestModel(), capabilities=[with_memory, Memory(MemoryManager())]).run_sync("Hello")
     logging.getLogger("firefly_memory").setLevel(logging.WARNING)
     memory.get_window("chat", max_tokens=1)
+
+
+def _causes_in_strategies() -> Iterator[Callable[[], Any]]:
+    yield lambda: MemoryMaxTokensStrategy(conditions=["message.text"])
+    yield lambda: MemoryMaxTokensStrategy(conditions=["1 / 0"]).apply([{"role": "user", "content": "Hello"}])
+    yield lambda: MemoryProfile.model_validate({"short_term_memory_strategy": [{}]})
+    model = TestModel(custom_output_text=" ")
+    strategy = SummarizerStrategy(interaction_threshold_qty=1, model=model)
+    yield lambda: strategy.apply([{"role": "user", "content": "Hello"}])
 
 
 def _causes_in_search(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Any]]:

@@ -28,6 +28,7 @@ _TABLES = [
     "memory_entries",
     "memory_conversations",
     "memory_turns",
+    "memory_flushes",
     "memory_agent_history",
     "memory_agent_history_entries",
 ]

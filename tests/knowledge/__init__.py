@@ -59,6 +59,12 @@ class Chunks:
             return run_without_loop(getattr(self._store.blocking.log(KNOWLEDGE_LOG), operation)(*arguments))
         return await getattr(self._store.suspending.log(KNOWLEDGE_LOG), operation)(*arguments)
 
+    async def ask(self, question: str, *arguments: Any) -> Any:
+        """Ask the index."""
+        if self._mode is Mode.BLOCKING:
+            return run_without_loop(getattr(self._store.blocking.log(KNOWLEDGE_LOG).index, question)(*arguments))
+        return await getattr(self._store.suspending.log(KNOWLEDGE_LOG).index, question)(*arguments)
+
     async def add(self, *rows: ChunkRow) -> int:
         """Those of each owner together; how many were not there yet."""
         owners = dict.fromkeys(each.owner for each in rows)

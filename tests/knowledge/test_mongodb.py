@@ -143,7 +143,14 @@ async def test_thousands_of_chunks_are_one_call_of_few_commands(replica_set: Som
         commands.sent.clear()
         given = {each.id: vector(1) for each in rows}
         assert run_without_loop(log.add(rows, given, None)) == 2_999
-        assert [name for name, _ in commands.sent] == ["update", "update", "update", "commitTransaction"]
+        # The first chunk is there: so the inserts end there, and updates do what is left.
+        sent = ["update", "insert", "abortTransaction", "update", "update", "update", "commitTransaction"]
+        assert [name for name, _ in commands.sent] == sent
+        commands.sent.clear()
+        more = [row(f"new text {number}") for number in range(3_000)]
+        assert run_without_loop(log.add(more, {each.id: vector(1) for each in more}, ENGLISH)) == 3_000
+        assert [name for name, _ in commands.sent] == ["find", "insert", "insert", "insert", "commitTransaction"]
+        assert run_without_loop(log.delete([each.id for each in more])) == 3_000
         assert run_without_loop(log.count(None, None)) == 3_000
         assert run_without_loop(log.delete_some("", "notes", None, 2_000)) == 2_000
         assert [replica_set.database[name].count_documents({}) for name in (VECTORS, SIGNATURES)] == [1_000, 1_000]

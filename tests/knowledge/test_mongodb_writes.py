@@ -126,7 +126,7 @@ async def test_of_an_addition_that_broke_off_nothing_is_found(chunks: Chunks, se
         if server == "standalone":
             breaking_off(patch, Gate, "write")
         else:
-            breaking_off(patch, stored_vectors, "add_vectors", after=True)
+            breaking_off(patch, stored_vectors, "insert_vectors", after=True)
         with pytest.raises(BrokenOffError):
             await chunks("add", [mine], {mine.id: vector(1)}, None)
     assert len(chunks.contents()[CHUNKS]) == 1
@@ -155,6 +155,20 @@ async def test_a_deletion_that_broke_off_leaves_all_or_what_nobody_finds(chunks:
     assert await chunks("without_vector", "e", 9, "") == []
     assert await chunks("add", [mine], {}, None) == 1
     assert await chunks("without_vector", "e", 9, "") == [], "it has the vector that it had"
+
+
+@pytest.mark.parametrize("texts", [["one"], ["one", "two", "three"]])
+async def test_new_chunks_take_up_the_vectors_that_were_left_behind(chunks: Chunks, texts: list[str]) -> None:
+    """Of a time when the server was a standalone one, for example."""
+    rows = by_id(*texts, owner="Ann")
+    await chunks("add", [row("of Bob", owner="Bob")], {}, ENGLISH)
+    await chunks("add", rows, {rows[-1].id: vector(1)}, None)
+    chunks.somewhere.database[CHUNKS].delete_many({"owner": "Ann"})
+    assert await chunks("add", rows, {each.id: vector(2) for each in rows}, None) == len(rows)
+    expected = {each.id: vector(2).vector for each in rows} | {rows[-1].id: vector(1).vector}
+    assert await chunks.ask("vectors", "e", [each.id for each in rows]) == expected
+    assert len(chunks.contents()[SIGNATURES]) == len(rows)
+    assert all(each.get("embedders", ["e"]) == ["e"] for each in chunks.contents()[CHUNKS])
 
 
 @pytest.mark.parametrize("broken", ["addition", "deletion"])

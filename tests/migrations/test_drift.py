@@ -171,7 +171,8 @@ def test_db_check_names_differences_that_sqlite_cannot_repair(tmp_path: Path, db
         url,
         "DROP TABLE memory_conversations; CREATE TABLE memory_conversations (conversation_id TEXT, turns TEXT,"
         "tokens BIGINT NOT NULL, evicted_turns BIGINT NOT NULL, evicted_tokens BIGINT DEFAULT 0 NOT NULL, summary TEXT,"
-        "claim TEXT, claimed_until TEXT, created_at TEXT NOT NULL, updated_at TEXT NOT NULL, owner TEXT);"
+        "claim TEXT, claimed_until TEXT, created_at TEXT NOT NULL, updated_at TEXT NOT NULL, owner TEXT,"
+        "dropped_turns BIGINT DEFAULT 0 NOT NULL, flush_id TEXT, marks TEXT);"
         "CREATE INDEX idx_conversations_order ON memory_conversations (created_at, conversation_id);"
         "CREATE INDEX idx_conversations_activity ON memory_conversations (updated_at, conversation_id);"
         "CREATE INDEX idx_conversations_owner_order"

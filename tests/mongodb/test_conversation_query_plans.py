@@ -12,6 +12,7 @@ from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.mongodb import pages, queries
 from tests.support.backends import Place
+from tests.support.flush_chains import make_flush
 from tests.support.turns import a_turn
 
 
@@ -50,6 +51,31 @@ def test_every_query_reads_by_index_and_only_the_documents_it_returns(place: Pla
     assert "COLLSCAN" not in json.dumps(plan["queryPlanner"]["winningPlan"], default=str)
     lives = {"distinct": "memory_conversations", "key": "life", "query": {"conversation_id": "long"}}
     assert client.planned.command({"explain": lives})["executionStats"]["totalKeysExamined"] <= 2
+
+
+def test_dropped_turns_and_flushes_of_others_are_not_read(place: Place) -> None:
+    client: pymongo.MongoClient[Any] = pymongo.MongoClient(place.mongodb())
+    place.later.callback(client.close)
+    client.drop_database("planned_flushes")
+    with MongoDBStore(place.mongodb(), database="planned_flushes") as store:
+        log: Any = store.blocking.log(CONVERSATION_LOG)
+        for name in ("c", "other"):
+            run_without_loop(log.append_all(name, [a_turn() for _ in range(500)], None))
+            for turns in range(10, 100, 10):
+                make_flush(store, name, turns, "summary")
+        make_flush(store, "c", 300, None, drops=True)
+    explain = {"aggregate": "memory_conversations", "pipeline": _explainable(queries.turns("c", -1, 5)), "cursor": {}}
+    plan = client.planned_flushes.command({"explain": explain, "verbosity": "executionStats"})
+    (lookup,) = [stage for stage in plan["stages"] if "$lookup" in stage]
+    assert lookup["totalDocsExamined"] == 5
+    there: Any = client.planned_flushes.memory_conversations.find_one({"_id": "c"})
+    one = {"_id": {"life": there["life"], "flush": there["flush_id"]}, "conversation_id": "c"}
+    of_life = {"conversation_id": "c", "life": there["life"]}
+    for wanted, count in ((one, 1), (of_life, 10)):
+        plan = client.planned_flushes.command({"explain": {"find": "memory_flushes", "filter": wanted}})
+        assert plan["executionStats"]["totalDocsExamined"] == count
+    lives = {"distinct": "memory_flushes", "key": "life", "query": {"conversation_id": "c"}}
+    assert client.planned_flushes.command({"explain": lives})["executionStats"]["totalKeysExamined"] <= 2
 
 
 def _explainable(pipeline: list[dict[str, Any]]) -> list[dict[str, Any]]:

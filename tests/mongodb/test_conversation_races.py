@@ -26,7 +26,7 @@ from tests.support.mongodb_append_worker import DATABASE, start
 from tests.support.mongodb_commands import AtCommand
 from tests.support.servers import EmbeddedMongoDB
 from tests.support.store_worker import killed_after, together
-from tests.support.turns import NOW, a_turn, is_gap_free, new_id
+from tests.support.turns import NOW, a_flush, a_turn, is_gap_free, new_id
 
 PROCESSES = 8
 
@@ -88,7 +88,7 @@ def test_a_new_conversation_created_by_two_writers_has_both_turns(place: Place) 
         mine, others = store.blocking.log(CONVERSATION_LOG), other.blocking.log(CONVERSATION_LOG)
         assert run_without_loop(mine.window(name, 10)) is None
         between.arm(1, lambda: run_without_loop(others.append(name, a_turn("other"), None)))
-        assert run_without_loop(mine.append(name, a_turn("mine"), None)) == Appended(2, 20, 0)
+        assert run_without_loop(mine.append(name, a_turn("mine"), None)) == Appended(2, 20, 0, 0)
         assert [turn.user_prompt for turn in run_without_loop(mine.turns(name, -1, None))] == ["other", "mine"]
 
 
@@ -118,7 +118,8 @@ def test_a_claim_does_not_reach_a_recreated_conversation(place: Place) -> None:
         assert given == [["new"]], "nobody holds a claim"
 
 
-def test_an_eviction_does_not_reach_a_recreated_conversation(place: Place) -> None:
+@pytest.mark.parametrize(("number", "is_done"), [(1, False), (2, False), (3, True)])
+def test_a_flush_does_not_reach_a_recreated_conversation(number: int, is_done: bool, place: Place) -> None:
     after, name, minute = AtCommand(), new_id(), timedelta(minutes=1)
     with (
         pymongo.MongoClient[Any](place.mongodb(), event_listeners=[after]) as listened,
@@ -131,13 +132,15 @@ def test_an_eviction_does_not_reach_a_recreated_conversation(place: Place) -> No
 
         def made_again() -> None:
             run_without_loop(log.delete(name))
-            for number in range(6):
-                run_without_loop(log.append(name, a_turn(f"new {number}"), None))
+            for count in range(6):
+                run_without_loop(log.append(name, a_turn(f"new {count}"), None))
 
-        after.arm(1, made_again, answered=True)
-        assert run_without_loop(log.evict(name, "claim", "summary", 4, 40))
-        assert run_without_loop(log.append(name, a_turn("new 6"), None)) == Appended(7, 70, 0)
+        after.arm(number, made_again, answered=True)  # a look, the flush, the head
+        assert run_without_loop(log.flush(name, *a_flush("claim", "summary", 4, 40))) is is_done
+        assert run_without_loop(log.append(name, a_turn("new 6"), None)) == Appended(7, 70, 0, 0)
         assert len(run_without_loop(log.window(name, 1_000))[1]) == 7
+        assert run_without_loop(log.find_flush(name, "claim")) is None
+        assert listened[DATABASE].memory_flushes.count_documents({"conversation_id": name}) == 0
 
 
 async def test_an_append_cancelled_at_any_await_is_whole_or_absent_and_can_be_retried(place: Place) -> None:
@@ -158,7 +161,7 @@ async def test_an_append_cancelled_at_any_await_is_whole_or_absent_and_can_be_re
                 head = await log.head(name)
                 assert head is None or head.turns == 1
                 there.append(head is not None)
-                assert await log.append(name, draft, None) == Appended(1, 10, 0)
+                assert await log.append(name, draft, None) == Appended(1, 10, 0, 0)
                 assert len(await log.turns(name, -1, None)) == 1
         assert (there[0], there[-1]) == (False, True)
 

@@ -15,7 +15,7 @@ from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.in_memory import KeptConversation
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from tests.support.backends import Place
-from tests.support.turns import NOW, a_turn, new_id
+from tests.support.turns import NOW, a_flush, a_turn, new_id
 
 pytestmark = pytest.mark.thorough
 
@@ -37,28 +37,42 @@ def test_the_window_is_current_although_the_store_remembers_an_older_end(seed: i
     chance, name = Random(seed), new_id()
     kept = KeptConversation(name, NOW)
     for _ in range(60):
-        log, act = chance.choice(logs), chance.choice(["append", "append", "append", "append many", "evict", "delete"])
+        log, act = (
+            chance.choice(logs),
+            chance.choice(["append", "append", "append", "append many", "flush", "restore", "delete"]),
+        )
         if act.startswith("append"):
             for _ in range(chance.choice([20, 60]) if act == "append many" else 1):
                 draft = a_turn(tokens=chance.choice([1, 5, 30]))
                 there, expected = run_without_loop(log.append(name, draft, None)), kept.append(draft, None)
                 assert expected is not None
                 assert (there.turns, there.tokens) == (expected.turns, expected.tokens)
-                assert there.evicted_tokens <= expected.evicted_tokens
-        elif act == "evict" and kept.head.turns - kept.head.evicted_turns > 1:
+        elif act == "flush" and kept.head.turns - kept.head.evicted_turns > 1:
             turns = chance.randint(kept.head.evicted_turns, kept.head.turns)
-            summary = "so far", turns, sum(turn.tokens for turn in kept.turns[:turns])
-            claim = "claim", kept.head.evicted_turns, NOW, NOW + timedelta(minutes=1)
+            claim = new_id(), kept.head.evicted_turns, NOW, NOW + timedelta(minutes=1)
+            tokens = kept.head.tokens - sum(turn.tokens for turn in kept.turns[turns - kept.head.dropped_turns :])
+            dropped = turns if chance.random() < 0.3 else kept.head.dropped_turns
+            flush, after = a_flush(claim[0], "so far", turns, tokens, dropped=dropped)
+            flush = flush._replace(
+                previous=kept.head.flush_id,
+                turns_before=kept.head.evicted_turns,
+                tokens_before=kept.head.evicted_tokens,
+                summary_before=kept.head.summary,
+            )
             assert kept.claim_summary(*claim)
             assert run_without_loop(log.claim(name, *claim))
-            assert kept.evict("claim", *summary)
-            assert run_without_loop(log.evict(name, "claim", *summary))
+            assert kept.flush(flush, after)
+            assert run_without_loop(log.flush(name, flush, after))
+        elif act == "restore" and kept.head.flush_id is not None:
+            newest = kept.head.flush_id
+            there = run_without_loop(log.restore(name, newest, kept.flushes[newest]))
+            assert there is kept.restore(newest, kept.flushes[newest])
         elif act == "delete" and chance.random() < 0.3:
             run_without_loop(log.delete(name))
             kept = KeptConversation(name, NOW)
         for each in logs:
             budget = chance.choice([0, 1, 10, 40, 300, 2**70])
-            assert run_without_loop(each.window(name, budget)) == (kept.window(budget) if kept.turns else None)
+            assert run_without_loop(each.window(name, budget)) == (kept.window(budget) if kept.head.turns else None)
 
 
 def test_turns_left_by_an_interrupted_deletion_are_in_no_window(logs: list[Any], place: Place) -> None:

@@ -29,7 +29,7 @@ from firefly_memory.testing import Mode
 from tests.support.backends import Place
 from tests.support.servers import EmbeddedMongoDB
 from tests.support.store_caller import MakeStoreCaller
-from tests.support.turns import NOW, a_turn, new_id
+from tests.support.turns import NOW, a_flush, a_turn, new_id
 
 IN_BOTH_MODES = pytest.mark.parametrize("mode", Mode)
 DATABASE = "conversing"
@@ -81,8 +81,8 @@ def test_appended_turns_come_back_exactly(log: Log) -> None:
     assert log("head", name) == Head(name, 0, 0, 0, 0, None, NOW, NOW)
     later = NOW + timedelta(microseconds=1)
     bare = a_turn(tokens=5, at=later)._replace(messages=None, messages_format=None, metadata={})
-    assert log("append", name, draft, None) == Appended(1, 10, 0)
-    assert log("append", name, bare, 1) == Appended(2, 15, 0)
+    assert log("append", name, draft, None) == Appended(1, 10, 0, 0)
+    assert log("append", name, bare, 1) == Appended(2, 15, 0, 0)
     turns = [draft._replace(turn_id=0), bare._replace(turn_id=1)]
     assert log("turns", name, -1, None) == turns
     assert log("turns", name, -1, 1) == turns[:1]
@@ -153,7 +153,7 @@ def test_the_window_is_the_newest_turns_that_fit(log: Log) -> None:
     windows = {3: [], 4: [4], 6: [4], 7: [3, 4], 26: [3, 4], 27: [20, 3, 4], 28: [1, 20, 3, 4], 2**70: [1, 20, 3, 4]}
     assert {budget: window(budget) for budget in windows} == windows
     assert log("claim", name, "mine", 0, NOW, NOW + timedelta(minutes=1))
-    assert log("evict", name, "mine", summary := "so far", 2, 21)
+    assert log("flush", name, *a_flush("mine", summary := "so far", 2, 21))
     assert [window(budget) for budget in (0, 4, 1_000)] == [[], [4], [3, 4]]
 
 
@@ -164,14 +164,14 @@ def test_a_claim_has_one_holder_until_it_expires(log: Log) -> None:
     assert log("claim", name, "a", 0, NOW, NOW + minute)
     assert not log("claim", name, "b", 0, NOW, NOW + minute)
     assert log("claim", name, "b", 0, NOW + minute, NOW + 2 * minute)
-    assert not log("evict", name, "a", "too late", 1, 7)
+    assert not log("flush", name, *a_flush("a", "too late", 1, 7))
     log("release", name, "a")
     assert not log("claim", name, "c", 0, NOW + minute, NOW + 2 * minute)
     log("release", name, "b")
     assert log("claim", name, "c", 0, NOW, NOW + minute)
-    assert log("evict", name, "c", "short", 1, 7)
-    assert log("head", name) == Head(name, 1, 7, 1, 7, "short", NOW, NOW)
-    assert log("append", name, a_turn(tokens=7), None) == Appended(2, 14, 7)
+    assert log("flush", name, *a_flush("c", "short", 1, 7))
+    assert log("head", name) == Head(name, 1, 7, 1, 7, "short", NOW, NOW, flush_id="c")
+    assert log("append", name, a_turn(tokens=7), None) == Appended(2, 14, 7, 1)
     assert log("claim", name, "d", 1, NOW, NOW + minute)
     assert not log("claim", new_id(), "e", 0, NOW, NOW + minute)
 
@@ -185,7 +185,7 @@ def test_conversations_are_listed_newest_first(mode: Mode, opened: Callable[...,
         log("create", name, instant)
     log("append", "e", a_turn(tokens=3, at=NOW + timedelta(seconds=1)), None)
     log("claim", "e", "claim", 0, NOW, NOW)
-    log("evict", "e", "claim", "long", 1, 3)
+    log("flush", "e", *a_flush("claim", "long", 1, 3))
     half_made = documents.new_conversation("half made", NOW)
     client.listed.memory_conversations.insert_one(half_made)
     heads = log("page", 10, None)

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firefly_memory.search.candidates import Candidate
+from firefly_memory.search.factors import KIND, QUESTION
 from firefly_memory.search.kinds import kinds_among
 from firefly_memory.search.neighbours import REACH, Lent
 from firefly_memory.search.ranking import (
-    KIND,
-    QUESTION,
+    Near,
     RankedText,
     ScopeCounts,
     people_named,
@@ -21,7 +21,11 @@ from firefly_memory.search.ranking import (
     rank_text,
     words_for_engine,
 )
-from tests.search.strategies import candidate_lists, languages, people, questions, scope_counts, texts
+from tests.search.strategies import WORDS, candidate_lists, languages, people, questions, scope_counts, texts
+
+near_parts = st.dictionaries(
+    st.sampled_from(WORDS), st.dictionaries(st.sampled_from([*WORDS, "nowhere"]), st.floats(0.1, 0.7))
+)
 
 COUNTS = ScopeCounts(10, {"boat": 1, "lake": 4})
 BOAT = log(1 + 9.5 / 1.5)
@@ -98,6 +102,35 @@ def test_a_document_of_a_kind_that_is_asked_for_counts_more() -> None:
     assert {each.id: each.match.kind for each in ranked} == {"a": 1.3, "b": 1.3, "c": 1.0}
 
 
+def test_a_word_near_one_of_the_question_counts_for_a_part_of_it() -> None:
+    near = {"ship": {"boat": 0.5, "lake": 0.1}, "pond": {"lake": 0.5}}
+    documents = [
+        Candidate(id="a", words=["boat", "ship"]),
+        Candidate(id="b", words=["ship", "ship", "pond"]),
+        Candidate(id="c", words=["sea"]),
+    ]
+    ranked = rank_text(["boat", "lake"], documents, COUNTS, near=near)
+    twice = 2 * 1.9 / 2.9
+    assert scores(ranked) == pytest.approx({"a": BOAT + 0.1 * LAKE, "b": 0.5 * BOAT * twice + 0.5 * LAKE}, abs=1e-12)
+    assert {each.id: {*each.match.words} for each in ranked} == {"a": {"boat", "ship"}, "b": {"ship", "pond"}}
+    assert rank_text(["boat", "lake"], documents, COUNTS)[0].match.words == {"boat": BOAT}
+
+
+def test_a_near_word_is_lent_and_the_explanation_has_the_word_that_the_neighbour_has() -> None:
+    ranked = rank_text(["boat"], [turn(1, "ship"), turn(2)], COUNTS, near={"ship": {"boat": 0.5}})
+    assert [each.match.lent for each in ranked[:1]] == [()]
+    (lent,) = ranked[1].match.lent
+    assert lent == Lent("ship", "session1", lent.weight)
+    assert lent.weight == pytest.approx(0.7 * 0.5 * BOAT)
+
+
+def test_of_equal_near_words_the_same_one_counts_each_time() -> None:
+    near = {"ship": {"boat": 0.5}, "raft": {"boat": 0.5}}
+    for words in (["ship", "raft"], ["raft", "ship"]):
+        (found,) = rank_text(["boat"], [Candidate(id="a", words=words)], COUNTS, near=near)
+        assert dict(found.match.words) == {"ship": pytest.approx(0.5 * BOAT)}
+
+
 def test_each_word_counts_by_its_own_weight_or_by_the_largest_of_the_neighbours() -> None:
     session = [turn(1, "boat", "boat"), turn(2, "lake"), turn(3, "boat"), turn(4, "lake")]
     found = {each.id: each for each in rank_text(["boat", "lake"], session, COUNTS)}
@@ -155,9 +188,11 @@ def test_an_engine_is_asked_for_the_rarest_words_first_and_in_a_large_scope_for_
     assert words_for_engine(["nowhere"], ScopeCounts(1000, having)) == []
 
 
-def test_equal_scores_are_in_the_order_of_ids() -> None:
-    ranked = rank_text(["boat"], [Candidate(id=each, words=["boat"]) for each in "cab"], COUNTS)
+def test_equal_scores_are_in_the_order_of_ids_up_to_as_many_as_are_asked_for() -> None:
+    documents = [Candidate(id=each, words=["boat"]) for each in "cab"]
+    ranked = rank_text(["boat"], documents, COUNTS)
     assert [each.id for each in ranked] == ["a", "b", "c"]
+    assert rank_text(["boat"], documents, COUNTS, most=2) == ranked[:2]
 
 
 def test_a_word_in_every_document_still_counts_and_a_wrong_count_does_no_harm() -> None:
@@ -175,12 +210,17 @@ def test_the_order_of_the_candidates_does_not_matter(
     assert [(-each.score, each.id) for each in ranked] == sorted((-each.score, each.id) for each in ranked)
 
 
-@given(questions, candidate_lists(), scope_counts, st.sampled_from(["", "nt", "p"]))
+@given(questions, candidate_lists(), scope_counts, st.sampled_from(["", "nt", "p"]), near_parts)
 def test_neighbours_never_cross_groups_and_explanations_add_up(
-    question: list[str], candidates: list[Candidate], counts: ScopeCounts, kinds: str
+    question: list[str], candidates: list[Candidate], counts: ScopeCounts, kinds: str, parts: Near
 ) -> None:
     by_id = {each.id: each for each in candidates}
-    for each in rank_text(question, candidates, counts, kinds=kinds):
+    near = {
+        word: {asked: part for asked, part in of.items() if asked in question}
+        for word, of in parts.items()
+        if word not in question
+    }
+    for each in rank_text(question, candidates, counts, kinds=kinds, near=near):
         found = by_id[each.id]
         for lent in each.match.lent:
             neighbour = by_id[lent.neighbour]
@@ -188,7 +228,7 @@ def test_neighbours_never_cross_groups_and_explanations_add_up(
             assert neighbour.group == found.group
             assert 1 <= abs(neighbour.position - found.position) <= REACH
             assert lent.word in neighbour.words
-        assert set(each.match.words) <= set(found.words) & set(question)
+        assert set(each.match.words) <= set(found.words) & {*question, *near}
         total = sum(each.match.words.values()) + sum(lent.weight for lent in each.match.lent)
         is_of = {*kinds_among(found.words)}
         assert each.match.question == (QUESTION if "a" in is_of else 1)

@@ -19,9 +19,9 @@ from firefly_memory.search.semantic import (
     Question,
     async_question_vector,
     common_level,
-    deciding,
     question_vector,
     rank_meaning,
+    to_rank,
 )
 from firefly_memory.search.signatures import (
     cosines,
@@ -138,12 +138,34 @@ def test_a_document_lends_what_it_has_above_the_common_level() -> None:
     assert [each.score for each in ranked] == pytest.approx(expected)
 
 
-def test_for_meaning_a_question_is_like_any_text_because_not_every_index_gives_its_words() -> None:
-    with_words = [
-        Candidate(id=each, words=["_is_a", "x"], group="g", position=place) for place, each in enumerate("ab")
+def test_the_factors_of_text_hold_for_meaning_as_well() -> None:
+    documents = [
+        Candidate(id="a", words=["_is_a", "x", "x"], who="Ben"),
+        Candidate(id="b", words=["_is_n", "x", "x"], who="Ben"),
+        Candidate(id="c", words=["x", "x", "x"], who="Anna"),
     ]
-    lengths = [Candidate(id=each, length=2, group="g", position=place) for place, each in enumerate("ab")]
-    assert rank_meaning(with_words, {"a": 0.9}, 0.1) == rank_meaning(lengths, {"a": 0.9}, 0.1)
+    ranked = rank_meaning(documents, dict.fromkeys("abc", 0.6), 0.1, ["Anna"], "n")
+    assert [each.id for each in ranked] == ["c", "b", "a"]
+    assert [each.score for each in ranked] == pytest.approx([0.5 * 1.4 * factor for factor in (1.5, 1.3, 0.6)])
+    assert [(each.match.person, each.match.kind, each.match.question) for each in ranked] == [
+        ("Anna", 1, 1),
+        (None, 1.3, 1),
+        (None, 1, 0.6),
+    ]
+    below = rank_meaning(documents, dict.fromkeys("abc", 0.0), 0.1, ["Anna"], "n")
+    assert [each.id for each in below] == ["c", "b", "a"], "below the common level in the same order"
+    assert [each.score for each in below] == pytest.approx([-0.1 / 1.4 / 1.5, -0.1 / 1.4 / 1.3, -0.1 / 1.4 / 0.6])
+
+
+def test_a_question_lends_all_of_its_meaning_to_the_answer_right_after_it() -> None:
+    session = [
+        Candidate(id=f"{place}", words=["_is_a"] * (place == 2), group="g", position=place) for place in (1, 2, 3)
+    ]
+    ranked = rank_meaning(session, {"2": 0.6}, 0.1)
+    assert {each.id: each.score / each.match.length for each in ranked} == pytest.approx(
+        {"3": 0.5, "2": 0.5 * 0.6, "1": 0.5 * 0.5}
+    )
+    assert [each.id for each in rank_meaning(session, {"2": 0.6}, 0.1, most=1)] == ["3"]
 
 
 def test_a_document_without_a_vector_and_without_a_loan_is_left_out() -> None:
@@ -176,23 +198,7 @@ def test_any_question_has_a_vector(text: str, names: list[str]) -> None:
     assert embed_all(Static(), [question.without_names()], "query").shape == (1, 2)
 
 
-@given(candidate_lists(), st.data(), st.integers(1, 5))
-def test_the_best_need_only_the_documents_that_decide_and_those_beside_them(
-    candidates: list[Candidate], data: st.DataObject, most: int
-) -> None:
-    numbers = st.floats(-1, 1).map(lambda each: round(each, 1))  # so that some are equal
-    given_cosines = {each.id: data.draw(numbers) for each in candidates if data.draw(st.booleans())}
-    level = data.draw(numbers)
-    chosen = [each for each in candidates if each.id in deciding(given_cosines, level, most)]
-    read = [each for each in candidates if each in chosen or any(beside(each, other) for other in chosen)]
-    assert rank_meaning(read, given_cosines, level, most) == rank_meaning(candidates, given_cosines, level)[:most]
-
-
-def beside(one: Candidate, other: Candidate) -> bool:
-    return one.group is not None and one.group == other.group and abs(one.position - other.position) <= REACH
-
-
-def test_what_is_too_far_below_the_best_decides_nothing() -> None:
-    assert deciding({"a": 0.9, "b": 0.5, "c": 0.4, "d": -0.5}, 0.1, 1) == ["a", "b"]
-    assert deciding({"a": 0.9, "b": 0.0, "c": -0.1, "d": -0.5}, 0.1, 2) == ["a", "b", "c"]
-    assert deciding({"a": 0.9, "b": -0.5}, 0.1, 2) == ["a", "b"]
+def test_the_nearest_documents_are_ranked_and_of_equal_ones_the_first() -> None:
+    assert to_rank({"a": -0.1, "d": 0.5, "c": 0.5, "b": 0.5, "e": 0.9}, 3) == ["e", "b", "c"]
+    assert to_rank({"a": 0.1}, 3) == ["a"]
+    assert to_rank({}, 3) == []

@@ -45,6 +45,25 @@ def test_the_words_of_a_question_count_by_their_weights() -> None:
     assert not np.any(EMBEDDER.embed_weighted([]))
 
 
+def test_each_piece_counts_by_its_weight_alone_however_many_tokens_it_has() -> None:
+    one, several = "dog", "internationalization"
+    first, second = embed_all(EMBEDDER, [one, several])
+    both = np.asarray(EMBEDDER.embed_weighted([(one, 1.0), (several, 1.0)]))
+    assert both @ first == pytest.approx(both @ second, abs=1e-5)
+
+
+def test_the_words_of_the_table_that_are_nearest_to_a_word_come_first() -> None:
+    nearest = EMBEDDER.nearest_words("repair")
+    words = [word for word, _ in nearest]
+    assert words[0] == "repair"
+    assert {"fix", "restore"} <= {*words[:12]}
+    cosines = [cosine for _, cosine in nearest]
+    assert cosines == sorted(cosines, reverse=True)
+    assert EMBEDDER.nearest_words("repair") == nearest
+    assert len(nearest) <= 32
+    assert list(EMBEDDER.nearest_words("")) == []
+
+
 @settings(max_examples=30)
 @given(texts)
 def test_any_text_has_a_vector(text: str) -> None:

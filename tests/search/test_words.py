@@ -9,7 +9,8 @@ from importlib import import_module
 from time import process_time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.search import words
@@ -183,9 +184,31 @@ def test_a_large_text_takes_seconds_at_most(kind: str) -> None:
 
 def test_threads_may_stem_at_once() -> None:
     texts = [f"{stem}{ending}" for stem in map(str, range(300)) for ending in ("ing", "ations")]
-    alone = [words._stem.__wrapped__("english", text) for text in texts]
+    alone = [words._regular_stem("english", text) for text in texts]
     with ThreadPoolExecutor(4) as threads:
-        assert list(threads.map(lambda text: words._stem.__wrapped__("english", text), texts)) == alone
+        assert list(threads.map(lambda text: words._regular_stem("english", text), texts)) == alone
+
+
+_ENDINGS = ["", "s", "sses", "ied", "ed", "eed", "ing", "ingly", "y", "fulli", "ogist", "alism", "tional", "ative"]
+_ENDINGS += ["ation", "izer", "ator", "iveness", "biliti", "ement", "ant", "ic", "ible", "ion", "sion", "e", "l", "ll"]
+
+
+@given(st.text("abcdeghilmnoprstuvyzé0", max_size=7), st.lists(st.sampled_from(_ENDINGS), max_size=3))
+@example("past", ["ing"])
+@example("sk", ["ies"])
+def test_a_word_without_the_endings_of_english_is_its_own_stem(beginning: str, endings: list[str]) -> None:
+    """If this fails with a new version of the stemmer, it has rules for other endings."""
+    word = beginning + "".join(endings)
+    assert words._CHANGED_IN_ENGLISH.search(word) or words._regular_stem("english", word) == word
+
+
+@given(texts, languages)
+@example("x" * 100 + " " + "\u00df" * 100, "english")
+def test_words_that_are_kept_are_those_that_are_made(text: str, language: str) -> None:
+    words._stems(language).clear()
+    first = index_words(text, language)
+    assert index_words(text, language) == first
+    assert max(map(len, words._stems(language)), default=0) <= words.LONGEST_WORD
 
 
 def test_every_language_has_its_stemmer_and_every_list_its_language() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable
+from datetime import timedelta
 from typing import Any
 
 from firefly_memory import (
@@ -16,10 +17,14 @@ from firefly_memory import (
     OutcomeUnknownError,
     StoreTimeoutError,
     WorkingMemory,
+    clock,
 )
 from firefly_memory.concurrency.sync_bridge import run_without_loop
+from firefly_memory.conversations.log import CONVERSATION_LOG
+from firefly_memory.identifiers import new_entry_id
 from firefly_memory.testing import Mode
 from firefly_memory.testing.checks import Memory
+from tests.support.flush_chains import flush_of
 
 
 def append_turns(store: EntryStore, conversation: str, name: str, count: str) -> None:
@@ -57,6 +62,35 @@ def append_and_summarize(store: EntryStore, conversation: str, name: str, count:
     for number in range(int(count)):
         memory.add_turn(conversation, "prompt", f"{name}-{number}")
     print(json.dumps(calls))
+
+
+def append_and_flush(store: EntryStore, conversation: str, name: str, count: str) -> None:
+    """Prints the ids of the flushes that this process has made, each as soon as it knows. ``count`` 0 goes on for
+    ever."""
+    memory = ConversationMemory(store=store)
+    number = 0
+    while not int(count) or number < int(count):
+        memory.add_turn(conversation, f"{name} {number}", "answer", summarize=False)
+        flush_id = _flushed(store, conversation, drops=number % 5 == 4)
+        if flush_id is not None:
+            print(flush_id, flush=True)
+        number += 1
+
+
+def _flushed(store: EntryStore, conversation: str, *, drops: bool) -> str | None:
+    """Take all turns but the newest two out of the window, if nobody else is about to; the id of the flush."""
+    log = store.blocking.log(CONVERSATION_LOG)
+    head = run_without_loop(log.head(conversation))
+    if head is None or head.live_turns < 4:
+        return None
+    claim, now = new_entry_id(), clock.now()
+    if not run_without_loop(log.claim(conversation, claim, head.evicted_turns, now, now + timedelta(seconds=2))):
+        return None
+    turns = head.turns - 2
+    gone = run_without_loop(log.turns(conversation, head.evicted_turns - 1, turns - head.evicted_turns))
+    tokens = head.evicted_tokens + sum(turn.tokens for turn in gone)
+    flush, after = flush_of(head, turns, tokens, f"{turns} turns", drops=drops)
+    return claim if run_without_loop(log.flush(conversation, flush._replace(flush_id=claim), after)) else None
 
 
 def work_in_bad_weather(store: EntryStore, scope: str, name: str, count: str, mode: str) -> None:

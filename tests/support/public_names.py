@@ -6,10 +6,10 @@ PACKAGE = "firefly_memory"
 
 NAMES = {
     PACKAGE: """
-        ABSENT AsyncMemoryStore Capability ConfigurationError ConflictError ConversationInfo ConversationMemory
-        ConversationPage ConversationTurn CorruptDataError DatabaseConnectionError DatabaseStoreError
+        ABSENT AsyncMemoryStore Capability ConditionError ConfigurationError ConflictError ConversationInfo
+        ConversationMemory ConversationPage ConversationTurn CorruptDataError DatabaseConnectionError DatabaseStoreError
         EntryOwnershipError EntryStore ErasedError FileStore FireflyMemoryError InMemoryStore InvalidEntryError
-        MemoryEntry MemoryManager MemoryScope MemorySettings MemoryStore MissingDependencyError MongoDBStore NotSupportedError
+        LanguageModelError MemoryEntry MemoryManager MemoryScope MemorySettings MemoryStore MissingDependencyError MongoDBStore NotSupportedError
         OutcomeUnknownError Page PostgreSQLStore SQLiteStore SchemaMismatchError StaleConversationError StepError
         StoreClosedError StoreTimeoutError StoreView TokenEstimator TurnConflictError TurnsDroppedError
         UnknownConversationError Window WorkingMemory __version__ adapt connect create_llm_summarizer
@@ -28,8 +28,9 @@ NAMES = {
     "firefly_memory.copying": "async_copy_store copy_store",
     "firefly_memory.database_store": "DatabaseConnectionError DatabaseStoreError MongoDBStore PostgreSQLStore",
     "firefly_memory.errors": """
-        ConfigurationError ConflictError CorruptDataError DatabaseConnectionError DatabaseStoreError
-        EntryOwnershipError FireflyMemoryError InvalidEntryError MissingDependencyError NotSupportedError
+        ConditionError ConfigurationError ConflictError CorruptDataError DatabaseConnectionError DatabaseStoreError
+        EntryOwnershipError FireflyMemoryError InvalidEntryError LanguageModelError MissingDependencyError
+        NotSupportedError
         OutcomeUnknownError SchemaMismatchError StaleConversationError StepError StoreClosedError StoreTimeoutError
         TurnConflictError TurnsDroppedError UnknownConversationError
     """,
@@ -61,6 +62,11 @@ NAMES = {
         async_embed_missing async_enable_accelerator async_get async_index_states async_list
         async_rebuild_indexes async_search async_stats count delete delete_vectors disable_accelerator
         embed_missing enable_accelerator get index_states list rebuild_indexes resources search stats
+    """,
+    "firefly_memory.strategies": """
+        FlushPlan Interaction KeepPlan KnowledgeBase KnowledgeBases LongTermMemoryStrategyBase MemoryMaxTokensStrategy
+        MemoryProfile NeuralyzerStrategy ShortTermMemoryStrategyBase SummarizerStrategy TextSplitterConfig
+        interactions_of json_schema register_strategy
     """,
     "firefly_memory.summarization": "create_llm_summarizer",
     "firefly_memory.testing": """

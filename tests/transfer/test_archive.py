@@ -164,7 +164,7 @@ def test_the_commands_copy_a_store(tmp_path: Path) -> None:
         expected = contents(filled(store))
     exported = run("export", "--url", "sqlite:///a.db", "all.jsonl", cwd=tmp_path)
     assert (exported.returncode, exported.stdout) == (0, "")
-    assert exported.stderr == "exported 62 entries, 3 conversations with 9 turns\n"
+    assert exported.stderr == "exported 62 entries, 3 conversations with 9 turns and 7 flushes\n"
     settings = {"FIREFLY_AGENTIC_MEMORY_BACKEND": "sqlite", "FIREFLY_AGENTIC_MEMORY_SQLITE_PATH": "b.db"}
     for _ in range(2):
         imported = run("import", "all.jsonl", "--quiet", cwd=tmp_path, **settings)

@@ -147,7 +147,7 @@ def sources(new: New) -> Iterator[dict[str, EntryStore]]:
 def test_a_copy_has_every_value_of_any_other_store(
     source_kind: str, target_kind: str, sources: dict[str, EntryStore], new: New
 ) -> None:
-    source, everything = sources[source_kind], Counts(entries=ENTRIES, conversations=4, turns=13)
+    source, everything = sources[source_kind], Counts(entries=ENTRIES, conversations=4, turns=13, flushes=7)
     with new(target_kind).open() as target:
         for before in (Counts(), everything):
             copied = copy_store(source, target)

@@ -30,9 +30,12 @@ ERRORS = [
     errors.TurnConflictError("chat", 3, "turn_id 3"),
     errors.UnknownConversationError("chat"),
     errors.TurnsDroppedError("chat", 3),
+    errors.UnknownFlushError("chat", "0192"),
     errors.SchemaMismatchError("load", None, "0001", "alembic upgrade head", "initialize()"),
     errors.StepError("extract", "it broke"),
     errors.ErasedError("append_turn"),
+    errors.LanguageModelError("openai:gpt-4o-mini", "no answer"),
+    errors.ConditionError("message.content < 3", "TypeError"),
     errors.EmbedderError("openai:text-embedding-3-small", "no answer"),
     errors.MissingDependencyError("agents", "pydantic-ai-slim>=2.60", "agents", "2.0.1"),
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from website.paths import DOCS
-from website.pictures import migrations, run, search, window
+from website.pictures import migrations, run, search, strategies, window
 
 FOLDER = DOCS / "pictures"
 PICTURES = {
@@ -11,6 +11,7 @@ PICTURES = {
     "window.svg": window.draw,
     "migrations.svg": migrations.draw,
     "search.svg": search.draw,
+    "strategies.svg": strategies.draw,
 }
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Self, TypeAlias, TypeVar
 
-from pydantic_ai import Agent, AgentRunResult, FunctionToolset, ModelRetry, RunContext
+from pydantic_ai import Agent, AgentRunResult, FunctionToolset, RunContext
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.capabilities.abstract import WrapRunHandler, WrapToolExecuteHandler
-from pydantic_ai.exceptions import ToolFailed, ToolFailedError, ToolRetryError
+from pydantic_ai.exceptions import ToolFailedError, ToolRetryError
 from pydantic_ai.messages import ModelMessage, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import ToolDefinition
@@ -22,6 +22,7 @@ from pydantic_ai.tools import ToolDefinition
 from firefly_memory.agents.already_stored import beyond
 from firefly_memory.agents.facts import Limits, RunFacts
 from firefly_memory.agents.load_history import Loaded, load_window
+from firefly_memory.agents.memory_tools import fact_tools, search_tool
 from firefly_memory.agents.run_messages import (
     asked,
     in_conversation,
@@ -41,9 +42,12 @@ from firefly_memory.agents.scope_of_run import (
 )
 from firefly_memory.agents.turn_recorder import OnConflict, Recorder, Said, TurnOfSteps
 from firefly_memory.concurrency.cancellation import finished
-from firefly_memory.errors import ConfigurationError, FireflyMemoryError, InvalidEntryError
+from firefly_memory.conversations.policy import LongTerm, ShortTerm
+from firefly_memory.conversations.profiles import Profile
+from firefly_memory.errors import ConfigurationError
 from firefly_memory.manager import MemoryManager
 from firefly_memory.reprs import shown
+from firefly_memory.strategies.profile import MemoryProfile
 from firefly_memory.urls import connect
 from firefly_memory.validation import at_least, true_or_false
 
@@ -98,6 +102,12 @@ class Memory(AbstractCapability[Any]):
     """The most characters in a key of ``remember``."""
     max_value_length: int = 2000
     """The most characters in a value of ``remember``."""
+    profile: Profile | None = None
+    """The strategies of the conversations, in place of those of the manager: a ``MemoryProfile``."""
+    short_term: Sequence[ShortTerm] = ()
+    """In place of a profile: strategies that decide what of the window is sent."""
+    long_term: Sequence[LongTerm] = ()
+    """In place of a profile: strategies that decide which turns leave the window."""
     strategies: Sequence[HistoryStrategy] = ()
     """Functions that change the messages of each request, one after the other; stored messages do not change."""
     on_conflict: OnConflict = "append"
@@ -128,6 +138,10 @@ class Memory(AbstractCapability[Any]):
                 f"strategies must be a list of functions of messages, not {shown(self.strategies)}"
             )
         check_options(self.working_scope, self.owner)
+        if self.profile is not None or self.short_term or self.long_term:
+            self.manager = self.manager.with_strategies(
+                short_term=self.short_term, long_term=self.long_term, profile=self.profile
+            )
 
     @classmethod
     def from_spec(
@@ -148,8 +162,10 @@ class Memory(AbstractCapability[Any]):
         max_facts: int = 100,
         max_key_length: int = 200,
         max_value_length: int = 2000,
+        profile: str | None = None,
     ) -> Self:
-        """For agent specs: the store of ``url``, or the one that the environment names."""
+        """For agent specs: the store of ``url``, or the one that the environment names. ``profile`` is the path of a
+        JSON or YAML file with a ``MemoryProfile``."""
         if url is None:
             manager = MemoryManager.from_config(working_scope_id=working_scope_id)
         else:
@@ -169,6 +185,7 @@ class Memory(AbstractCapability[Any]):
             max_facts=max_facts,
             max_key_length=max_key_length,
             max_value_length=max_value_length,
+            profile=None if profile is None else MemoryProfile.from_file(profile),
         )
 
     @classmethod
@@ -207,33 +224,13 @@ class Memory(AbstractCapability[Any]):
         return await self._run.instructions(self._facts_of_run, estimator, with_context=self.context)
 
     def get_toolset(self) -> FunctionToolset[Any] | None:
-        """``remember`` and ``recall``, if ``tools`` is set."""
-        return FunctionToolset([self._remember_tool(), self._recall_tool()]) if self.tools else None
-
-    def _remember_tool(self) -> Any:
-        async def remember(ctx: RunContext[Any], key: str, value: str) -> str:
-            """Keep a fact for later, under a short key. A fact that you kept under this key before is replaced."""
-            with self._failing_only_the_tool("remember", key):
-                return await _or_refused(ctx, self._facts_of_run.remember(key, value))
-
-        return remember
-
-    def _recall_tool(self) -> Any:
-        async def recall(ctx: RunContext[Any], key: str) -> Any:
-            """The fact that is kept under a key, or nothing."""
-            with self._failing_only_the_tool("recall", key):
-                return await _or_refused(ctx, self._facts_of_run.recall(key))
-
-        return recall
-
-    @contextmanager
-    def _failing_only_the_tool(self, tool: str, key: str) -> Iterator[None]:
-        """Report an error of the memory to the model; the run goes on."""
-        try:
-            yield
-        except FireflyMemoryError as exc:
-            logger.exception("the tool %s could not reach the facts of %r", tool, self.manager)
-            raise ToolFailed(f"{key!r}: the memory cannot be reached") from exc
+        """``remember`` and ``recall``, if ``tools`` is set, and ``search_memory``, if a strategy has a knowledge base
+        that is searched by a tool."""
+        conversation = self.manager.conversation
+        tools = fact_tools(lambda: self._facts_of_run, self.manager) if self.tools else []
+        if conversation.is_searched_by_tool:
+            tools.append(search_tool(lambda: self._owner_of_run, conversation))
+        return FunctionToolset(tools) if tools else None
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
         """Load the window, run the agent, store the turn."""
@@ -368,16 +365,6 @@ class Memory(AbstractCapability[Any]):
         elif messages and not loaded.has_ended:
             said = Said(self._prompt(ctx, loaded, messages), last_text(messages), messages)
             await self._recorder(self._owner_of_run).add_broken(None, loaded.window, said)
-
-
-async def _or_refused(ctx: RunContext[Any], act: Awaitable[T]) -> T | str:
-    """The result of ``act``, or an error in the call: as a retry, unless no retry is left and the run would end."""
-    try:
-        return await act
-    except (InvalidEntryError, ModelRetry) as exc:
-        if ctx.last_attempt:
-            return f"refused: {exc}"
-        raise ModelRetry(str(exc)) from exc
 
 
 def _goes_on_in(result: AgentRunResult[Any], conversation_id: str) -> None:

@@ -49,22 +49,34 @@ async def load_window(
     except UnicodeEncodeError as exc:
         reason = "has a lone surrogate, which pydantic-ai cannot write into messages"
         raise InvalidEntryError("conversation_id", reason) from exc
-    window = await conversation.async_get_window(conversation_id, max_tokens, owner=owner)
-    tried = turns_of_run(window.replayed, run_id, prompt)
+    window = await conversation.async_get_window(conversation_id, max_tokens, owner=owner, prompt=prompt)
+    tried = turns_of_run(window.unfiltered, run_id, prompt)
     if tried:
         room = window.budget + sum(turn.token_estimate for turn in tried)
-        window = await conversation.async_get_window(conversation_id, room, owner=owner)
-        tried = turns_of_run(window.replayed, run_id, prompt)
-    turns = list(window.replayed[: len(window.replayed) - len(tried)])
-    if not window.turns and window.total_turns:
-        newest = await conversation.async_get_turns(conversation_id, limit=1, after=window.total_turns - 2)
-        if any(links_of([turn.raw_messages]).open_calls for turn in newest):
-            turns += newest
-    messages = [message for turn in turns for message in _messages(turn)]
+        window = await conversation.async_get_window(conversation_id, room, owner=owner, prompt=prompt)
+        tried = turns_of_run(window.unfiltered, run_id, prompt)
+    newest = await _newest(conversation, window)
+    turns = _with_paused(window.replayed, newest)
+    were_tried = {turn.turn_id for turn in tried}
+    messages = [message for turn in turns if turn.turn_id not in were_tried for message in _messages(turn)]
     shown = replace(window, messages=messages)
-    has_newest = window.total_turns - 1 in window.turns
-    open_requests = unanswered(window.replayed) if has_newest else ()
+    open_requests = unanswered(window.unfiltered) if newest and window.unfiltered else ()
     return Loaded(shown, bool(tried), has_ended(tried, run_id), said_by_run(tried, run_id), open_requests)
+
+
+async def _newest(conversation: ConversationMemory, window: Window) -> ConversationTurn | None:
+    """The newest turn of the conversation, also if the window has no turn."""
+    if window.unfiltered or not window.total_turns:
+        return next((turn for turn in window.unfiltered[-1:] if turn.turn_id == window.total_turns - 1), None)
+    stored = await conversation.async_get_turns(window.conversation_id, limit=1, after=window.total_turns - 2)
+    return stored[0] if stored else None
+
+
+def _with_paused(turns: Sequence[ConversationTurn], newest: ConversationTurn | None) -> Sequence[ConversationTurn]:
+    """The turns of a window, with the whole ``newest`` turn if it waits for the results of its tool calls."""
+    if newest is None or not links_of([newest.raw_messages]).open_calls:
+        return turns
+    return [*(turn for turn in turns if turn.turn_id != newest.turn_id), newest]
 
 
 def _messages(turn: ConversationTurn) -> list[Any]:

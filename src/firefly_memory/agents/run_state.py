@@ -50,6 +50,7 @@ class RunState:
         self._context = ""
         self._context_as_of: int | None = None
         self._summary = ""
+        self._recalled = ""
         self._has_instructions = False
         self._is_given_window = False
         self._resumed: ModelRequest | None = None
@@ -66,9 +67,12 @@ class RunState:
         if history:
             return
         history[:] = loaded.messages
-        if loaded.summary is not None and history and _is_summary(history[0]):
+        if loaded.summary is not None and history and _is_marked(history[0], "summary"):
             del history[0]
             self._summary = summary_text(str(loaded.summary))
+        if loaded.recalled is not None and history and _is_marked(history[0], "recalled"):
+            del history[0]
+            self._recalled = loaded.recalled
         self._is_given_window = bool(history)
 
     def look_at(self, ctx: RunContext[Any]) -> None:
@@ -100,10 +104,11 @@ class RunState:
         return self._resumed is not None
 
     async def instructions(self, facts: RunFacts, estimator: TokenEstimator, *, with_context: bool) -> str:
-        """The summary and the facts. Facts are read again if a fact was written since the last request."""
+        """The summary, what was found in memory, and the facts, which are read again if one was written since the last
+        request."""
         if with_context and self._context_as_of != facts.writes:
             await self._read_facts(facts, estimator)
-        text = "\n\n".join(filter(None, (self._summary, self._context)))
+        text = "\n\n".join(filter(None, (self._summary, self._recalled, self._context)))
         text = f"{ARE_DATA}\n{text}" if text else ""
         self._has_instructions = self._has_instructions or bool(text)
         return sendable(text)
@@ -254,6 +259,6 @@ def _in_front(system_prompt: list[SystemPromptPart], messages: list[ModelMessage
     return [*messages[:first], replace(request, parts=[*system_prompt, *request.parts]), *messages[first + 1 :]]
 
 
-def _is_summary(message: Any) -> bool:
+def _is_marked(message: Any, mark: str) -> bool:
     metadata = getattr(message.parts[0], "metadata", None) if len(message.parts) == 1 else None
-    return (metadata or {}).get("firefly_memory") == "summary"
+    return (metadata or {}).get("firefly_memory") == mark

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from firefly_memory import clock
 from firefly_memory.codec import DAMAGE, damaged
+from firefly_memory.conversations.attached import Attached
+from firefly_memory.conversations.attempts import Attempts
 from firefly_memory.conversations.cursors import cursor_of, position_in_list
-from firefly_memory.conversations.eviction import evict, replace_summary
-from firefly_memory.conversations.log import CONVERSATION_LOG, MOST_TOKENS, MOST_TURNS, Head, Order, StoredTurn, askable
-from firefly_memory.conversations.policy import EvictionPolicy
-from firefly_memory.conversations.types import ConversationInfo, ConversationPage, ConversationTurn, Window
-from firefly_memory.conversations.window import window_of
-from firefly_memory.entries.entry import in_utc
+from firefly_memory.conversations.flush_chain import list_flushes, restore_flush
+from firefly_memory.conversations.flushing import Flusher, replace_summary
+from firefly_memory.conversations.log import CONVERSATION_LOG, MOST_TURNS, Head, Order, StoredTurn
+from firefly_memory.conversations.policy import Sizes
+from firefly_memory.conversations.turn_form import NewTurn, TurnForm
+from firefly_memory.conversations.types import ConversationInfo, ConversationPage, ConversationTurn, FlushInfo, Window
+from firefly_memory.conversations.window import Making, window_of
 from firefly_memory.entries.scopes import stored_facts_of
 from firefly_memory.errors import (
     ConflictError,
@@ -28,12 +30,11 @@ from firefly_memory.errors import (
     TurnsDroppedError,
     UnknownConversationError,
 )
-from firefly_memory.identifiers import new_entry_id, original_name, original_or_none, stored_name, stored_text
-from firefly_memory.messages.storage import PYDANTIC_AI, decoded, encoded
+from firefly_memory.identifiers import new_entry_id, original_name, original_or_none, stored_name
 from firefly_memory.protocols import StoreView
 from firefly_memory.tokens.estimator import TokenEstimator
 from firefly_memory.tombstones.log import TOMBSTONES, conversation_identity, owner_identity
-from firefly_memory.validation import checked_mapping, checked_text, checked_whole_number
+from firefly_memory.validation import checked_text, checked_whole_number
 
 logger = logging.getLogger("firefly_memory")
 
@@ -44,24 +45,16 @@ _COMPARED = ("user_prompt", "assistant_response", "metadata", "messages", "messa
 """The fields that must be equal in a retry; the last two only if it has messages."""
 
 
+_NO_STRATEGIES = Attached()
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """The options of a conversation memory."""
 
     max_tokens: int
     estimator: TokenEstimator
-
-
-@dataclass(frozen=True, slots=True)
-class NewTurn:
-    """A new turn, as the caller passed it."""
-
-    user_prompt: str
-    assistant_response: str
-    raw_messages: Sequence[Any] | None = ()
-    """``None`` if unknown: then a retry is compared without them."""
-    metadata: dict[str, Any] | None = None
-    created_at: datetime | None = None
+    attempts: Attempts = field(default_factory=Attempts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +69,17 @@ class Condition:
 
 
 class ConversationFlows:
-    """Works on one mode of a store. ``policy`` decides when turns leave the window; ``None`` means never."""
+    """Works on one mode of a store. The attached strategies decide when turns leave the window, and what is sent."""
 
-    def __init__(self, view: StoreView, rules: Rules, policy: EvictionPolicy | None) -> None:
+    def __init__(self, view: StoreView, rules: Rules, attached: Attached = _NO_STRATEGIES) -> None:
         self._log = view.log(CONVERSATION_LOG)
         self._tombstones = view.log(TOMBSTONES)
         self._rules = rules
-        self._policy = policy
+        self._attached = attached
+        self._turns = TurnForm(self._log, rules.estimator)
+        self._turn = self._turns.turn
+        asked = attached.long_term if attached.flushes else ()
+        self._flusher = Flusher(self._log, asked, rules.estimator, partial(attached.about, self._log))
 
     async def new_conversation(self, conversation_id: str | None, owner: str | None = None) -> str:
         name = new_entry_id() if conversation_id is None else conversation_id
@@ -103,7 +100,7 @@ class ConversationFlows:
         name = _stored(conversation_id)
         expected = _expected(condition)
         owner = _stored_owner(condition.owner)
-        draft = self._draft(new, condition.idempotency_key)
+        draft = self._turns.draft(new, condition.idempotency_key)
         appended = await self._log.append(name, draft, expected, owner)
         attempts = 0
         while appended is None:
@@ -122,17 +119,21 @@ class ConversationFlows:
                 raise StaleConversationError(conversation_id, expected, there.turns if there else 0)
             # What was in the way has been deleted meanwhile.
             appended = await self._log.append(name, draft, expected, owner)
-        is_due = self._policy is not None and self._policy.is_due(appended.live_tokens)
+        reported = draft.input_tokens or 0
+        is_due = self._flusher.is_due(Sizes(appended.live_turns, appended.live_tokens, reported))
+        is_due = is_due and not self._rules.attempts.must_wait(name)
         if is_due and summarize:
-            await self.summarize(conversation_id)
-        turn = self._appended(new, draft, appended.turns - 1)
+            await self.summarize(conversation_id, reported)
+        turn = self._turns.appended(new, draft, appended.turns - 1)
         return replace(turn, summary_is_due=True) if is_due and not summarize else turn
 
     def check(self, new: NewTurn) -> None:
         """Check a turn: ``InvalidEntryError`` if it cannot be stored."""
-        self._draft(new, None)
+        self._turns.draft(new, None)
 
-    async def get_window(self, conversation_id: str, max_tokens: int | None, owner: str | None = None) -> Window:
+    async def get_window(
+        self, conversation_id: str, max_tokens: int | None, owner: str | None = None, prompt: str | None = None
+    ) -> Window:
         budget = self._rules.max_tokens if max_tokens is None else _count("max_tokens", max_tokens)
         name = _stored(conversation_id)
         mine = _stored_owner(owner)
@@ -143,16 +144,45 @@ class ConversationFlows:
                 [conversation_identity(name), owner_identity(mine)]
             ):
                 raise ErasedError("get_window")
+            head = Head(name, 0, 0, 0, 0, None, None, None)
+            stored: Sequence[StoredTurn] = []
+        else:
+            head, stored = found
+            if owner is not None:
+                _check_owner(conversation_id, head, owner)
+        recalled = await self._recalled(name, None if found is None else head, owner, prompt)
+        if found is None and not recalled:
             return Window(conversation_id, budget=budget)
-        head, stored = found
-        if owner is not None:
-            _check_owner(conversation_id, head, owner)
-        window = window_of(head, stored, budget, self._rules.estimator, lambda turn: self._turn(name, turn))
-        if head.turns and not window.turns:
+        making = Making(budget, self._rules.estimator, self._attached.short_term, lambda turn: self._turn(name, turn))
+        window = window_of(head, stored, recalled, making)
+        if head.live_turns and not window.turns:
             logger.warning(
                 "no turn of conversation %r fits its budget: %s", conversation_id, ", ".join(window.left_out)
             )
         return window
+
+    async def _recalled(self, name: str, head: Head | None, owner: str | None, prompt: str | None) -> Sequence[str]:
+        """What the strategies find for a new prompt."""
+        if not prompt or not self._attached.searching("always"):
+            return ()
+        conversation = self._attached.about(self._log, name, head, owner)
+        found = await self._attached.search("always", checked_text("prompt", prompt), conversation)
+        summary = "" if head is None else original_or_none(head.summary) or ""
+        return [text for text in found if text not in summary]  # a part of the summary is sent already
+
+    @property
+    def is_searched_by_tool(self) -> bool:
+        return bool(self._attached.searching("tool"))
+
+    async def search_memory(self, conversation_id: str, query: str, owner: str | None = None) -> Sequence[str]:
+        """What the strategies find that are searched by a tool."""
+        name, text = _stored(conversation_id), checked_text("query", query)
+        if not self.is_searched_by_tool:
+            return ()
+        head = await self._log.head(name)
+        if head is not None and owner is not None:
+            _check_owner(conversation_id, head, owner)
+        return await self._attached.search("tool", text, self._attached.about(self._log, name, head, owner))
 
     async def get_turns(self, conversation_id: str, limit: int | None, after: int | None) -> list[ConversationTurn]:
         name = _stored(conversation_id)
@@ -216,23 +246,35 @@ class ConversationFlows:
     async def clear(self, conversation_id: str) -> None:
         name = _stored(conversation_id)
         await self._log.delete(name, stored_facts_of(name))
+        # Last: a flush that is under way notices the deletion, and forgets what it has kept.
+        for strategy in self._attached.long_term:
+            await strategy.forget(self._attached.about(self._log, name, None, None))
 
     async def clear_all(self) -> None:
         await self._log.delete_all(None)
 
-    async def replace_summary(self, conversation_id: str, summary: str, turns: int) -> None:
+    async def replace_summary(self, conversation_id: str, summary: str | None, turns: int) -> None:
         """Replace the first ``turns`` turns by the ``summary`` of an import."""
         await replace_summary(self._log, _stored(conversation_id), summary, turns)
 
-    async def summarize(self, conversation_id: str) -> None:
-        """Evict the oldest turns, if the policy says so. An error is only logged, because all turns are stored."""
-        if self._policy is None:
-            return
-        name = _stored(conversation_id)
+    async def summarize(self, conversation_id: str, input_tokens: int | None = None) -> None:
+        """Flush the oldest turns, if the strategies say so. An error is only reported, because all turns are stored."""
+        name, attempts = _stored(conversation_id), self._rules.attempts
         try:
-            await evict(self._log, name, self._policy, lambda turn: self._turn(name, turn))
-        except Exception:
+            await self._flusher.flush(name, lambda turn: self._turn(name, turn), input_tokens)
+        except Exception as exc:
             logger.exception("summarizing conversation %r failed; nothing is lost", conversation_id)
+            attempts.failed(name, conversation_id, exc)
+        else:
+            attempts.succeeded(name)
+
+    async def flushes(self, conversation_id: str, limit: int | None) -> list[FlushInfo]:
+        """The newest flushes that are in force, the newest first."""
+        return await list_flushes(self._log, conversation_id, None if limit is None else _count("limit", limit))
+
+    async def restore_flush(self, conversation_id: str, flush_id: str) -> None:
+        """Undo a flush and all that came after it."""
+        await restore_flush(self._log, conversation_id, flush_id)
 
     async def _earlier(
         self, conversation_id: str, new: NewTurn, draft: StoredTurn, turn_id: int | None
@@ -255,55 +297,6 @@ class ConversationFlows:
         if any(getattr(found, each) != getattr(draft, each) for each in compared):
             raise TurnConflictError(conversation_id, found.turn_id, given)
         return earlier
-
-    def _draft(self, new: NewTurn, idempotency_key: str | None) -> StoredTurn:
-        prompt, response = (
-            checked_text("user_prompt", new.user_prompt),
-            checked_text("assistant_response", new.assistant_response),
-        )
-        given = () if new.raw_messages is None else new.raw_messages
-        messages, form = encoded(given)
-        return StoredTurn(
-            turn_id=-1,
-            tokens=_tokens(self._rules.estimator.estimate_turn(prompt, response, given)),
-            user_prompt=stored_text(prompt),
-            assistant_response=stored_text(response),
-            messages=messages,
-            messages_format=form,
-            metadata=self._log.form.encode(_mapping(new.metadata), "metadata"),
-            idempotency_key=None if idempotency_key is None else stored_name("idempotency_key", idempotency_key),
-            append_id=new_entry_id(),
-            created_at=clock.now() if new.created_at is None else in_utc(new.created_at),
-        )
-
-    def _appended(self, new: NewTurn, draft: StoredTurn, turn_id: int) -> ConversationTurn:
-        """The turn as it was stored."""
-        # Reading pydantic-ai's messages back would take as long as writing them, and make the same of them.
-        theirs = draft.messages_format == PYDANTIC_AI
-        return ConversationTurn(
-            turn_id=turn_id,
-            user_prompt=new.user_prompt,
-            assistant_response=new.assistant_response,
-            raw_messages=list(new.raw_messages or ()) if theirs else decoded(draft.messages, draft.messages_format),
-            metadata=self._log.form.decode(draft.metadata),
-            token_estimate=draft.tokens,
-            created_at=draft.created_at,
-        )
-
-    def _turn(self, name: str, stored: StoredTurn) -> ConversationTurn:
-        try:
-            return ConversationTurn(
-                turn_id=askable(stored.turn_id),
-                user_prompt=original_name(stored.user_prompt),
-                assistant_response=original_name(stored.assistant_response),
-                raw_messages=decoded(stored.messages, stored.messages_format),
-                metadata=self._log.form.decode(stored.metadata),
-                token_estimate=stored.tokens,
-                created_at=self._log.read_instant(stored.created_at),
-            )
-        except DAMAGE as exc:
-            where = f"turn {stored.turn_id} of conversation {original_name(name)!r}"
-            raise damaged("reading a conversation", where, exc) from exc
 
     def info(self, head: Head) -> ConversationInfo:
         """What a head says of its conversation."""
@@ -346,17 +339,6 @@ def _expected(condition: Condition) -> int | None:
     return None if turns is None else _count("expected_turns", turns)
 
 
-def _tokens(estimate: Any) -> int:
-    """At least 1, so that running sums tell turns apart, and so few that the sum of all turns fits 64 bits."""
-    if not isinstance(estimate, int) or estimate > MOST_TOKENS:
-        raise InvalidEntryError("token_estimate", f"must be a whole number, and not above {MOST_TOKENS}")
-    return max(1, int(estimate))
-
-
 def _count(what: str, value: int, least: int = 0) -> int:
     """``limit`` after a check, and small enough for every database."""
     return min(checked_whole_number(what, value, least), MOST_TURNS)
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    return {} if value is None else checked_mapping("metadata", value)

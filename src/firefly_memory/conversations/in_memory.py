@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from firefly_memory.codec import TEXT, Form
 from firefly_memory.concurrency.process_fork import ForkSafeLock
-from firefly_memory.conversations.log import Appended, Head, Order, StoredTurn, identities_of
+from firefly_memory.conversations.log import Appended, Flush, Flushed, Head, Order, StoredTurn, identities_of
 from firefly_memory.entries.record import as_it_is
 from firefly_memory.entries.scopes import FACTS_OF_CONVERSATIONS
 from firefly_memory.errors import StoreClosedError, TurnsDroppedError
@@ -32,10 +32,14 @@ class KeptConversation:
         turns: Sequence[StoredTurn] = (),
         max_turns_kept: int | None = None,
         owner: str | None = None,
+        dropped: tuple[int, int] = (0, 0),
     ) -> None:
-        self.head = Head(conversation_id, 0, 0, 0, 0, None, created_at, created_at, owner)
+        """``turns`` come after the ``dropped`` ones: so many, with so many tokens."""
+        count, tokens = dropped
+        self.head = Head(conversation_id, count, tokens, 0, 0, None, created_at, created_at, owner, count)
         self.claim: str | None = None
         self.claimed_until: datetime | None = None
+        self.flushes: dict[str, Flush] = {}
         self.turns: list[StoredTurn] = []
         """The kept turns; the number of the first one is ``head.dropped_turns``."""
         self._max_turns_kept = max_turns_kept
@@ -45,6 +49,11 @@ class KeptConversation:
             # Two writers of a store that promises little may have stored the same one twice: the first has the key.
             again = turn.idempotency_key is not None and turn.idempotency_key in self._by_key
             self.append(turn._replace(idempotency_key=None) if again else turn, None)
+
+    @property
+    def dropped_tokens(self) -> int:
+        """The tokens of the turns that were dropped."""
+        return self._tokens_before[0] if self._tokens_before else self.head.tokens
 
     def append(self, draft: StoredTurn, expected: int | None, owner: str | None = None) -> Appended | None:
         head = self.head
@@ -59,7 +68,7 @@ class KeptConversation:
             self._by_key[turn.idempotency_key] = turn
         tokens = head.tokens + turn.tokens
         self.head = head._replace(turns=head.turns + 1, tokens=tokens, updated_at=turn.created_at)
-        return Appended(head.turns + 1, tokens, head.evicted_tokens)
+        return Appended(head.turns + 1, tokens, head.evicted_tokens, head.evicted_turns)
 
     def is_still(self, seen: Head) -> bool:
         """Whether nobody has appended since it was ``seen``, or made another conversation of its name."""
@@ -68,18 +77,21 @@ class KeptConversation:
     def fork(self, fork_id: str, turns: int | None, now: datetime) -> KeptConversation:
         head = self.head
         count = head.turns if turns is None else min(turns, head.turns)
-        fork = KeptConversation(fork_id, now, max_turns_kept=self._max_turns_kept, owner=head.owner)
-        if count and count < head.evicted_turns and head.dropped_turns:
+        dropped = (head.dropped_turns, self.dropped_tokens) if count and head.dropped_turns else (0, 0)
+        fork = KeptConversation(fork_id, now, (), self._max_turns_kept, head.owner, dropped)
+        if head.lacks_turns_for(turns):
             raise TurnsDroppedError(original_name(head.conversation_id), head.dropped_turns)
-        if count and head.dropped_turns:
-            before = self._tokens_before[0] if self._tokens_before else head.tokens
-            fork.head = fork.head._replace(turns=head.dropped_turns, tokens=before, dropped_turns=head.dropped_turns)
         for turn in self.turns[: max(count - head.dropped_turns, 0)]:
             fork.append(turn, None)
         if head.evicted_turns <= count:
             fork.head = fork.head._replace(
-                evicted_turns=head.evicted_turns, evicted_tokens=head.evicted_tokens, summary=head.summary
+                evicted_turns=head.evicted_turns,
+                evicted_tokens=head.evicted_tokens,
+                summary=head.summary,
+                flush_id=head.flush_id,
+                marks=head.marks,
             )
+            fork.flushes = {} if head.flush_id is None else dict(self.flushes)
         return fork
 
     def window(self, budget: int) -> tuple[Head, Sequence[StoredTurn]]:
@@ -102,12 +114,28 @@ class KeptConversation:
         self.claim, self.claimed_until = claim, until
         return True
 
-    def evict(self, claim: str, summary: str, turns: int, tokens: int) -> bool:
-        if not self.release(claim):
+    def flush(self, flush: Flush, after: Flushed) -> bool:
+        if not self.release(flush.flush_id):
             return False
-        self.head = self.head._replace(evicted_turns=turns, evicted_tokens=tokens, summary=summary)
+        self.flushes[flush.flush_id] = flush
+        dropped = after.dropped_turns
         if self._max_turns_kept is not None:
-            self._drop(turns - self._max_turns_kept - self.head.dropped_turns)
+            dropped = max(dropped, after.evicted_turns - self._max_turns_kept)
+        self._drop(dropped - self.head.dropped_turns)
+        new = after._replace(dropped_turns=self.head.dropped_turns)
+        self.head = self.head._replace(**new._asdict(), flush_id=flush.flush_id)
+        return True
+
+    def restore(self, newest: str, flush: Flush) -> bool:
+        if self.head.flush_id != newest or self.head.dropped_turns > flush.turns_before:
+            return False
+        self.claim = self.claimed_until = None
+        self.head = self.head._replace(
+            evicted_turns=flush.turns_before,
+            evicted_tokens=flush.tokens_before,
+            summary=flush.summary_before,
+            flush_id=flush.previous,
+        )
         return True
 
     def release(self, claim: str) -> bool:
@@ -201,11 +229,14 @@ class MemoryConversationLog:
 
         return self._with(conversation_id, "claim_summary", work, otherwise=False)
 
-    async def evict(self, conversation_id: str, claim: str, summary: str, turns: int, tokens: int) -> bool:
-        def work(kept: KeptConversation) -> bool:
-            return kept.evict(claim, summary, turns, tokens)
+    async def flush(self, conversation_id: str, flush: Flush, after: Flushed) -> bool:
+        return self._with(conversation_id, "flush_turns", lambda kept: kept.flush(flush, after), otherwise=False)
 
-        return self._with(conversation_id, "evict_turns", work, otherwise=False)
+    async def find_flush(self, conversation_id: str, flush_id: str) -> Flush | None:
+        return self._with(conversation_id, "find_flush", lambda kept: kept.flushes.get(flush_id), None)
+
+    async def restore(self, conversation_id: str, newest: str, flush: Flush) -> bool:
+        return self._with(conversation_id, "restore_turns", lambda kept: kept.restore(newest, flush), otherwise=False)
 
     async def release(self, conversation_id: str, claim: str) -> None:
         self._with(conversation_id, "release_claim", lambda kept: kept.release(claim), otherwise=False)

@@ -36,7 +36,7 @@ class Head(NamedTuple):
     turns: int
     tokens: int
     evicted_turns: int
-    """The number of turns, from the first on, that the summary replaces in the window."""
+    """The number of turns, from the first on, that are out of the window, replaced by the summary, if there is one."""
     evicted_tokens: int
     summary: str | None
     created_at: Any
@@ -44,16 +44,60 @@ class Head(NamedTuple):
     owner: str | None = None
     """The person whose conversation it is, as the creation said. It never changes."""
     dropped_turns: int = 0
-    """The number of evicted turns, from the first on, that are no longer stored: 0 unless the store has a bound."""
+    """The number of evicted turns, from the first on, that are no longer stored."""
+    flush_id: str | None = None
+    """The newest flush that is in force. It names the flush before it, and so on."""
+    marks: str | None = None
+    """JSON: how many turns there were when each strategy last ran, by the place of the strategy in its list."""
 
     @property
     def live_tokens(self) -> int:
-        """The tokens of the turns after those that the summary replaces."""
+        """The tokens of the turns in the window."""
         return self.tokens - self.evicted_tokens
 
+    @property
+    def live_turns(self) -> int:
+        """The number of the turns in the window."""
+        return self.turns - self.evicted_turns
 
-HEAD_COLUMNS = tuple(name for name in Head._fields if name != "dropped_turns")
-"""The columns of a conversation in a database, in order. A database drops no turns."""
+    def lacks_turns_for(self, turns: int | None) -> bool:
+        """Whether a fork with the first ``turns`` turns, or all, would need turns that were dropped."""
+        return turns is not None and 0 < turns < self.evicted_turns and self.dropped_turns > 0
+
+
+class Flush(NamedTuple):
+    """A change by which the oldest turns left the window of a conversation, and the state before it.
+
+    The flushes of a conversation are a chain: its head names the newest, and each names the one before it. A flush that
+    no chain contains is not in force: it was restored, or its writer died before the head named it.
+    """
+
+    flush_id: str
+    """The claim under which it was made."""
+    previous: str | None
+    """The flush that was in force before it."""
+    strategy: str
+    """The kind of the strategy, such as ``summarizer``."""
+    turns: int
+    """The number of turns, from the first on, that are out of the window since."""
+    turns_before: int
+    """The same number before the flush."""
+    tokens_before: int
+    """The tokens of these turns."""
+    summary_before: str | None
+    """The summary that was replaced by this flush."""
+    created_at: Any
+
+
+class Flushed(NamedTuple):
+    """The state of a conversation after a flush: the new values of its head."""
+
+    evicted_turns: int
+    evicted_tokens: int
+    summary: str | None
+    dropped_turns: int
+    """Turns before this number are deleted in the same change."""
+    marks: str | None
 
 
 class Appended(NamedTuple):
@@ -62,12 +106,19 @@ class Appended(NamedTuple):
     turns: int
     tokens: int
     evicted_tokens: int
-    """The tokens of the turns that the summary replaces; too few if another writer has just made a summary."""
+    """The tokens of the turns that are out of the window; too few if another writer has just flushed."""
+    evicted_turns: int
+    """The number of these turns; likewise."""
 
     @property
     def live_tokens(self) -> int:
-        """The tokens of the turns after those that the summary replaces, or more."""
+        """The tokens of the turns in the window, or more."""
         return self.tokens - self.evicted_tokens
+
+    @property
+    def live_turns(self) -> int:
+        """The number of the turns in the window, or more."""
+        return self.turns - self.evicted_turns
 
 
 class StoredTurn(NamedTuple):
@@ -84,6 +135,8 @@ class StoredTurn(NamedTuple):
     idempotency_key: str | None
     append_id: str
     created_at: Any
+    input_tokens: int | None = None
+    """The size of the prompt that the last call of the model reported, as far as it is known."""
 
     @property
     def size(self) -> int:
@@ -93,11 +146,12 @@ class StoredTurn(NamedTuple):
 
 def checked_head(head: Head) -> Head:
     """``head`` after a check, for backends that do not check types themselves."""
-    numbers = (head.turns, head.tokens, head.evicted_turns, head.evicted_tokens)
-    are_texts = all(isinstance(each, (str, NoneType)) for each in (head.summary, head.owner))
+    numbers = (head.turns, head.tokens, head.evicted_turns, head.evicted_tokens, head.dropped_turns)
+    texts = (head.summary, head.owner, head.flush_id, head.marks)
+    are_texts = all(isinstance(each, (str, NoneType)) for each in texts)
     if not (are_texts and all(is_whole_number(each, 0) for each in numbers)):
         where = f"conversation {_name(head.conversation_id)}"
-        reason = "a count is no whole number, or its summary or owner no text"
+        reason = "a count is no whole number, or its summary, owner, flush or marks no text"
         raise CorruptDataError("reading a conversation", where, reason)
     return head
 
@@ -109,6 +163,7 @@ def checked_turn(conversation_id: str, turn: StoredTurn) -> StoredTurn:
     is_sound = (
         is_whole_number(turn.turn_id, 0)
         and is_whole_number(turn.tokens, 0)
+        and (turn.input_tokens is None or is_whole_number(turn.input_tokens, 0))
         and all(isinstance(each, str) for each in texts)
         and all(isinstance(each, (str, NoneType)) for each in more)
     )
@@ -116,6 +171,22 @@ def checked_turn(conversation_id: str, turn: StoredTurn) -> StoredTurn:
         where = f"turn {turn.turn_id!r} of conversation {_name(conversation_id)}"
         raise CorruptDataError("reading a conversation", where, "a count is no whole number, or a text no text")
     return turn
+
+
+def checked_flush(conversation_id: str, flush: Flush) -> Flush:
+    """``flush`` after a check, for backends that do not check types themselves."""
+    numbers = (flush.turns, flush.turns_before, flush.tokens_before)
+    texts = (flush.previous, flush.summary_before)
+    is_sound = (
+        isinstance(flush.flush_id, str)
+        and isinstance(flush.strategy, str)
+        and all(is_whole_number(each, 0) for each in numbers)
+        and all(isinstance(each, (str, NoneType)) for each in texts)
+    )
+    if not is_sound:
+        where = f"flush {flush.flush_id!r} of conversation {_name(conversation_id)}"
+        raise CorruptDataError("reading a conversation", where, "a count is no whole number, or a text no text")
+    return flush
 
 
 def identities_of(conversation_id: str, owner: str | None) -> tuple[Identity, ...]:
@@ -178,18 +249,29 @@ class ConversationLog(Protocol):
     async def find(self, conversation_id: str, idempotency_key: str) -> StoredTurn | None: ...
 
     async def claim(self, conversation_id: str, claim: str, evicted: int, now: datetime, until: datetime) -> bool:
-        """Reserve the next summary until then, if nobody else has, and ``evicted`` turns are evicted."""
+        """Reserve the next flush until then, if nobody else has, and ``evicted`` turns are evicted."""
 
-    async def evict(self, conversation_id: str, claim: str, summary: str, turns: int, tokens: int) -> bool:
-        """Replace the first ``turns`` turns by ``summary`` and end the claim, if the claim still holds."""
+    async def flush(self, conversation_id: str, flush: Flush, after: Flushed) -> bool:
+        """Store ``flush``, make it the newest of the chain, give the head the values ``after``, delete the turns that
+        are dropped by it, and end the claim ``flush.flush_id``: all of this, if the claim still holds, else nothing.
+
+        The caller has the claim, and has read the values before the flush from the head since."""
+
+    async def find_flush(self, conversation_id: str, flush_id: str) -> Flush | None:
+        """A flush by its id, whether or not it is in force."""
+
+    async def restore(self, conversation_id: str, newest: str, flush: Flush) -> bool:
+        """Give the head the values from before ``flush``, and ``flush.previous`` as the newest flush, and end any
+        claim; ``False``, and nothing is changed, if the newest flush is not ``newest``, or turns were dropped since
+        that would come back. The marks stay."""
 
     async def release(self, conversation_id: str, claim: str) -> None:
-        """End a claim without a summary."""
+        """End a claim without a flush."""
 
     async def fork(self, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
         """Create ``fork_id`` with the owner and the first ``turns`` turns of the conversation, or all, and with its
-        summary if that replaces only these. ``False`` if the conversation does not exist, or ``fork_id`` exists
-        already; ``TurnsDroppedError`` if the fork would need turns that were dropped."""
+        summary and its flushes if these concern no other turns. ``False`` if the conversation does not exist, or
+        ``fork_id`` exists already; ``TurnsDroppedError`` if the fork would need turns that were dropped."""
 
     async def delete(self, conversation_id: str, facts: str | None = None, seen: Head | None = None) -> bool:
         """Delete a conversation, and the entries of the namespace ``facts``, if one is given.

@@ -43,7 +43,7 @@ class _Conversations:
 
     def __init__(self, view: StoreView, direct: DirectConversations | None) -> None:
         self._log = view.log(CONVERSATION_LOG)
-        self._flows = ConversationFlows(view, Rules(1, TokenEstimator()), None)
+        self._flows = ConversationFlows(view, Rules(1, TokenEstimator()))
         self._direct = direct
 
     async def totals(self) -> Totals:

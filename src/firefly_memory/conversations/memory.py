@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import Any
 
-from firefly_memory.concurrency.sync_bridge import in_a_loop, run_without_loop
-from firefly_memory.conversations.flows import Condition, ConversationFlows, NewTurn, Rules
+from firefly_memory.concurrency.sync_bridge import run_without_loop
+from firefly_memory.conversations.attempts import Attempts, OnError
+from firefly_memory.conversations.flows import Condition, ConversationFlows, Rules
 from firefly_memory.conversations.log import Order
-from firefly_memory.conversations.policy import Summarizing, ThresholdPolicy
+from firefly_memory.conversations.policy import LongTerm, ShortTerm
+from firefly_memory.conversations.profiles import Profile, checked_strategies
+from firefly_memory.conversations.summarizers import Summarizer
 from firefly_memory.conversations.transfer import exported, import_into
-from firefly_memory.conversations.types import ConversationPage, ConversationTurn, Window
+from firefly_memory.conversations.turn_form import NewTurn
+from firefly_memory.conversations.types import ConversationPage, ConversationTurn, FlushInfo, Window
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.likely_names import answers_guesses
 from firefly_memory.protocols import MemoryStore
@@ -24,19 +25,6 @@ from firefly_memory.stores.memory import InMemoryStore
 from firefly_memory.tokens.estimator import TokenEstimator
 from firefly_memory.validation import at_least
 
-Summarizer = Callable[[list[ConversationTurn]], Any]
-"""Takes turns, oldest first, and returns their summary, or an awaitable of it. If there is a summary already, it is the
-first turn (``turn.is_summary``), word for word: the new summary replaces it."""
-
-
-@runtime_checkable
-class AsyncSummarizer(Protocol):
-    """A summarizer with an asynchronous form, which asynchronous methods await."""
-
-    async def async_summarize(self, turns: list[ConversationTurn], /) -> str:
-        """The summary of ``turns``."""
-        ...
-
 
 class ConversationMemory:
     """Conversations by id, each a sequence of turns, in ``store`` or, without one, in memory.
@@ -44,6 +32,10 @@ class ConversationMemory:
     ``get_message_history`` returns the newest turns that fit ``max_tokens``, whole ones only. With a ``summarizer``,
     as soon as the turns have more than ``summarize_threshold`` tokens together, it summarizes the oldest of them. Its
     summary replaces these turns in the history; they stay stored. ``estimator`` counts the tokens.
+
+    In place of a summarizer, the strategies of ``long_term`` may decide which turns leave the history, and those of
+    ``short_term`` what of it is sent (:mod:`firefly_memory.strategies`); ``profile`` has both. If a strategy fails,
+    nothing is lost: the log says so, ``on_error`` gets the error and the id, and a later turn tries again.
 
     Any number of threads, tasks and processes may append to one conversation, as far as the store serves them. Ids are
     given by ``new_conversation`` or by the caller; an unused id is an empty conversation.
@@ -58,21 +50,21 @@ class ConversationMemory:
         summarizer: Summarizer | None = None,
         estimator: TokenEstimator | None = None,
         store: MemoryStore | None = None,
+        short_term: Sequence[ShortTerm] = (),
+        long_term: Sequence[LongTerm] = (),
+        profile: Profile | None = None,
+        on_error: OnError | None = None,
     ) -> None:
         if summarizer is not None and not callable(summarizer):
             raise ConfigurationError(f"summarizer must be a function of turns, not {type(summarizer).__name__}")
         if estimator is not None and not hasattr(estimator, "estimate_turn"):
             raise ConfigurationError(f"estimator must be a TokenEstimator, not {type(estimator).__name__}")
-        self._rules = Rules(at_least(1, "max_tokens", max_tokens), estimator or TokenEstimator())
+        strategies = checked_strategies(short_term, long_term, profile, summarizer)
+        attempts = Attempts(on_error, pauses=summarizer is None)
+        self._rules = Rules(at_least(1, "max_tokens", max_tokens), estimator or TokenEstimator(), attempts)
         self._threshold = at_least(0, "summarize_threshold", summarize_threshold)
         self.store: EntryStore = InMemoryStore() if store is None else adapt(store)
-        # Not inside somebody's transaction, which would wait for a model, and whose failure would not be ours alone.
-        if self.store.in_transaction:
-            summarizer = None
-        blocking, suspending = None, None
-        if summarizer is not None:
-            blocking = ThresholdPolicy(self._threshold, _at_once(summarizer))
-            suspending = ThresholdPolicy(self._threshold, _awaited(summarizer))
+        blocking, suspending = strategies.attached(self.store, summarizer, self._threshold)
         self._blocking = ConversationFlows(self.store.blocking, self._rules, blocking)
         self._suspending = ConversationFlows(self.store.suspending, self._rules, suspending)
 
@@ -94,6 +86,11 @@ class ConversationMemory:
     def estimator(self) -> TokenEstimator:
         """The estimator that counts the tokens."""
         return self._rules.estimator
+
+    @property
+    def is_searched_by_tool(self) -> bool:
+        """Whether a strategy has a knowledge base that an agent searches by a tool."""
+        return self._suspending.is_searched_by_tool
 
     def new_conversation(self, conversation_id: str | None = None, *, owner: str | None = None) -> str:
         """Create an empty conversation and return its id: the given id, or a new one.
@@ -124,6 +121,7 @@ class ConversationMemory:
         expected_turns: int | None = None,
         owner: str | None = None,
         summarize: bool = True,
+        input_tokens: int | None = None,
     ) -> ConversationTurn:
         """Append a turn, durably, and return it with the number it got.
 
@@ -133,9 +131,10 @@ class ConversationMemory:
         stored, if the conversation does not have exactly so many turns. The turn is stored before a summary is made, if
         one is due; with ``summarize=False`` that is left to :meth:`summarize`, and the turn's ``summary_is_due`` tells
         whether there is need of it. A new conversation gets ``owner``; ``ConflictError`` is raised, and nothing stored,
-        if the conversation has another owner, or none.
+        if the conversation has another owner, or none. ``input_tokens`` is the size of the last prompt of this turn, as
+        the model reported it; messages of pydantic-ai contain it.
         """
-        new = NewTurn(user_prompt, assistant_response, raw_messages, metadata)
+        new = NewTurn(user_prompt, assistant_response, raw_messages, metadata, input_tokens=input_tokens)
         condition = Condition(turn_id, idempotency_key, expected_turns, owner)
         return run_without_loop(self._blocking.add_turn(conversation_id, new, condition, summarize=summarize))
 
@@ -152,6 +151,7 @@ class ConversationMemory:
         expected_turns: int | None = None,
         owner: str | None = None,
         summarize: bool = True,
+        input_tokens: int | None = None,
     ) -> ConversationTurn:
         """Append a turn, durably, and return it with the number it got.
 
@@ -161,59 +161,106 @@ class ConversationMemory:
         stored, if the conversation does not have exactly so many turns. The turn is stored before a summary is made, if
         one is due; with ``summarize=False`` that is left to :meth:`summarize`, and the turn's ``summary_is_due`` tells
         whether there is need of it. A new conversation gets ``owner``; ``ConflictError`` is raised, and nothing stored,
-        if the conversation has another owner, or none.
+        if the conversation has another owner, or none. ``input_tokens`` is the size of the last prompt of this turn, as
+        the model reported it; messages of pydantic-ai contain it.
         """
-        new = NewTurn(user_prompt, assistant_response, raw_messages, metadata)
+        new = NewTurn(user_prompt, assistant_response, raw_messages, metadata, input_tokens=input_tokens)
         condition = Condition(turn_id, idempotency_key, expected_turns, owner)
         return await self._suspending.add_turn(conversation_id, new, condition, summarize=summarize)
 
     def summarize(self, conversation_id: str) -> None:
-        """Summarize now, if there is a summarizer and the turns are above its threshold.
+        """Summarize now, if there is a summarizer and the turns are above its threshold, or as the strategies say.
 
         Appending does this by itself, unless ``summarize=False``. An error is logged, and nothing is lost.
         """
         run_without_loop(self._blocking.summarize(conversation_id))
 
     async def async_summarize(self, conversation_id: str) -> None:
-        """Summarize now, if there is a summarizer and the turns are above its threshold.
+        """Summarize now, if there is a summarizer and the turns are above its threshold, or as the strategies say.
 
         Appending does this by itself, unless ``summarize=False``. An error is logged, and nothing is lost.
         """
         await self._suspending.summarize(conversation_id)
 
-    def get_message_history(self, conversation_id: str, max_tokens: int | None = None) -> list[Any]:
+    def list_flushes(self, conversation_id: str, limit: int | None = None) -> list[FlushInfo]:
+        """The flushes that are in force, the newest first: which turns left the history, and what replaced them."""
+        return run_without_loop(self._blocking.flushes(conversation_id, limit))
+
+    async def async_list_flushes(self, conversation_id: str, limit: int | None = None) -> list[FlushInfo]:
+        """The flushes that are in force, the newest first: which turns left the history, and what replaced them."""
+        return await self._suspending.flushes(conversation_id, limit)
+
+    def restore_flush(self, conversation_id: str, flush_id: str) -> None:
+        """Bring the turns back that left the history by a flush or by a later one, with the summary from before. A
+        strategy that is still due flushes again after the next turn. ``UnknownFlushError`` if there is no such flush,
+        ``TurnsDroppedError`` if its turns were deleted."""
+        run_without_loop(self._blocking.restore_flush(conversation_id, flush_id))
+
+    async def async_restore_flush(self, conversation_id: str, flush_id: str) -> None:
+        """Bring the turns back that left the history by a flush or by a later one, with the summary from before. A
+        strategy that is still due flushes again after the next turn. ``UnknownFlushError`` if there is no such flush,
+        ``TurnsDroppedError`` if its turns were deleted."""
+        await self._suspending.restore_flush(conversation_id, flush_id)
+
+    def get_message_history(
+        self, conversation_id: str, max_tokens: int | None = None, *, prompt: str | None = None
+    ) -> list[Any]:
         """The messages to replay: the summary, if there is one, and the newest turns that fit the budget.
 
         Turns are whole, a tool's call and its result stay together, and the estimates of all that is returned do not
-        exceed ``max_tokens``. An unknown conversation is empty. ``get_window`` also tells what was left out.
+        exceed ``max_tokens``. An unknown conversation is empty. ``get_window`` also tells what was left out. With the
+        next ``prompt``, what a strategy with a knowledge base finds for it stands in front of the turns, as data.
         """
-        return run_without_loop(self._blocking.get_window(conversation_id, max_tokens)).messages
+        return run_without_loop(self._blocking.get_window(conversation_id, max_tokens, prompt=prompt)).messages
 
-    async def async_get_message_history(self, conversation_id: str, max_tokens: int | None = None) -> list[Any]:
+    async def async_get_message_history(
+        self, conversation_id: str, max_tokens: int | None = None, *, prompt: str | None = None
+    ) -> list[Any]:
         """The messages to replay: the summary, if there is one, and the newest turns that fit the budget.
 
         Turns are whole, a tool's call and its result stay together, and the estimates of all that is returned do not
-        exceed ``max_tokens``. An unknown conversation is empty. ``get_window`` also tells what was left out.
+        exceed ``max_tokens``. An unknown conversation is empty. ``get_window`` also tells what was left out. With the
+        next ``prompt``, what a strategy with a knowledge base finds for it stands in front of the turns, as data.
         """
-        return (await self._suspending.get_window(conversation_id, max_tokens)).messages
+        return (await self._suspending.get_window(conversation_id, max_tokens, prompt=prompt)).messages
 
-    def get_window(self, conversation_id: str, max_tokens: int | None = None, *, owner: str | None = None) -> Window:
-        """The messages of ``get_message_history``, with a receipt.
-
-        With ``owner``, ``ConflictError`` is raised if the conversation has another owner, or none, and ``ErasedError``
-        if this person has been erased.
-        """
-        return run_without_loop(self._blocking.get_window(conversation_id, max_tokens, owner))
-
-    async def async_get_window(
-        self, conversation_id: str, max_tokens: int | None = None, *, owner: str | None = None
+    def get_window(
+        self,
+        conversation_id: str,
+        max_tokens: int | None = None,
+        *,
+        owner: str | None = None,
+        prompt: str | None = None,
     ) -> Window:
         """The messages of ``get_message_history``, with a receipt.
 
         With ``owner``, ``ConflictError`` is raised if the conversation has another owner, or none, and ``ErasedError``
         if this person has been erased.
         """
-        return await self._suspending.get_window(conversation_id, max_tokens, owner)
+        return run_without_loop(self._blocking.get_window(conversation_id, max_tokens, owner, prompt))
+
+    async def async_get_window(
+        self,
+        conversation_id: str,
+        max_tokens: int | None = None,
+        *,
+        owner: str | None = None,
+        prompt: str | None = None,
+    ) -> Window:
+        """The messages of ``get_message_history``, with a receipt.
+
+        With ``owner``, ``ConflictError`` is raised if the conversation has another owner, or none, and ``ErasedError``
+        if this person has been erased.
+        """
+        return await self._suspending.get_window(conversation_id, max_tokens, owner, prompt)
+
+    def search_memory(self, conversation_id: str, query: str, *, owner: str | None = None) -> list[str]:
+        """What strategies with a knowledge base of ``search_mode="tool"`` find for a conversation, the best first."""
+        return list(run_without_loop(self._blocking.search_memory(conversation_id, query, owner)))
+
+    async def async_search_memory(self, conversation_id: str, query: str, *, owner: str | None = None) -> list[str]:
+        """What strategies with a knowledge base of ``search_mode="tool"`` find for a conversation, the best first."""
+        return list(await self._suspending.search_memory(conversation_id, query, owner))
 
     def get_summary(self, conversation_id: str) -> str | None:
         """The summary of the oldest turns, or ``None`` as long as there is none."""
@@ -351,46 +398,3 @@ class ConversationMemory:
         10,000 conversations on: where that breaks off, each one is whole or gone, and another call goes on.
         """
         await self._suspending.clear_all()
-
-
-def _at_once(summarizer: Summarizer) -> Summarizing:
-    async def summarize(turns: list[ConversationTurn]) -> Any:
-        result: Any = summarizer(turns)
-        return in_a_loop.run(_result(result)) if inspect.isawaitable(result) else result
-
-    return summarize
-
-
-def _awaited(summarizer: Summarizer) -> Summarizing:
-    def in_thread(turns: list[ConversationTurn]) -> Any:
-        try:
-            return summarizer(turns)
-        except StopIteration as exc:  # nothing could be awaited that raises this
-            raise RuntimeError("the summarizer raised StopIteration") from exc
-
-    async def summarize(turns: list[ConversationTurn]) -> Any:
-        try:
-            return await summary_of(turns)
-        except asyncio.CancelledError as exc:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            raise RuntimeError("the summarizer was cancelled") from exc
-
-    async def summary_of(turns: list[ConversationTurn]) -> Any:
-        if isinstance(summarizer, AsyncSummarizer):
-            return await summarizer.async_summarize(turns)
-        if inspect.iscoroutinefunction(summarizer) or inspect.iscoroutinefunction(type(summarizer).__call__):
-            return await _result(summarizer(turns))
-        # It may take seconds, in which it must not keep threads that others wait for.
-        thread = ThreadPoolExecutor(1, "firefly-memory-summarizer")
-        try:
-            return await _result(await asyncio.get_running_loop().run_in_executor(thread, in_thread, turns))
-        finally:
-            thread.shutdown(wait=False)
-
-    return summarize
-
-
-async def _result(result: Any) -> Any:
-    return await result if inspect.isawaitable(result) else result

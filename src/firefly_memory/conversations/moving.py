@@ -8,10 +8,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from firefly_memory.codec import DOCUMENT
-from firefly_memory.conversations.flows import Condition, ConversationFlows, NewTurn, Rules
+from firefly_memory.conversations.flows import Condition, ConversationFlows, Rules
+from firefly_memory.conversations.log import CONVERSATION_LOG
+from firefly_memory.conversations.moving_flushes import FlushWriter, are_there, described, flushes_of, without_flush
 from firefly_memory.conversations.transfer import checked_summarized, turn_as_json, turn_from_json
+from firefly_memory.conversations.turn_form import NewTurn
 from firefly_memory.conversations.types import ConversationInfo, ConversationTurn
-from firefly_memory.identifiers import original_name, stored_name, stored_text
+from firefly_memory.identifiers import original_name, original_or_none, stored_name, stored_text
 from firefly_memory.messages.authority import without_system_messages
 from firefly_memory.moving import Item, Kind, Placed, Walk, Writing, as_sorted_json
 from firefly_memory.protocols import StoreView
@@ -29,17 +32,20 @@ async def conversations_of(walk: Walk, _: None) -> Placed:
     flows = _Flows(walk.view)
     async for conversation in _listed(flows):
         name = conversation.conversation_id
-        summary = await flows.get_summary(name)  # which may stand for turns that are nowhere any more
+        head = await flows.head(name)
+        if head is None:
+            continue  # it was deleted since
         yield (
             (conversation.created_at, stored_text(name)),
             {
                 "conversation_id": name,
                 "created_at": conversation.created_at.isoformat(),
-                "summary": summary,
+                "summary": original_or_none(head.summary),  # which may stand for turns that are nowhere any more
                 # What was dropped is nowhere: a copy begins with what comes after it.
-                "summarized_turns": conversation.summarized_turns - conversation.dropped_turns,
-                **({"dropped_turns": conversation.dropped_turns} if conversation.dropped_turns else {}),
+                "summarized_turns": head.evicted_turns - head.dropped_turns,
+                **({"dropped_turns": head.dropped_turns} if head.dropped_turns else {}),
                 **({} if conversation.owner is None else {"owner": conversation.owner}),
+                **await described(walk, head),
             },
         )
 
@@ -70,7 +76,8 @@ def _without_claims(item: Item, untrusted: bool) -> tuple[Item, int]:
     if not untrusted:
         return item, 0
     item = {**item, "summary": None, "summarized_turns": 0}
-    item.pop("owner", None)
+    for name in ("owner", "marks", "before_flushes"):
+        item.pop(name, None)
     return item, 0
 
 
@@ -86,9 +93,10 @@ def _without_system_messages(item: Item, untrusted: bool) -> tuple[Item, int]:
     return item, len(messages) - len(item["raw_messages"])
 
 
-def _without_dropped_turns(item: Item) -> str:
-    """The conversation as both stores compare it: a copy does not keep the number of dropped turns."""
-    return as_sorted_json({name: value for name, value in item.items() if name != "dropped_turns"})
+def _without_what_copies_lack(item: Item) -> str:
+    """The conversation as both stores compare it: a copy does not keep the number of dropped turns. It gets the marks
+    with its summary, if there is one."""
+    return as_sorted_json({name: value for name, value in item.items() if name not in ("dropped_turns", "marks")})
 
 
 def _with_encoded_values(item: Item) -> str:
@@ -100,7 +108,10 @@ def _with_encoded_values(item: Item) -> str:
 def _has_no_summary_yet(mine: Item, theirs: Item) -> bool:
     """The summary is written last."""
     same_owner = mine.get("owner") == theirs.get("owner")
-    return same_owner and bool(theirs["summarized_turns"] < mine["summarized_turns"])
+    has_less = bool(theirs["summarized_turns"] < mine["summarized_turns"])
+    # A summary of turns that were dropped is one of no turns in the copy.
+    has_none = theirs["summarized_turns"] == 0 and theirs["summary"] is None is not mine["summary"]
+    return same_owner and (has_less or has_none)
 
 
 TURN = Kind(
@@ -116,6 +127,19 @@ TURN = Kind(
     canonical=_with_encoded_values,
 )
 
+FLUSH = Kind(
+    name="flush",
+    version=1,
+    since="firefly-memory 0.2",
+    plural="flushes",
+    noun="flushes",
+    read=flushes_of,
+    selected_by="conversation_id",
+    describe=lambda item: f"flush {item['flush_id']!r} of conversation {item['conversation_id']!r}",
+    from_archive=without_flush,
+    is_in=are_there,
+)
+
 CONVERSATION = Kind(
     name="conversation",
     version=1,
@@ -126,26 +150,32 @@ CONVERSATION = Kind(
     selected_by="conversation_id",
     describe=lambda item: f"conversation {item['conversation_id']!r}",
     from_archive=_without_claims,
-    canonical=_without_dropped_turns,
+    canonical=_without_what_copies_lack,
     descending=True,
     is_part=_has_no_summary_yet,
-    within=(TURN,),
+    within=(TURN, FLUSH),
 )
 
 KINDS = (CONVERSATION,)
 
 
 class ConversationWriter:
-    """Writes conversations, each followed by its turns. The summary is written after the last turn."""
+    """Writes conversations, each followed by its turns and its flushes. The summary is written after the last turn."""
 
     def __init__(self, view: StoreView, writing: Writing) -> None:
         self._view = view
         self._is_archive = writing.source is None
         self._conversation: Item | None = None
+        self._flushes: FlushWriter | None = None
         self._turns = 0
 
     async def take(self, kind: str, item: Item, *, there: bool = False) -> None:
-        await (self._begin if kind == CONVERSATION.name else self._add_turn)(item, there)
+        if kind == CONVERSATION.name:
+            await self._begin(item, there)
+            return
+        if self._conversation is None or item["conversation_id"] != self._conversation["conversation_id"]:
+            raise ValueError("it is of another conversation than the lines before")
+        await (self._add_turn if kind == TURN.name else self._add_flush)(item, there)
 
     async def _begin(self, item: Item, there: bool) -> None:
         await self.finish()
@@ -154,11 +184,13 @@ class ConversationWriter:
         if not there:
             await _Flows(self._view).make(name, created_at, item.get("owner"))
         self._conversation, self._turns = item, 0
+        self._flushes = FlushWriter(self._view.log(CONVERSATION_LOG), item)
+
+    async def _add_flush(self, item: Item, there: bool) -> None:
+        assert self._flushes is not None
+        await self._flushes.take(item, self._turns, there=there)
 
     async def _add_turn(self, item: Item, there: bool) -> None:
-        conversation = self._conversation
-        if conversation is None or item["conversation_id"] != conversation["conversation_id"]:
-            raise ValueError("it is of another conversation than the lines before")
         if not there:
             turn = turn_from_json(item, self._turns, "turn")
             condition = Condition(turn_id=self._turns, idempotency_key=item.get("idempotency_key"))
@@ -177,9 +209,10 @@ class ConversationWriter:
 
     async def finish(self) -> None:
         conversation, self._conversation = self._conversation, None
-        if conversation is not None and conversation["summary"] is not None:
-            turns = checked_summarized(conversation, "conversation", self._turns)
-            await _Flows(self._view).replace_summary(conversation["conversation_id"], conversation["summary"], turns)
+        if conversation is not None:
+            checked_summarized(conversation, "conversation", self._turns)
+            assert self._flushes is not None
+            await self._flushes.finish(self._turns)
 
     async def abandon(self) -> None:
         """Keep the written turns: a repeated import continues after them."""
@@ -215,7 +248,7 @@ class _Flows(ConversationFlows):
 
     def __init__(self, view: StoreView, tokens: int | None = None) -> None:
         estimator = TokenEstimator() if tokens is None else _Counted(tokens=tokens)
-        super().__init__(view, Rules(1, estimator), None)
+        super().__init__(view, Rules(1, estimator))
 
     async def make(self, conversation_id: str, created_at: datetime, owner: str | None) -> None:
         """An empty conversation. If there is one, it has the same owner, or ``ConflictError`` is raised."""

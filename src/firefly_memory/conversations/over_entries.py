@@ -1,8 +1,11 @@
 """Conversations made of entries: for files and for custom backends.
 
 Each conversation is a namespace, ``conversation:<id>``. A turn is one entry, so that an append needs only what a
-backend does with one entry; another entry holds the summary and the owner. Numbers and sums are counted when the
-entries are read. A :class:`~firefly_memory.conversations.listing.ConversationList` has the ids of all conversations.
+backend does with one entry; another entry holds the summary and the owner, and each flush is one more entry. A flush
+changes all of these in one edit. A backend without ``ATOMIC_BATCHES`` may be interrupted in the middle of it: it stores
+the flush first, then the summary, and deletes dropped turns last, so no other turn is lost. Numbers and sums are
+counted when the entries are read. A :class:`~firefly_memory.conversations.listing.ConversationList` has the ids of all
+conversations.
 """
 
 from __future__ import annotations
@@ -25,9 +28,12 @@ from firefly_memory.conversations.listing import (
 from firefly_memory.conversations.listing_file import ConversationListFile, Directory
 from firefly_memory.conversations.log import (
     Appended,
+    Flush,
+    Flushed,
     Head,
     Order,
     StoredTurn,
+    checked_flush,
     checked_head,
     checked_turn,
     identities_of,
@@ -39,7 +45,8 @@ from firefly_memory.errors import CorruptDataError, ErasedError
 from firefly_memory.identifiers import CONVERSATIONS, new_entry_id
 from firefly_memory.tombstones.guard import Guard
 
-_SUMMARY = "summary"
+_SUMMARY, _FLUSH = "summary", "flush"
+_OPTIONAL = ("owner", "flush_id", "marks")
 _APPEND, _FORK = "append_turn", "fork_conversation"
 
 
@@ -109,8 +116,39 @@ class EntryConversationLog:
     async def claim(self, conversation_id: str, claim: str, evicted: int, now: datetime, until: datetime) -> bool:
         return await self._change(conversation_id, lambda kept: kept.claim_summary(claim, evicted, now, until))
 
-    async def evict(self, conversation_id: str, claim: str, summary: str, turns: int, tokens: int) -> bool:
-        return await self._change(conversation_id, lambda kept: kept.evict(claim, summary, turns, tokens))
+    async def flush(self, conversation_id: str, flush: Flush, after: Flushed) -> bool:
+        def edit(ordered: OrderedRecords) -> bool:
+            now = clock.now()
+            conversation = self._conversation(conversation_id, ordered, now)
+            if not conversation.flush(flush, after):
+                return False
+            ordered.put(self._flush(conversation, flush), now)
+            ordered.put(self._summary(conversation), now)
+            self._drop(ordered, conversation, now)
+            return True
+
+        return await self._entries.edit(_namespace(conversation_id), edit)
+
+    def _drop(self, ordered: OrderedRecords, conversation: KeptConversation, now: datetime) -> None:
+        """Delete the records of the turns that are no longer kept."""
+        if not conversation.head.dropped_turns:
+            return
+        numbers = {turn.append_id: turn.turn_id for turn in conversation.turns}
+        for record in [each for each in ordered if each.key not in (_SUMMARY, _FLUSH)]:
+            content = self._contents(record)
+            number = numbers.get(content["append_id"])
+            if number is None:
+                ordered.delete([record.entry_id], now)
+            elif content["turn_id"] < conversation.head.dropped_turns:  # two turns had this number
+                encoded = self.form.encode({**content, "turn_id": number}, "turn")
+                ordered.put(record._replace(content=encoded), now)
+
+    async def find_flush(self, conversation_id: str, flush_id: str) -> Flush | None:
+        conversation = await self._read(conversation_id)
+        return None if conversation is None else conversation.flushes.get(flush_id)
+
+    async def restore(self, conversation_id: str, newest: str, flush: Flush) -> bool:
+        return await self._change(conversation_id, lambda kept: kept.restore(newest, flush))
 
     async def release(self, conversation_id: str, claim: str) -> None:
         await self._change(conversation_id, lambda kept: kept.release(claim))
@@ -121,7 +159,9 @@ class EntryConversationLog:
                 return False
             for turn in fork.turns:
                 ordered.put(self._turn(fork_id, turn), turn.created_at)
-            if fork.turns:
+            for flush in fork.flushes.values():
+                ordered.put(self._flush(fork, flush), now)
+            if fork.head.turns:
                 ordered.put(self._summary(fork), now)  # it also has the instant at which the fork was made
             return True
 
@@ -252,28 +292,31 @@ class EntryConversationLog:
         """The conversation in the entries of a namespace; without any, it is as it is ``listed``. If two unsynchronized
         writers have used one number, the earlier turn keeps it, and nothing is lost."""
         try:
-            contents = [(self._contents(record), record) for record in records]
-            turns = [pair for pair in contents if pair[1].key != _SUMMARY]
-            turns.sort(key=lambda pair: (pair[0]["turn_id"], pair[1].position))
-            stored = [
-                checked_turn(
-                    conversation_id, StoredTurn(**content, metadata=record.metadata, created_at=record.created_at)
-                )
-                for content, record in turns
-            ]
-            owner = None if contents or listed is None else listed.owner
-            created_at = stored[0].created_at if stored else now
-            conversation = KeptConversation(conversation_id, created_at, stored, owner=owner)
-            for content, record in contents:
-                if record.key == _SUMMARY:
-                    until = content.pop("claimed_until")
-                    conversation.claim = content.pop("claim")
-                    conversation.claimed_until = None if until is None else datetime.fromisoformat(until)
-                    head = conversation.head._replace(**content, created_at=record.created_at)
-                    conversation.head = checked_head(head)
+            return self._decoded(conversation_id, records, now, listed)
         except DAMAGE as exc:
             where = f"conversation {conversation_id!r}"
             raise damaged("reading a conversation", where, exc) from exc
+
+    def _decoded(
+        self, conversation_id: str, records: Iterable[Record], now: datetime, listed: Listed | None
+    ) -> KeptConversation:
+        contents = [(self._contents(record), record) for record in records]
+        summary = next((pair for pair in contents if pair[1].key == _SUMMARY), None)
+        facts = {} if summary is None else summary[0]
+        dropped = facts.get("dropped_turns", 0), facts.pop("dropped_tokens", 0)
+        updated_at = facts.pop("updated_at", None)
+        stored = _turns(conversation_id, contents, dropped[0])
+        owner = None if contents or listed is None else listed.owner
+        created_at = stored[0].created_at if stored else now
+        conversation = KeptConversation(conversation_id, created_at, stored, owner=owner, dropped=dropped)
+        if summary is not None:
+            until = facts.pop("claimed_until")
+            conversation.claim = facts.pop("claim")
+            conversation.claimed_until = None if until is None else datetime.fromisoformat(until)
+            conversation.head = checked_head(conversation.head._replace(**facts, created_at=summary[1].created_at))
+            if updated_at is not None and not stored:
+                conversation.head = conversation.head._replace(updated_at=datetime.fromisoformat(updated_at))
+        conversation.flushes = _flushes(conversation_id, contents)
         return conversation
 
     def _contents(self, record: Record) -> dict[str, Any]:
@@ -282,6 +325,8 @@ class EntryConversationLog:
     def _turn(self, conversation_id: str, turn: StoredTurn) -> Record:
         content = turn._asdict()
         metadata, created_at = content.pop("metadata"), content.pop("created_at")
+        if turn.input_tokens is None:
+            del content["input_tokens"]  # earlier versions know no such member
         key = f"turn {turn.turn_id}"
         record = self._record(new_entry_id(), _namespace(conversation_id), key, content, created_at)
         return record._replace(metadata=metadata)
@@ -294,13 +339,46 @@ class EntryConversationLog:
             "summary": head.summary,
             "claim": conversation.claim,
             "claimed_until": None if until is None else until.isoformat(),
-            **({} if head.owner is None else {"owner": head.owner}),
+            **{name: getattr(head, name) for name in _OPTIONAL if getattr(head, name) is not None},
         }
+        if head.dropped_turns:
+            content |= {"dropped_turns": head.dropped_turns, "dropped_tokens": conversation.dropped_tokens}
+            content |= {"updated_at": head.updated_at.isoformat()}  # which the last turn may no longer tell
         entry_id = f"{digest(head.conversation_id)}/{_SUMMARY}"
         return self._record(entry_id, _namespace(head.conversation_id), _SUMMARY, content, head.created_at)
 
+    def _flush(self, conversation: KeptConversation, flush: Flush) -> Record:
+        name = conversation.head.conversation_id
+        content = {**flush._asdict(), "created_at": flush.created_at.isoformat()}
+        # Right before the summary, so that it is stored before the summary names it.
+        entry_id, created_at = f"{digest(name)}/{_FLUSH}/{digest(flush.flush_id)}", conversation.head.created_at
+        return self._record(entry_id, _namespace(name), _FLUSH, content, created_at)
+
     def _record(self, entry_id: str, namespace: str, key: str, content: Any, created_at: datetime) -> Record:
         return record_of(self.form, entry_id, namespace, key, content, created_at)
+
+
+_Contents = Sequence[tuple[dict[str, Any], Record]]
+
+
+def _turns(conversation_id: str, contents: _Contents, dropped: int) -> list[StoredTurn]:
+    """The turns in order. Those that were dropped may still be there, after an interruption."""
+    turns = [pair for pair in contents if pair[1].key not in (_SUMMARY, _FLUSH) and pair[0]["turn_id"] >= dropped]
+    turns.sort(key=lambda pair: (pair[0]["turn_id"], pair[1].position))
+    return [
+        checked_turn(conversation_id, StoredTurn(**content, metadata=record.metadata, created_at=record.created_at))
+        for content, record in turns
+    ]
+
+
+def _flushes(conversation_id: str, contents: _Contents) -> dict[str, Flush]:
+    found = {}
+    for content, record in contents:
+        if record.key == _FLUSH:
+            created_at = datetime.fromisoformat(content["created_at"])
+            flush = checked_flush(conversation_id, Flush(**{**content, "created_at": created_at}))
+            found[flush.flush_id] = flush
+    return found
 
 
 def _namespace(conversation_id: str) -> str:

@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from firefly_memory.codec import DecodeError
-from firefly_memory.conversations.flows import Condition, ConversationFlows, NewTurn
+from firefly_memory.conversations.flows import Condition, ConversationFlows
+from firefly_memory.conversations.turn_form import NewTurn
 from firefly_memory.conversations.types import ConversationTurn
 from firefly_memory.errors import InvalidEntryError, UnknownConversationError
 from firefly_memory.identifiers import original_name
@@ -40,6 +41,7 @@ def turn_as_json(turn: ConversationTurn, *, raw_messages: bool) -> dict[str, Any
         "token_estimate": turn.token_estimate,
         "metadata": turn.metadata,
         "created_at": turn.created_at.isoformat(),
+        **({} if turn.input_tokens is None else {"input_tokens": turn.input_tokens}),
     }
     if raw_messages:
         text, form = encoded(turn.raw_messages)
@@ -68,7 +70,7 @@ async def import_into(flows: ConversationFlows, data: Any, conversation_id: str 
     await flows.new_conversation(name, _field(data, path, "owner", (str, type(None)), None))
     for number, turn in enumerate(turns):
         await flows.add_turn(name, turn, Condition(turn_id=number), summarize=False)
-    if summary is not None:
+    if summary is not None or summarized:
         await flows.replace_summary(name, summary, summarized)
     return name
 
@@ -89,15 +91,17 @@ def turn_from_json(item: Any, number: int, path: str) -> NewTurn:
     turn_id = _field(item, path, "turn_id", int)
     if turn_id != number:
         raise InvalidEntryError(f"{path}['turn_id']", f"must be {number}, by its place in the list, not {turn_id}")
-    tokens = _field(item, path, "token_estimate", (int, type(None)), None)
-    if tokens is not None and tokens < 0:
-        raise InvalidEntryError(f"{path}['token_estimate']", f"must not be negative, as {tokens} is")
+    counts = {name: _field(item, path, name, (int, type(None)), None) for name in ("token_estimate", "input_tokens")}
+    for name, tokens in counts.items():
+        if tokens is not None and tokens < 0:
+            raise InvalidEntryError(f"{path}[{name!r}]", f"must not be negative, as {tokens} is")
     return NewTurn(
         user_prompt=_field(item, path, "user_prompt", str),
         assistant_response=_field(item, path, "assistant_response", str),
         raw_messages=_messages(item, path),
         metadata=_field(item, path, "metadata", (dict, type(None)), None),
         created_at=_instant(item, path),
+        input_tokens=counts["input_tokens"],
     )
 
 

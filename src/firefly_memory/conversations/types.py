@@ -10,6 +10,9 @@ from typing import Any, overload
 from firefly_memory import clock
 
 SUMMARY_PROMPT = "(summary of the conversation so far)"
+RECALLED_PROMPT = "(found in memory for this prompt)"
+
+_SUMMARY, _RECALLED = -1, -2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,18 +37,30 @@ class ConversationTurn:
     """How many tokens it takes to replay the turn."""
     created_at: datetime = field(default_factory=clock.now)
     """When the turn was appended."""
+    input_tokens: int | None = None
+    """The size of the prompt that the last call of the model in this turn reported."""
     summary_is_due: bool = field(default=False, compare=False, repr=False)
     """After ``summarize=False``: whether ``summarize()`` has something to do, as far as the writer knows."""
 
     @property
     def is_summary(self) -> bool:
         """Whether this turn is an earlier summary, which a summarizer gets as its first turn."""
-        return self.turn_id < 0
+        return self.turn_id == _SUMMARY
+
+    @property
+    def is_recalled(self) -> bool:
+        """Whether this turn is what a strategy found for the new prompt: data, not a part of the conversation."""
+        return self.turn_id == _RECALLED
 
     @classmethod
     def of_summary(cls, summary: str, created_at: datetime) -> ConversationTurn:
         """An earlier summary, word for word, in the form of a turn."""
-        return cls(turn_id=-1, user_prompt=SUMMARY_PROMPT, assistant_response=summary, created_at=created_at)
+        return cls(turn_id=_SUMMARY, user_prompt=SUMMARY_PROMPT, assistant_response=summary, created_at=created_at)
+
+    @classmethod
+    def of_recalled(cls, text: str, created_at: datetime) -> ConversationTurn:
+        """What a strategy found for a prompt, in the form of a turn."""
+        return cls(turn_id=_RECALLED, user_prompt=RECALLED_PROMPT, assistant_response=text, created_at=created_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,15 +74,34 @@ class ConversationInfo:
     total_tokens: int
     """The token estimates of all turns together."""
     summarized_turns: int
-    """The number of turns, from the first on, that the summary replaces."""
+    """The number of turns, from the first on, that are out of the window, replaced by the summary, if there is one."""
     created_at: datetime
     """When the conversation was created."""
     updated_at: datetime
     """When the newest turn was appended."""
     dropped_turns: int = 0
-    """The number of turns, from the first on, that an ``InMemoryStore(max_turns_kept=…)`` no longer has."""
+    """The number of turns, from the first on, that are no longer stored: a strategy deleted them, or an
+    ``InMemoryStore(max_turns_kept=…)`` dropped them."""
     owner: str | None = None
     """The person whose conversation it is, as the creation said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlushInfo:
+    """A flush that is in force: the oldest turns left the window by it."""
+
+    flush_id: str
+    """The id, for ``restore_flush``."""
+    strategy: str
+    """The kind of the strategy that decided it, such as ``summarizer`` or ``neuralyzer``."""
+    first_turn: int
+    """The first turn that left the window by it."""
+    turns: int
+    """How many turns left the window by it."""
+    summary: str | None
+    """The summary that replaced these turns and all before them; ``None`` if nothing did."""
+    created_at: datetime
+    """When it was made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,9 +147,13 @@ class Window:
     """The token estimates of the messages together."""
     summary: str | None = None
     """The summary, also if it did not fit."""
+    recalled: str | None = None
+    """The text in front of the turns with what was found in memory for the new prompt, if anything was and it fits."""
     total_turns: int = 0
     """The number of turns in the conversation, to be passed on as ``expected_turns``."""
     left_out: tuple[str, ...] = ()
     """The omitted parts, with a phrase for each reason."""
     replayed: tuple[ConversationTurn, ...] = field(default=(), repr=False, compare=False)
     """The turns of these messages, after the summary as a turn, if it fits."""
+    unfiltered: tuple[ConversationTurn, ...] = field(default=(), repr=False, compare=False)
+    """The turns that the short-term strategies were given."""

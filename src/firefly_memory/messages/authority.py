@@ -26,10 +26,15 @@ def without_system_messages(messages: list[Any]) -> list[Any]:
 
 def without_system_parts(message: dict[str, Any]) -> dict[str, Any]:
     """A message of pydantic-ai, perhaps with no parts left."""
-    kept = [number for number, part in enumerate(message["parts"]) if not _is_of_the_system(part)]
-    left = {**message, "parts": [message["parts"][number] for number in kept]}
+    left = with_parts(message, [n for n, part in enumerate(message["parts"]) if not _is_of_the_system(part)])
     if left.get("instructions") is not None:
         left["instructions"] = None
+    return left
+
+
+def with_parts(message: dict[str, Any], kept: list[int]) -> dict[str, Any]:
+    """A message of pydantic-ai with some of its parts."""
+    left = {**message, "parts": [message["parts"][number] for number in kept]}
     if NOTES in left:  # which count the parts
         left[NOTES] = [_moved(note, kept) for note in left[NOTES] if _is_of(note, kept)]
     return left

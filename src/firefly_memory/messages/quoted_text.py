@@ -9,12 +9,19 @@ from typing import Any
 
 _LINE_END = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")  # where str.splitlines() splits
 
+_INDENT = re.compile(f"({_LINE_END.pattern})  ")
+
 _COLON = re.compile(r":(\s|$)")
 
 
 def indented(text: str) -> str:
     """``text`` with two spaces before each line except the first."""
     return _LINE_END.sub(r"\g<0>  ", text)
+
+
+def unindented(text: str) -> str:
+    """The text that :func:`indented` was given."""
+    return _INDENT.sub(r"\1", text)
 
 
 def shown(value: Any) -> str:

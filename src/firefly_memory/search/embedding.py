@@ -9,7 +9,7 @@ from firefly_memory.search.embedders.batches import async_embed_all, embed_all
 from firefly_memory.search.embedders.protocol import Embedder, StaticEmbedder
 from firefly_memory.search.index import Vector
 from firefly_memory.search.searching import Work, at_once
-from firefly_memory.search.signatures import signature_bytes, vector_bytes
+from firefly_memory.search.signatures import stored_forms
 
 
 async def embedded(embedder: Embedder, texts: Mapping[str, str], work: Work) -> dict[str, Vector]:
@@ -19,7 +19,5 @@ async def embedded(embedder: Embedder, texts: Mapping[str, str], work: Work) -> 
         found = await work(partial(embed_all, embedder, every))
     else:
         found = await async_embed_all(embedder, every)
-    return {
-        name: Vector(embedder.name, vector_bytes(vector), signature_bytes(vector))
-        for name, vector in zip(texts, found, strict=True)
-    }
+    name = embedder.name
+    return {each: Vector(name, *stored) for each, stored in zip(texts, stored_forms(found), strict=True)}

@@ -18,8 +18,8 @@ from typing import NamedTuple, Protocol
 from firefly_memory.identifiers import stored_or_none
 from firefly_memory.search.candidates import Candidate
 from firefly_memory.search.kinds import kinds_of
-from firefly_memory.search.searchable import indexed_text, searchable
-from firefly_memory.search.words import index_words
+from firefly_memory.search.searchable import folded, indexed_text, with_single_spaces
+from firefly_memory.search.words import index_words, words_of_folded
 
 CANDIDATES = 100
 """So many documents of an engine are ranked, with their neighbours."""
@@ -168,7 +168,8 @@ def indexed(
     position: int = 0,
 ) -> Indexed:
     """What a row is found by."""
-    words = index_words(text, language)
+    once = folded(text)
+    words = words_of_folded(once, language)
     before = index_words(indexed_text("", who, at, language), language)
     every = [scope, *kinds_of(text, words, language), *before, *words]
-    return Indexed(scope, searchable(text), every, stored_or_none(who), stored_or_none(group_id), position)
+    return Indexed(scope, with_single_spaces(once), every, stored_or_none(who), stored_or_none(group_id), position)

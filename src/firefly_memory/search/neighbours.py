@@ -6,7 +6,7 @@ The words of a question often stand in one turn, and the answer in the next.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from firefly_memory.search.candidates import Candidate
 
@@ -22,8 +22,7 @@ REACH = 3
 """So many documents before and after are neighbours."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lent:
+class Lent(NamedTuple):
     """What a neighbour lent to a document for one word of the question."""
 
     word: str
@@ -57,7 +56,8 @@ class Neighbours:
         if document.group is None:
             return lent
         for offset, part in _PARTS:
-            for word, (weight, neighbour) in self._best.get((document.group, document.position + offset), {}).items():
+            there = self._best.get((document.group, document.position + offset))
+            for word, (weight, neighbour) in there.items() if there else ():
                 loan = weight * (ANSWERED if offset == -1 and neighbour in self._questions else part)
                 if word not in lent or loan > lent[word].weight:
                     lent[word] = Lent(word, neighbour, loan)

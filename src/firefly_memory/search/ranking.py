@@ -2,18 +2,18 @@
 
 BM25, with a factor for the length in place of its own term: longer documents come first. For each word of the question
 a document has the larger of its own weight and of what a neighbour lends it, so that an answer is found whose words
-stand in the turn before. A question counts less than what answers it.
+stand in the turn before.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
+from operator import itemgetter
 
 from firefly_memory.search.candidates import Candidate
-from firefly_memory.search.kinds import ASKS, kinds_among
+from firefly_memory.search.factors import Factors, factors_of, questions_among
 from firefly_memory.search.neighbours import Lent, Neighbours
 from firefly_memory.search.words import question_words
 
@@ -23,12 +23,9 @@ FREQUENT = 0.3
 """A word is frequent if it is in a larger part of the scope's documents."""
 SMALL_SCOPE = 1_000
 """In a scope of fewer documents a frequent word costs nothing."""
-QUESTION = 0.6
-"""The factor for a document that ends with a question: it has the words that are asked for, and no answer."""
-KIND = 1.3
-"""The factor for a document with a number, a time or a name, if the question asks for that."""
-PERSON = 1.5
-"""The factor for what a person said who is named in the question, and for what is about them. It is no filter."""
+
+Near = Mapping[str, Mapping[str, float]]
+"""For each word that is near words of a question, the part of their weights that it counts for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ class TextMatch:
     """Why a document has its score for text."""
 
     words: Mapping[str, float]
-    """The words of its own that counted, with their weights."""
+    """The words of its own that counted, with their weights: words of the question, or words near these."""
     lent: tuple[Lent, ...]
     """The words for which a neighbour counted."""
     person: str | None
@@ -90,24 +87,34 @@ def rank_text(
     counts: ScopeCounts,
     named: Iterable[str] = (),
     kinds: str = "",
+    near: Near | None = None,
+    most: int | None = None,
 ) -> list[RankedText]:
-    """The candidates that have a word of the question, or are lent one, best first; equal ones by id.
+    """The candidates that have a word of the question, or one near it, or are lent one: the best ``most``, best first,
+    equal ones by id.
 
-    ``question`` has the words as the index has them, ``named`` the people of :func:`people_named`, and ``kinds``
-    the :func:`~firefly_memory.search.kinds.kinds_asked`. The order of the candidates, whose ids differ, does not
+    ``question`` has the words as the index has them, ``named`` the people of :func:`people_named`, ``kinds`` the
+    :func:`~firefly_memory.search.kinds.kinds_asked`, and ``near`` the
+    :func:`~firefly_memory.search.near_words.near_words`. The order of the candidates, whose ids differ, does not
     matter.
     """
     documents = list(candidates)
     weights = {word: counts.idf(word) for word in dict.fromkeys(question)}
-    own = {document.id: _own_weights(document, weights) for document in documents}
-    is_of = {document.id: kinds_among(document.words) for document in documents}
-    neighbours = Neighbours(documents, own, {name for name, found in is_of.items() if ASKS in found})
-    people = sorted(set(named))
-    ranked = [
-        _ranked(document, own[document.id], neighbours.lent_to(document), weights, people, is_of[document.id], kinds)
-        for document in documents
+    factors = factors_of(documents, named, kinds)
+    found = _found(documents, weights, near or {})
+    own = {name: {asked: weight for asked, (weight, _) in of.items()} for name, of in found.items()}
+    neighbours = Neighbours(documents, own, questions_among(factors))
+    scored: list[tuple[float, str, dict[str, Lent]]] = []
+    for document in documents:
+        lent = neighbours.lent_to(document)
+        total = _total(weights, own[document.id], lent)
+        if total > 0:
+            scored.append((-total * factors[document.id].product, document.id, lent))
+    scored.sort(key=itemgetter(0, 1))
+    return [
+        RankedText(name, -score, _match(weights, found, name, lent, factors[name]))
+        for score, name, lent in scored[:most]
     ]
-    return sorted((each for each in ranked if each.score > 0), key=lambda each: (-each.score, each.id))
 
 
 def people_of(candidates: Iterable[Candidate]) -> set[str]:
@@ -121,33 +128,55 @@ def people_named(question: str, people: Iterable[str], language: str) -> list[st
     return sorted(name for name in set(people) if words.intersection(question_words(name, language)))
 
 
-def _own_weights(document: Candidate, weights: Mapping[str, float]) -> dict[str, float]:
-    repeated = Counter(word for word in document.words if word in weights)
-    return {word: weights[word] * times * (K1 + 1) / (times + K1) for word, times in repeated.items()}
+def _found(
+    documents: Iterable[Candidate], weights: Mapping[str, float], near: Near
+) -> dict[str, dict[str, tuple[float, str]]]:
+    """For each document, and each word of the question that it has, or has one near it: what that counts, and the word
+    that it has."""
+    wanted = {*weights, *near}
+    return {
+        each.id: _found_in(each, weights, near, words) if (words := wanted.intersection(each.words)) else {}
+        for each in documents
+    }
 
 
-def _ranked(
-    document: Candidate,
-    own: Mapping[str, float],
+def _found_in(
+    document: Candidate, weights: Mapping[str, float], near: Near, words: Iterable[str]
+) -> dict[str, tuple[float, str]]:
+    found: dict[str, tuple[float, str]] = {}
+    for word in words:
+        times = document.words.count(word)
+        often = times * (K1 + 1) / (times + K1)
+        for asked, part in near[word].items() if word not in weights else ((word, 1.0),):
+            found[asked] = max(found.get(asked, (0.0, "")), (weights[asked] * part * often, word))
+    return found
+
+
+def _total(weights: Iterable[str], own: Mapping[str, float], lent: Mapping[str, Lent]) -> float:
+    """For each word the larger one of its own weight and the loan."""
+    total = 0.0
+    for asked in weights:  # in the order of the question, so that the sum is the same each time
+        weight = own.get(asked, 0.0)
+        total += max(weight, lent[asked].weight) if asked in lent else weight
+    return total
+
+
+def _match(
+    weights: Iterable[str],
+    found: Mapping[str, Mapping[str, tuple[float, str]]],
+    document: str,
     lent: Mapping[str, Lent],
-    weights: Mapping[str, float],
-    people: Sequence[str],
-    is_of: str,
-    kinds: str,
-) -> RankedText:
+    factors: Factors,
+) -> TextMatch:
+    own = found[document]
     counted: dict[str, float] = {}
     borrowed: list[Lent] = []
-    total = 0.0
-    for word in weights:  # in the order of the question, so that the sum is the same each time
-        loan = lent.get(word)
-        if loan is not None and loan.weight > own.get(word, 0.0):
-            borrowed.append(loan)
-            total += loan.weight
-        elif word in own:
-            counted[word] = own[word]
-            total += own[word]
-    person = next((name for name in people if name == document.who or name in document.about), None)
-    asks, fits = QUESTION if ASKS in is_of else 1.0, KIND if set(kinds).intersection(is_of) else 1.0
-    match = TextMatch(counted, tuple(borrowed), person, document.length_factor, asks, fits)
-    score = total * match.length * asks * fits * (1.0 if person is None else PERSON)
-    return RankedText(document.id, score, match)
+    for asked in weights:
+        weight, word = own.get(asked, (0.0, ""))
+        loan = lent.get(asked)
+        if loan is not None and loan.weight > weight:
+            _, word = found[loan.neighbour][asked]
+            borrowed.append(loan._replace(word=word))
+        elif word:
+            counted[word] = counted.get(word, 0.0) + weight
+    return TextMatch(counted, tuple(borrowed), factors.person, factors.length, factors.question, factors.kind)

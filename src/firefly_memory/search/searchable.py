@@ -16,7 +16,12 @@ def searchable(text: str) -> str:
 
     Every database can store it: NUL and lone surrogates become U+FFFD. It takes time in proportion to the text.
     """
-    return _GAPS.sub(" ", folded(text)).strip()
+    return with_single_spaces(folded(text))
+
+
+def with_single_spaces(text: str) -> str:
+    """A folded text, as it is compared."""
+    return " ".join(text.replace("_", " ").replace("-", " ").split())
 
 
 def folded(text: str) -> str:
@@ -53,7 +58,6 @@ def indexed_text(text: str, who: str | None = None, at: date | None = None, lang
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _NOT_STORABLE = re.compile(r"[\0\ud800-\udfff]")
-_GAPS = re.compile(r"[\s_-]+")
 
 _MARKS_IN_A_RUN = 30
 """As many as Unicode's stream-safe format has. No language needs more, and the time of ``unicodedata.normalize`` grows

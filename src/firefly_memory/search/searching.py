@@ -5,22 +5,26 @@ The flow is one coroutine for both modes. :class:`Work` says where its computing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from logging import getLogger
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from firefly_memory.concurrency.cancellation import in_worker_thread
 from firefly_memory.errors import ConfigurationError, EmbedderError, NotSupportedError
 from firefly_memory.search.candidates import Candidate
+from firefly_memory.search.comparing import Look, check_sizes, compared, level_of, nearest_by_signature
 from firefly_memory.search.counting import KeptCounts
 from firefly_memory.search.embedders.protocol import Embedder, StaticEmbedder
 from firefly_memory.search.fusion import DEPTH
 from firefly_memory.search.hits import Explanation, Request
 from firefly_memory.search.index import CANDIDATES, SearchIndex, Signatures, Subject
 from firefly_memory.search.kinds import kinds_asked
+from firefly_memory.search.near_words import LARGEST_SCOPE as LARGEST_SCOPE_OF_NEAR_WORDS
+from firefly_memory.search.near_words import NO_NEAR_WORDS, RARE, NearWords, near_words, rare_ones
 from firefly_memory.search.ranking import (
+    Near,
     RankedText,
     ScopeCounts,
     people_named,
@@ -35,20 +39,10 @@ from firefly_memory.search.semantic import (
     Question,
     RankedMeaning,
     async_question_vector,
-    common_level,
-    deciding,
     question_vector,
     rank_meaning,
 )
-from firefly_memory.search.signatures import (
-    NEAREST,
-    cosines,
-    estimated_cosines,
-    nearest,
-    signatures_from,
-    vector_bytes,
-    vectors_from,
-)
+from firefly_memory.search.signatures import NEAREST, vector_bytes
 from firefly_memory.search.words import question_words
 
 if TYPE_CHECKING:
@@ -59,6 +53,11 @@ T = TypeVar("T")
 
 POSTINGS = 5_000
 """The words of a question that an engine is asked for have no more documents together, the rarest word left aside."""
+
+RANKED = 3
+"""So many documents for each hit are ranked by meaning, with their neighbours. The others are too far away."""
+LEAST_RANKED = 30
+"""So many in any case."""
 
 _PEOPLE = 1_000
 _WEIGHT = 1_000
@@ -110,7 +109,7 @@ class Searcher:
             raise NotSupportedError(f"{self.subject.kind} are searched by their words only; use mode='best'")
         words = await self.work(partial(question_words, request.question, self.language))
         counts = await self.counts.of(self.index, scopes, words)
-        text = None if request.mode == "semantic" else await self._text(request.question, words, scopes, counts)
+        text = None if request.mode == "semantic" else await self._text(request, words, scopes, counts)
         semantic: list[RankedMeaning] | None = None
         notes: tuple[str, ...] = ()
         if request.mode != "text" and not self.subject.has_vectors:
@@ -129,20 +128,39 @@ class Searcher:
         ]
 
     async def _text(
-        self, question: str, words: Sequence[str], scopes: Sequence[str], counts: ScopeCounts
+        self, request: Request, words: Sequence[str], scopes: Sequence[str], counts: ScopeCounts
     ) -> list[RankedText]:
-        weights = {word: max(1, round(counts.idf(word) * _WEIGHT)) for word in _affordable(words, counts)}
+        near = await self._near(request.question, scopes, counts)
+        weights = {word: counts.idf(word) for word in _affordable(words, counts)}
+        weights |= {each: max(part * counts.idf(word) for word, part in near.parts[each].items()) for each in near.rare}
         if not weights:
             return []
-        ids = await self.index.best(scopes, weights, CANDIDATES)
+        ids = await self.index.best(scopes, _in_whole_numbers(weights), CANDIDATES)
         candidates = await self.index.around(scopes, ids) if ids else []
-        return await self.work(partial(self._ranked_text, question, words, candidates, counts))
+        return await self.work(partial(self._ranked_text, request, words, near.parts, candidates, counts))
+
+    async def _near(self, question: str, scopes: Sequence[str], counts: ScopeCounts) -> NearWords:
+        """The words near those of the question, and those of them that the engine is asked for."""
+        if self.embedder is None or not 0 < counts.documents <= LARGEST_SCOPE_OF_NEAR_WORDS:
+            return NO_NEAR_WORDS
+        parts = await self.work(partial(near_words, self.embedder, question, self.language))
+        having = await self.index.counts(scopes, list(parts), RARE + 1) if parts else {}
+        return NearWords(parts, rare_ones(having))
 
     def _ranked_text(
-        self, question: str, words: Sequence[str], candidates: Sequence[Candidate], counts: ScopeCounts
+        self, request: Request, words: Sequence[str], near: Near, candidates: Sequence[Candidate], counts: ScopeCounts
     ) -> list[RankedText]:
+        named, kinds = self._asked_for(request.question, candidates)
+        return rank_text(words, candidates, counts, named, kinds, near, _counting(request))
+
+    def _ranked_meaning(self, request: Request, look: Look) -> list[RankedMeaning]:
+        named, kinds = self._asked_for(request.question, look.candidates)
+        return rank_meaning(look.candidates, look.cosines, look.level, named, kinds, _counting(request))
+
+    def _asked_for(self, question: str, candidates: Sequence[Candidate]) -> tuple[list[str], str]:
+        """The people whom a question names, and the kinds of its answers."""
         named = people_named(question, people_of(candidates), self.language)
-        return rank_text(words, candidates, counts, named, kinds_asked(question, self.language))
+        return named, kinds_asked(question, self.language)
 
     async def _semantic(
         self, request: Request, scopes: Sequence[str], counts: ScopeCounts
@@ -161,13 +179,14 @@ class Searcher:
             return self._refused(must)
         if not stored.ids:
             return self._nothing(must), self._without(NO_VECTORS) if counts.documents else ()
-        _check_sizes(embedder, stored.signatures, -(-embedder.dimensions // 8))
+        check_sizes(embedder, stored.signatures, -(-embedder.dimensions // 8))
         vector = await self._vector_if_made(embedder, request, scopes, counts)
         if vector is None:
             return None, self._without(_FAILED)
         if not vector.any():  # of a question without a word
             return [], ()
-        return await self._ranked_meaning(embedder, vector, stored, scopes, _most(request)), ()
+        look = await self._look_at_nearest(embedder, vector, stored, scopes, _read(request))
+        return await self.work(partial(self._ranked_meaning, request, look)), ()
 
     async def _by_accelerator(
         self, embedder: Embedder, request: Request, scopes: Sequence[str], counts: ScopeCounts
@@ -183,10 +202,10 @@ class Searcher:
             return self._refused(request.mode == "semantic")
         if not found.signatures:
             return self._nothing(request.mode == "semantic"), self._without(NO_VECTORS)
-        _check_sizes(embedder, found.signatures, -(-embedder.dimensions // 8))
-        level = await self.work(partial(_common_level, vector, found.signatures))
-        look = await self._look(embedder, vector, found.ids, level, scopes, _most(request))
-        return await self.work(partial(rank_meaning, look.candidates, look.cosines, look.level, _most(request))), ()
+        check_sizes(embedder, found.signatures, -(-embedder.dimensions // 8))
+        level = await self.work(partial(level_of, vector, found.signatures))
+        look = await self._look(embedder, vector, found.ids, level, scopes, _read(request))
+        return await self.work(partial(self._ranked_meaning, request, look)), ()
 
     def _nothing(self, must: bool) -> list[RankedMeaning] | None:
         """Nothing is found, where a ranking is asked for; or else the ranking for text is the whole one."""
@@ -221,22 +240,16 @@ class Searcher:
             return question_vector(embedder, asked)
         return await async_question_vector(embedder, asked)
 
-    async def _ranked_meaning(
-        self,
-        embedder: Embedder,
-        vector: NDArray[float32],
-        stored: Signatures,
-        scopes: Sequence[str],
-        most: int | None,
-    ) -> list[RankedMeaning]:
+    async def _look_at_nearest(
+        self, embedder: Embedder, vector: NDArray[float32], stored: Signatures, scopes: Sequence[str], most: int
+    ) -> Look:
         looked_at = NEAREST
         while True:
-            ids, level = await self.work(partial(_nearest, vector, stored, embedder.dimensions, looked_at))
+            ids, level = await self.work(partial(nearest_by_signature, vector, stored, embedder.dimensions, looked_at))
             look = await self._look(embedder, vector, ids, level, scopes, most)
             if look.is_complete or looked_at >= len(stored.ids) or not self._lacks_live(ids, look.candidates):
-                break
+                return look
             looked_at *= 2
-        return await self.work(partial(rank_meaning, look.candidates, look.cosines, look.level, most))
 
     async def _look(
         self,
@@ -245,17 +258,17 @@ class Searcher:
         ids: Sequence[str],
         level: float | None,
         scopes: Sequence[str],
-        most: int | None,
-    ) -> _Look:
-        """Compare the vectors of some documents, and read those that decide, with their neighbours."""
+        most: int,
+    ) -> Look:
+        """Compare the vectors of some documents, and read the nearest of them, with their neighbours."""
         vectors = await self.index.vectors(embedder.name, ids)
-        _check_sizes(embedder, vectors.values(), embedder.dimensions * 4)
-        compared = await self.work(partial(_compared, vector, vectors, level, most))
-        candidates = await self.index.around(scopes, compared.deciding, words=False)
-        is_complete = _are_there(compared.deciding, candidates)
-        if not is_complete:  # some are gone, and so others decide
-            candidates = await self.index.around(scopes, ids, words=False)
-        return _Look(compared.cosines, compared.level, candidates, is_complete)
+        check_sizes(embedder, vectors.values(), embedder.dimensions * 4)
+        found = await self.work(partial(compared, vector, vectors, level, most))
+        candidates = await self.index.around(scopes, found.to_rank)
+        is_complete = _are_there(found.to_rank, candidates)
+        if not is_complete:  # some are gone, and so others are the nearest
+            candidates = await self.index.around(scopes, ids)
+        return Look(found.cosines, found.level, candidates, is_complete)
 
     def _lacks_live(self, ids: Sequence[str], candidates: Sequence[Candidate]) -> bool:
         """Whether most of the nearest rows have expired, which their signatures do not tell."""
@@ -293,59 +306,19 @@ def _affordable(words: Sequence[str], counts: ScopeCounts) -> list[str]:
     return chosen
 
 
-def _check_sizes(embedder: Embedder, stored: Iterable[bytes], size: int) -> None:
-    """``ConfigurationError`` if a stored vector or signature is of another number of dimensions."""
-    if not {*map(len, stored)} <= {size}:
-        raise ConfigurationError(
-            f"stored vectors of the embedder {embedder.name!r} have another number of dimensions than "
-            f"{embedder.dimensions}; give another model another name"
-        )
+def _in_whole_numbers(weights: Mapping[str, float]) -> dict[str, int]:
+    return {word: max(1, round(weight * _WEIGHT)) for word, weight in weights.items()}
 
 
-def _nearest(vector: Any, stored: Signatures, dimensions: int, most: int) -> tuple[list[str], float | None]:
-    """The documents whose vectors are compared, and the common level, unless that is better had from the vectors."""
-    estimates = estimated_cosines(vector, signatures_from(stored.signatures, dimensions))
-    rows = nearest(estimates, stored.ids, most)
-    every = len(rows) == len(estimates)
-    return [stored.ids[row] for row in rows.tolist()], None if every else common_level(estimates)
+def _read(request: Request) -> int:
+    """How many documents are ranked by meaning, beside their neighbours: never more than count."""
+    most = max(RANKED * request.top_k, LEAST_RANKED)
+    return most if request.mode == "semantic" else min(most, DEPTH)
 
 
-def _common_level(vector: Any, signatures: Sequence[bytes]) -> float:
-    """That of a whole scope, by some of its signatures."""
-    return common_level(estimated_cosines(vector, signatures_from(signatures, len(vector))))
-
-
-class _Look(NamedTuple):
-    """Some documents with their neighbours, and what is known of their vectors."""
-
-    cosines: Mapping[str, float]
-    level: float
-    candidates: Sequence[Candidate]
-    is_complete: bool
-    """Whether those that decide are still there."""
-
-
-class _Compared(NamedTuple):
-    """The documents whose vectors were compared with that of the question."""
-
-    cosines: Mapping[str, float]
-    level: float
-    deciding: Sequence[str]
-
-
-def _compared(vector: Any, vectors: Mapping[str, bytes], level: float | None, most: int | None) -> _Compared:
-    ids = sorted(vectors)
-    exact = cosines(vector, vectors_from([vectors[each] for each in ids], len(vector))).tolist()
-    by_id = dict(zip(ids, exact, strict=True))
-    common = common_level(exact) if level is None else level
-    return _Compared(by_id, common, ids if most is None else deciding(by_id, common, most))
-
-
-def _most(request: Request) -> int | None:
-    """How many of the ranking by meaning count: those that are fused, or given back. An explanation knows them all."""
-    if request.mode == "semantic":
-        return request.top_k
-    return None if request.explain else DEPTH
+def _counting(request: Request) -> int | None:
+    """How many of a ranking may count: those that are fused, or given back. An explanation knows them all."""
+    return None if request.explain else max(request.top_k, DEPTH)
 
 
 def _are_there(ids: Sequence[str], candidates: Sequence[Candidate]) -> bool:

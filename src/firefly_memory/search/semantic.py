@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from firefly_memory.search.candidates import LARGEST_FACTOR, Candidate
+from firefly_memory.search.candidates import Candidate
 from firefly_memory.search.embedders.batches import NUMPY, async_embed_all, embed_all
 from firefly_memory.search.embedders.protocol import Embedder, StaticEmbedder
-from firefly_memory.search.neighbours import Lent, Neighbours
+from firefly_memory.search.factors import Factors, factors_of, questions_among
+from firefly_memory.search.neighbours import Neighbours
 from firefly_memory.search.ranking import ScopeCounts
 from firefly_memory.search.words import Piece, question_pieces, question_words
 
@@ -30,8 +32,14 @@ class SemanticMatch:
     """Of its vector and the question's; ``None`` without a vector."""
     neighbour: str | None = None
     """The id of the neighbour that lent it its score."""
+    person: str | None = None
+    """The person named in the question who said it or whom it is about."""
     length: float = 1.0
     """The factor for its length."""
+    question: float = 1.0
+    """The factor for a document that ends with a question."""
+    kind: float = 1.0
+    """The factor for a document of a kind that is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,53 +107,57 @@ def common_level(cosines: Sequence[float] | NDArray[float32]) -> float:
     return round(float(each.mean() + each.std()), 6) if len(each) else 0.0
 
 
-def deciding(cosines: Mapping[str, float], level: float, most: int) -> list[str]:
-    """Those of the documents that decide which are the best ``most``, so that only these have to be read.
-
-    Any other stays behind the best ``most``, however long it is, and so does whatever it lends to.
-    """
-    above = {name: cosine - level for name, cosine in cosines.items()}
-    if len(above) <= most:
-        return list(above)
-    least = sorted(above.values(), reverse=True)[most - 1]
-    return [name for name, own in above.items() if _by_length(own, LARGEST_FACTOR) >= least]
-
-
-def _by_length(own: float, length: float) -> float:
-    """The score of a document by its own cosine: a longer one comes first, below the level as well."""
-    return own * length if own > 0 else own / length
+def to_rank(cosines: Mapping[str, float], most: int) -> list[str]:
+    """The documents with the largest cosines, up to ``most``; of equal ones at the end those with the first ids. Only
+    they are read, with their neighbours."""
+    return sorted(cosines, key=lambda each: (-cosines[each], each))[:most]
 
 
 def rank_meaning(
-    candidates: Iterable[Candidate], cosines: Mapping[str, float], level: float, most: int | None = None
+    candidates: Iterable[Candidate],
+    cosines: Mapping[str, float],
+    level: float,
+    named: Iterable[str] = (),
+    kinds: str = "",
+    most: int | None = None,
 ) -> list[RankedMeaning]:
-    """The candidates that have a cosine, or are lent one, best first, up to ``most``; equal ones by id.
+    """The candidates that have a cosine, or are lent one: the best ``most``, best first, equal ones by id.
 
     ``level`` is the :func:`common_level` of the whole scope. A document lends only what it has above the level: without
-    that, those beside many common ones would come first. The order of the candidates does not matter.
+    that, those beside many common ones would come first. ``named`` and ``kinds`` are those of
+    :func:`~firefly_memory.search.ranking.rank_text`. The order of the candidates does not matter.
     """
     documents = list(candidates)
+    factors = factors_of(documents, named, kinds)
     above = {document.id: cosines[document.id] - level for document in documents if document.id in cosines}
     lending = {
         document.id: {_ALL: above[document.id]} if above.get(document.id, 0) > 0 else {} for document in documents
     }
-    neighbours = Neighbours(documents, lending)
-    scored: list[tuple[float, Candidate, Lent | None]] = []
+    neighbours = Neighbours(documents, lending, questions_among(factors))
+    scored: list[tuple[float, str, str | None]] = []
     for document in documents:
-        own = above.get(document.id)
-        loan = neighbours.lent_to(document).get(_ALL)
+        own, loan = above.get(document.id), neighbours.lent_to(document).get(_ALL)
+        product = factors[document.id].product
         if loan is not None and (own is None or loan.weight > own):
-            scored.append((loan.weight * document.length_factor, document, loan))
-        elif own is not None:
-            scored.append((_by_length(own, document.length_factor), document, None))
-    scored.sort(key=lambda each: (-each[0], each[1].id))
-    return [_ranked(*each, cosines) for each in scored[:most]]
+            scored.append((-loan.weight * product, document.id, loan.neighbour))
+        elif own is not None:  # below the level too, the one with the larger factors comes first
+            scored.append((-own * product if own > 0 else -own / product, document.id, None))
+    scored.sort(key=itemgetter(0, 1))
+    return [
+        RankedMeaning(name, -score, _match(cosines.get(name), neighbour, factors[name]))
+        for score, name, neighbour in scored[:most]
+    ]
 
 
-def _ranked(score: float, document: Candidate, loan: Lent | None, cosines: Mapping[str, float]) -> RankedMeaning:
-    neighbour = None if loan is None else loan.neighbour
-    match = SemanticMatch(cosine=cosines.get(document.id), neighbour=neighbour, length=document.length_factor)
-    return RankedMeaning(document.id, score, match)
+def _match(cosine: float | None, neighbour: str | None, factors: Factors) -> SemanticMatch:
+    return SemanticMatch(
+        cosine=cosine,
+        neighbour=neighbour,
+        person=factors.person,
+        length=factors.length,
+        question=factors.question,
+        kind=factors.kind,
+    )
 
 
 _ALL = ""

@@ -6,7 +6,7 @@ vectors.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import pi, sqrt
 from typing import TYPE_CHECKING
 
@@ -38,6 +38,14 @@ def signature_bytes(vector: Floats) -> bytes:
     with NUMPY:
         import numpy as np
     return np.packbits(vector > 0).tobytes()
+
+
+def stored_forms(vectors: Floats) -> Iterator[tuple[bytes, bytes]]:
+    """The :func:`vector_bytes` and the :func:`signature_bytes` of each row."""
+    with NUMPY:
+        import numpy as np
+    rows, bits = np.ascontiguousarray(vectors, dtype="<f4"), np.packbits(vectors > 0, axis=1)
+    return ((row.tobytes(), signature.tobytes()) for row, signature in zip(rows, bits, strict=True))
 
 
 def signatures_from(stored: Sequence[bytes], dimensions: int) -> Bits:

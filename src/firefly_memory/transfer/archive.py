@@ -164,7 +164,8 @@ async def _newer_kinds(walk: Walk, facets: list[MovedFacet]) -> dict[str, Any]:
     for facet in facets:
         newer = [kind for kind in facet.all_kinds() if kind.since is not None]
         if newer and await has_items(walk, facet):
-            found |= {kind.name: {"version": kind.version, "since": kind.since} for kind in newer}
+            there = [kind for kind in newer if kind.is_in is None or await kind.is_in(walk)]
+            found |= {kind.name: {"version": kind.version, "since": kind.since} for kind in there}
     return found
 
 

@@ -105,4 +105,5 @@ class Counts:
 
     def _words(self, kind: Kind) -> str:
         words = f"{self._numbers[kind.plural]:,} {kind.noun}"
-        return words + (f" with {' and '.join(map(self._words, kind.within))}" if kind.within else "")
+        within = [self._words(each) for each in kind.within if each.since is None or self._any_of(each)]
+        return words + (f" with {' and '.join(within)}" if within else "")

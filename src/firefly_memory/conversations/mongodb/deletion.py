@@ -1,8 +1,9 @@
-"""The deletion of one conversation, and that of all: documents first, which makes them disappear, turns after them.
+"""The deletion of one conversation, and that of all: documents first, which makes them disappear, then turns and
+flushes.
 
 Up to ``MOST_AT_ONCE`` conversations go in one transaction. More of them, or those of a standalone server, go in steps,
-each of which takes whole conversations. A turn without its conversation is seen by nobody; whatever is left of those
-goes with the next call.
+each of which takes whole conversations. A turn or a flush without its conversation is seen by nobody; whatever is left
+of those goes with the next call.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from firefly_memory.conversations.log import Head
 from firefly_memory.conversations.mongodb import documents, queries
-from firefly_memory.conversations.mongodb.documents import CONVERSATIONS
+from firefly_memory.conversations.mongodb.documents import CONVERSATIONS, FLUSHES
 from firefly_memory.databases.mongodb.clients import Connection
 from firefly_memory.databases.mongodb.errors import despite_a_loss
 from firefly_memory.databases.mongodb.fields import Document
@@ -24,8 +25,9 @@ from firefly_memory.tombstones.log import Identity
 
 MOST_AT_ONCE = 10_000
 
-_TURNS_AT_ONCE = 5_000
+_PARTS_AT_ONCE = 5_000
 _IDS_AT_ONCE = 1_000
+_OF_LIVES = (CONVERSATIONS, FLUSHES)
 _FACTS: Document = {"$regex": f"^{re.escape(FACTS_OF_CONVERSATIONS)}"}  # a prefix, so the index finds them
 _CONVERSATIONS: Document = {"place": {"$exists": True}}  # turns have none
 
@@ -68,9 +70,10 @@ async def _delete_unchanged(
             return False
         if facts is not None:  # last: the facts of a conversation that stays are not lost
             await connection.result_of(connection.entries.delete_many({"namespace": facts}, session=session))
-        if session is not None and seen.turns <= _TURNS_AT_ONCE:  # then nothing is left if this process dies
-            turns = documents.life_of(found[0])
-            await connection.result_of(conversations.delete_many(turns, session=session))
+        if session is not None and seen.turns <= _PARTS_AT_ONCE:  # then nothing is left if this process dies
+            life = documents.life_of(found[0])
+            for name in _OF_LIVES:
+                await connection.result_of(connection[name].delete_many(life, session=session))
         return True
 
     return await (delete(None) if in_transaction is None else in_transaction(connection, delete))
@@ -97,7 +100,8 @@ class ConversationDeletion:
         if not are_gone:
             await self._delete_in_steps()
             await despite_a_loss(lambda: self._delete(None))
-        await self._delete_turns()
+        for name in _OF_LIVES:
+            await self._delete_parts(name)
 
     async def _delete(self, session: Any) -> None:
         connection = self._connection
@@ -115,28 +119,28 @@ class ConversationDeletion:
                 after = ids[-1]
                 await self._delete_these(ids)
 
-    async def _delete_turns(self) -> None:
-        """All turns whose conversation is gone."""
-        connection, conversations, is_full = self._connection, self._connection[CONVERSATIONS], True
-        after: Document = {"$type": "object"}  # which the id of a turn is
+    async def _delete_parts(self, name: str) -> None:
+        """All turns or all flushes whose conversation is gone."""
+        connection, parts, is_full = self._connection, self._connection[name], True
+        after: Document = {"$type": "object"}  # which the id of a turn or a flush is
         while is_full:
-            some = conversations.find({"_id": after}, {"conversation_id": 1, "life": 1})
-            turns = await connection.all_of(some.sort("_id").limit(_TURNS_AT_ONCE))
-            is_full = len(turns) == _TURNS_AT_ONCE
+            some = parts.find({"_id": after}, {"conversation_id": 1, "life": 1})
+            found = await connection.all_of(some.sort("_id").limit(_PARTS_AT_ONCE))
+            is_full = len(found) == _PARTS_AT_ONCE
             # A life is named before it has turns: if it is not now, it never will be again.
-            ids = {each.get("conversation_id") for each in turns if isinstance(each.get("conversation_id"), str)}
+            ids = {each.get("conversation_id") for each in found if isinstance(each.get("conversation_id"), str)}
             these = {"_id": {"$in": list(ids)}}
-            there = await connection.all_of(conversations.find(these, documents.NAMES_OF_LIVES))
+            there = await connection.all_of(connection[CONVERSATIONS].find(these, documents.NAMES_OF_LIVES))
             lives = documents.lives(there)
-            over = [each["_id"] for each in turns if is_over(each.get("life"), lives)]
+            over = [each["_id"] for each in found if is_over(each.get("life"), lives)]
             if over:
-                await self._delete_these(over)
-            if turns:
-                after = {"$gt": turns[-1]["_id"]}
+                await self._delete_these(over, name)
+            if found:
+                after = {"$gt": found[-1]["_id"]}
 
-    async def _delete_these(self, ids: list[Any]) -> None:
+    async def _delete_these(self, ids: list[Any], name: str = CONVERSATIONS) -> None:
         connection, these = self._connection, {"_id": {"$in": ids}}
-        await despite_a_loss(lambda: connection.result_of(connection[CONVERSATIONS].delete_many(these)))
+        await despite_a_loss(lambda: connection.result_of(connection[name].delete_many(these)))
 
 
 async def delete_left_behind(connection: Connection, identities: Sequence[Identity]) -> None:
@@ -148,29 +152,34 @@ async def delete_left_behind(connection: Connection, identities: Sequence[Identi
         for each in await connection.all_of(conversations.find(begun, {"_id": 1, "life": 1})):
             this = {**documents.itself(each["_id"]), **documents.unsettled(each)}
             await despite_a_loss(partial(_delete_one, connection, this))
-            await delete_turns_of(connection, each["_id"])
+            await delete_parts_of(connection, each["_id"])
     ids = [name for kind, name in identities if kind == "conversation"]
     for first in range(0, len(ids), _IDS_AT_ONCE):
         some = {"conversation_id": {"$in": ids[first : first + _IDS_AT_ONCE]}}
-        for each in await connection.result_of(conversations.distinct("conversation_id", some)):
-            await delete_turns_of(connection, each)
+        for name in _OF_LIVES:
+            for each in await connection.result_of(connection[name].distinct("conversation_id", some)):
+                await delete_parts_of(connection, each)
 
 
 async def _delete_one(connection: Connection, this: Document) -> None:
     await connection.result_of(connection[CONVERSATIONS].delete_one(this))
 
 
-async def delete_turns_of(connection: Connection, conversation_id: str) -> None:
-    """Delete the turns that deletions and appends of this conversation have left behind."""
-    conversations, of_id = connection[CONVERSATIONS], {"conversation_id": conversation_id}
-    lives_of_turns = await connection.result_of(conversations.distinct("life", of_id))
+async def delete_parts_of(connection: Connection, conversation_id: str) -> None:
+    """Delete the turns and the flushes that deletions and writes of this conversation have left behind."""
+    of_id = {"conversation_id": conversation_id}
+    found = {name: await connection.result_of(connection[name].distinct("life", of_id)) for name in _OF_LIVES}
     # A life is named before it has turns: if it is not now, it never will be again.
-    there = await connection.all_of(conversations.find(documents.itself(conversation_id), documents.NAMES_OF_LIVES))
-    named = documents.lives(there)
-    over = [life for life in lives_of_turns if is_over(life, named)]
-    if over:
-        dead = {**of_id, "life": {"$in": over}}
-        await despite_a_loss(lambda: connection.result_of(conversations.delete_many(dead)))
+    itself = connection[CONVERSATIONS].find(documents.itself(conversation_id), documents.NAMES_OF_LIVES)
+    named = documents.lives(await connection.all_of(itself))
+    for name, lives in found.items():
+        over = [life for life in lives if is_over(life, named)]
+        if over:
+            await despite_a_loss(partial(_delete_many, connection[name], {**of_id, "life": {"$in": over}}, connection))
+
+
+async def _delete_many(collection: Any, dead: Document, connection: Connection) -> None:
+    await connection.result_of(collection.delete_many(dead))
 
 
 def is_over(life: Any, lives: set[Any]) -> bool:

@@ -37,6 +37,8 @@ from firefly_memory.entries.record import Position
 Pipeline = list[Document]
 
 CONVERSATIONS = "memory_conversations"
+FLUSHES = "memory_flushes"
+"""A collection of its own: earlier versions take whatever has a ``life`` in the other one for a turn."""
 
 MOMENTS: dict[Order, str] = {"created": "place", "updated": "active"}
 """The field that each order of the list goes by: an instant and the conversation's id."""
@@ -63,9 +65,19 @@ ALL = Collection(
     refused_by="conversation_id",
     forget="firefly_memory.conversations.mongodb.deletion:delete_left_behind",
 )
-COLLECTIONS = (ALL,)
+OF_FLUSHES = Collection(FLUSHES, (IndexModel([*_LIFE, ("_id", ASCENDING)], unique=True),))
+COLLECTIONS = (ALL, OF_FLUSHES)
 
 _LARGEST_SUM = 2**63 - 1
+
+_OF_FLUSHED = ("dropped_turns", "emptied_turns", "flush_id", "marks")
+"""The fields that a conversation has only if a flush gave it any."""
+
+EMPTIED: Document = {
+    "$set": {"user_prompt": "", "assistant_response": "", "messages": None, "messages_format": None, "metadata": {}},
+    "$unset": {"idempotency_key": "", "input_tokens": ""},
+}
+"""The update that takes the contents of a turn away."""
 
 
 class Tail(NamedTuple):
@@ -80,6 +92,7 @@ class Tail(NamedTuple):
     """That of this life."""
     is_settled: bool = False
     """Whether the conversation was there when it was seen: then it was made by somebody who was not refused."""
+    evicted_turns: int = 0
 
     def refuses(self, owner: str | None) -> bool:
         """Whether there is a conversation, and ``owner`` is given and is not its owner."""
@@ -119,9 +132,9 @@ def unsettled(conversation: Document) -> Document:
 
 def forking(fork: Mapping[str, Any]) -> Document:
     """The document that stands where a fork is being made, in a life of its own, and names that of ``fork``."""
-    begun = {**fork, "life": ObjectId(), "evicted_turns": 0, "evicted_tokens": 0, "summary": None}
-    del begun["settled"]
-    return {**begun, "forks": [fork["life"]]}
+    begun = {name: value for name, value in fork.items() if name not in ("settled", *_OF_FLUSHED)}
+    nothing = {"evicted_turns": 0, "evicted_tokens": 0, "summary": None}
+    return {**begun, "life": ObjectId(), **nothing, "forks": [fork["life"]]}
 
 
 def life_of(conversation: Mapping[str, Any]) -> Document:
@@ -146,7 +159,8 @@ def is_forking(fork: Mapping[str, Any]) -> Document:
 def replaced_by(conversation: Mapping[str, Any]) -> Document:
     """The update that puts a conversation in the place of one that is not settled."""
     fields = {name: value for name, value in conversation.items() if name != "_id"}
-    return {"$set": fields, "$unset": {name: "" for name in ("forks", "owner") if name not in fields}}
+    absent = [name for name in ("forks", "owner", *_OF_FLUSHED) if name not in fields]
+    return {"$set": fields, "$unset": dict.fromkeys(absent, "")}
 
 
 NAMES_OF_LIVES = {"life": 1, "forks": 1, "settled": 1}
@@ -190,6 +204,8 @@ def new_turns(conversation_id: str, drafts: Iterable[StoredTurn], tail: Tail) ->
             document["created_at_us"] = microseconds
         if draft.idempotency_key is not None:
             document["idempotency_key"] = draft.idempotency_key
+        if draft.input_tokens is not None:
+            document["input_tokens"] = draft.input_tokens
         documents.append(document)
         turn_id += 1
         tokens_before += draft.tokens
@@ -231,14 +247,22 @@ def fork_of(source: Head, fork_id: str, turns: int, now: datetime, newest: Store
     fork = settled(new_conversation(fork_id, now, source.owner))
     if newest is not None:
         fork |= active_at(fork_id, newest.created_at)
+    if turns and source.dropped_turns:
+        fork["dropped_turns"] = source.dropped_turns
     if source.evicted_turns <= turns:
         fork |= {name: getattr(source, name) for name in ("evicted_turns", "evicted_tokens", "summary")}
+        fork |= {name: getattr(source, name) for name in ("flush_id", "marks") if getattr(source, name) is not None}
     return fork
+
+
+def first_copied(fork: Mapping[str, Any], turns: int) -> int:
+    """The number of the first turn that a fork needs: the first one that was not dropped, or else the newest one."""
+    return max(min(dropped_of(fork), turns - 1), 0)
 
 
 def copied_turns(there: Mapping[str, Any], fork: Mapping[str, Any], turns: int) -> Pipeline:
     """Copies the first ``turns`` turns into the life of ``fork``, on the server."""
-    mine = {"conversation_id": there["_id"], "life": there["life"], "turn_id": {"$lt": turns}}
+    mine = {**life_of(there), "turn_id": {"$gte": first_copied(fork, turns), "$lt": turns}}
     # An id of its own for each: that of its turn, in this life.
     own_id = turn_key({"$concat": [str(fork["life"]), ":", "$_id.turn"]})
     theirs = {"_id": own_id, "conversation_id": {"$literal": fork["_id"]}, "life": fork["life"]}
@@ -260,16 +284,17 @@ def unclaimed(now: datetime, until: datetime) -> Document:
 
 def tail(document: Mapping[str, Any]) -> Tail:
     try:
-        life, evicted, newest = document["life"], whole(document, "evicted_tokens"), document.get("newest")
+        life, newest = document["life"], document.get("newest")
+        evicted, evicted_turns = whole(document, "evicted_tokens"), whole(document, "evicted_turns")
         if not isinstance(life, ObjectId):
             raise TypeError(f"its life is {type(life).__name__}, not an ObjectId")
-        owner, is_settled = _owner(document), "settled" in document
+        owner, is_settled = _optional(document, "owner"), "settled" in document
         if newest is None:
-            return Tail(life, 0, 0, evicted, owner, is_settled)
+            return Tail(life, 0, 0, evicted, owner, is_settled, evicted_turns)
         tokens = whole(newest, "tokens_before") + whole(newest, "tokens")
         if tokens > _LARGEST_SUM:
             raise OverflowError("the sum of its tokens is beyond 64 bits")
-        return Tail(life, whole(newest, "turn_id") + 1, tokens, evicted, owner, is_settled)
+        return Tail(life, whole(newest, "turn_id") + 1, tokens, evicted, owner, is_settled, evicted_turns)
     except DAMAGE as exc:
         raise damaged(document, exc) from exc
 
@@ -280,7 +305,7 @@ def head(document: Mapping[str, Any]) -> Head | None:
     if newest is None and not document.get("settled"):
         return None
     try:
-        updated_at = _made_at(document) if newest is None else _appended_at(newest)
+        updated_at = _made_at(document) if newest is None else appended_at(newest)
     except DAMAGE as exc:
         raise damaged(document, exc) from exc
     end = tail(document)
@@ -289,12 +314,15 @@ def head(document: Mapping[str, Any]) -> Head | None:
             document["_id"],
             end.turns,
             end.tokens,
-            whole(document, "evicted_turns"),
+            end.evicted_turns,
             end.evicted_tokens,
-            None if document.get("summary") is None else text(document, "summary"),
+            _optional(document, "summary"),
             _made_at(document),
             updated_at,
             end.owner,
+            dropped_of(document),
+            _optional(document, "flush_id"),
+            _optional(document, "marks"),
         )
     except DAMAGE as exc:
         raise damaged(document, exc) from exc
@@ -310,22 +338,28 @@ def turn(document: Mapping[str, Any]) -> StoredTurn:
             text_or_none(document, "messages"),
             text_or_none(document, "messages_format"),
             {**document["metadata"]},
-            text_or_none({"idempotency_key": document.get("idempotency_key")}, "idempotency_key"),
+            _optional(document, "idempotency_key"),
             document["_id"]["turn"],
-            _appended_at(document),
+            appended_at(document),
+            None if document.get("input_tokens") is None else whole(document, "input_tokens"),
         )
     except DAMAGE as exc:
         raise damaged(document, exc) from exc
 
 
-def _owner(document: Mapping[str, Any]) -> str | None:
-    return text_or_none({"owner": document.get("owner")}, "owner")
+def dropped_of(document: Mapping[str, Any]) -> int:
+    """How many turns a conversation hides, from the first on."""
+    return 0 if document.get("dropped_turns") is None else whole(document, "dropped_turns")
+
+
+def _optional(document: Mapping[str, Any], name: str) -> str | None:
+    return None if document.get(name) is None else text(document, name)
 
 
 def _made_at(document: Mapping[str, Any]) -> datetime:
     return exact(document["created_at"], document["place"])
 
 
-def _appended_at(document: Mapping[str, Any]) -> datetime:
+def appended_at(document: Mapping[str, Any]) -> datetime:
     date: datetime = document["created_at"]
     return date + timedelta(microseconds=document.get("created_at_us", 0))

@@ -17,10 +17,11 @@ from pymongo.errors import BulkWriteError, PyMongoError
 
 from firefly_memory.codec import BSON, Form
 from firefly_memory.concurrency.group_commit import Grouping
-from firefly_memory.conversations.log import Appended, Head, Order, StoredTurn
+from firefly_memory.conversations.log import Appended, Flush, Flushed, Head, Order, StoredTurn
 from firefly_memory.conversations.mongodb import documents, pages, queries
-from firefly_memory.conversations.mongodb.deletion import ConversationDeletion, delete_conversation, delete_turns_of
+from firefly_memory.conversations.mongodb.deletion import ConversationDeletion, delete_conversation, delete_parts_of
 from firefly_memory.conversations.mongodb.documents import CONVERSATIONS, NOWHERE, Tail
+from firefly_memory.conversations.mongodb.flushing import empty_dropped_turns, find_flush, flush_turns, restore_turns
 from firefly_memory.conversations.mongodb.making import (
     Maker,
     delete_life,
@@ -35,7 +36,8 @@ from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection
 from firefly_memory.databases.mongodb.errors import DUPLICATE, translated, written
 from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.entries.record import as_it_is
-from firefly_memory.errors import ConflictError, ErasedError
+from firefly_memory.errors import ConflictError, ErasedError, TurnsDroppedError
+from firefly_memory.identifiers import original_name
 from firefly_memory.tombstones.mongodb.gates import Gate
 
 _MOST_TAILS = 10_000
@@ -171,16 +173,27 @@ class MongoConversationLog:
             free = {"evicted_turns": evicted, **documents.unclaimed(now, until)}
             return await update(connection, conversation_id, free, {"$set": documents.claimed(claim, until)})
 
-    async def evict(self, conversation_id: str, claim: str, summary: str, turns: int, tokens: int) -> bool:
-        evicted = {"summary": summary, "evicted_turns": turns, "evicted_tokens": tokens}
-        with written("evict_turns", self._database.db_name, "summary", retryable=False):
-            is_done = await self._end_claim("evict_turns", conversation_id, claim, evicted)
+    async def flush(self, conversation_id: str, flush: Flush, after: Flushed) -> bool:
+        with written("flush_turns", self._database.db_name, "summary", retryable=False):
+            connection = await self._connected("flush_turns")
             self._tails.pop(conversation_id, None)  # of another life by now, perhaps
-            return is_done
+            return await connection.finish(flush_turns(connection, conversation_id, flush, after))
+
+    async def find_flush(self, conversation_id: str, flush_id: str) -> Flush | None:
+        with translated("find_flush", self._database.db_name):
+            return await find_flush(await self._connected("find_flush"), conversation_id, flush_id)
+
+    async def restore(self, conversation_id: str, newest: str, flush: Flush) -> bool:
+        with written("restore_turns", self._database.db_name, retryable=False):
+            connection = await self._connected("restore_turns")
+            self._tails.pop(conversation_id, None)
+            return await restore_turns(connection, conversation_id, newest, flush)
 
     async def release(self, conversation_id: str, claim: str) -> None:
         with written("release_claim", self._database.db_name):
-            await self._end_claim("release_claim", conversation_id, claim, {})
+            connection = await self._connected("release_claim")
+            ended = {"$set": {"claim": None, "claimed_until": None}}
+            await update(connection, conversation_id, {"claim": claim}, ended)
 
     async def fork(self, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
         with written("fork_conversation", self._database.db_name, retryable=False):
@@ -189,6 +202,10 @@ class MongoConversationLog:
             source = None if there is None else documents.head(there)
             if there is None or source is None:
                 return False
+            if source.lacks_turns_for(turns):
+                if await self.head(fork_id) is not None:
+                    return False
+                raise TurnsDroppedError(original_name(conversation_id), source.dropped_turns)
             count = source.turns if turns is None else min(turns, source.turns)
             newest = await find_all(connection, queries.turns(conversation_id, count - 2, 1)) if count else []
             fork = documents.fork_of(source, fork_id, count, now, documents.turn(newest[0]) if newest else None)
@@ -207,7 +224,7 @@ class MongoConversationLog:
             if not await delete_conversation(connection, conversation_id, facts, seen, in_transaction):
                 return False
             writing.has_begun = True
-            await delete_turns_of(connection, conversation_id)
+            await delete_parts_of(connection, conversation_id)
             return True
 
     async def delete_all(self, namespace: str | None) -> None:
@@ -298,7 +315,7 @@ class MongoConversationLog:
         appended: list[Appended | None] = []
         for draft in drafts:
             tail = tail._replace(turns=tail.turns + 1, tokens=tail.tokens + draft.tokens, is_settled=True)
-            appended.append(Appended(tail.turns, tail.tokens, tail.evicted_tokens))
+            appended.append(Appended(tail.turns, tail.tokens, tail.evicted_tokens, tail.evicted_turns))
         if appended:
             self._remember(conversation_id, tail)
         return appended
@@ -318,6 +335,8 @@ class MongoConversationLog:
         """The result for a draft one of whose ids is known already; none if it has to be tried again."""
         if by == "idempotency_key":
             found = await find_all(connection, queries.keyed(conversation_id, draft.idempotency_key or ""))
+            if not found:
+                await empty_dropped_turns(connection, conversation_id)  # one of them may have the key still
         else:
             key = documents.turn_key(draft.append_id)
             found = await connection.all_of(connection[CONVERSATIONS].find({"_id": key}))
@@ -343,11 +362,6 @@ class MongoConversationLog:
         settling = documents.known_to_be_settled(conversation_id, life, moment)
         there: Document | None = await connection.result_of(connection[CONVERSATIONS].find_one_and_update(*settling))
         return there
-
-    async def _end_claim(self, operation: str, conversation_id: str, claim: str, change: Document) -> bool:
-        connection = await self._connected(operation)
-        ended = {"$set": {**change, "claim": None, "claimed_until": None}}
-        return await update(connection, conversation_id, {"claim": claim}, ended)
 
     def _tries(self, operation: str, conversation_id: str) -> Tries:
         return Tries(operation, conversation_id, self._database.timeout)

@@ -17,6 +17,7 @@ from firefly_memory.conversations.log import identities_of
 from firefly_memory.conversations.mongodb import documents, queries
 from firefly_memory.conversations.mongodb.damage import lacks_turns
 from firefly_memory.conversations.mongodb.documents import ALL, CONVERSATIONS, Pipeline
+from firefly_memory.conversations.mongodb.flushing import copy_flushes, delete_flushes
 from firefly_memory.conversations.mongodb.tries import Tries
 from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection
 from firefly_memory.databases.mongodb.errors import DUPLICATE, despite_a_loss
@@ -50,6 +51,7 @@ async def delete_life(connection: Connection, conversation_id: str, life: Any) -
     """Delete everything in a life of a conversation, which was refused because it is erased."""
     everything = {"conversation_id": conversation_id, "life": life}
     await despite_a_loss(lambda: connection.result_of(connection[CONVERSATIONS].delete_many(everything)))
+    await delete_flushes(connection, conversation_id, life)
 
 
 class Maker:
@@ -110,6 +112,8 @@ class Maker:
             await despite_a_loss(lambda: connection.all_of(connection[CONVERSATIONS].aggregate(copy)))
             wanted = {**documents.life_of(fork), "turn_id": {"$lt": count}}
             copied = int(await connection.result_of(connection[CONVERSATIONS].count_documents(wanted)))
+            copied += documents.first_copied(fork, count)
+            await copy_flushes(connection, there, fork)
             begun = {**documents.itself(fork["_id"]), **documents.is_forking(fork)}
             if copied == count and await self._is_done(UpdateOne(begun, documents.replaced_by(fork))):
                 return True
@@ -136,6 +140,7 @@ class Maker:
         if there is None or there["life"] != fork["life"]:  # else it was made, and only the answer was lost
             life = documents.life_of(fork)
             await despite_a_loss(lambda: connection.result_of(conversations.delete_many(life)))
+            await delete_flushes(connection, fork["_id"], fork["life"])
         nobody_is = {**itself, "forks": [], "settled": {"$exists": False}}
         await despite_a_loss(lambda: connection.result_of(conversations.delete_one(nobody_is)))
         return still

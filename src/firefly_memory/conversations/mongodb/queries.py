@@ -40,9 +40,14 @@ def since(tail: Tail, conversation_id: str, budget: int) -> Document:
     Without look-ups, a window of a dozen turns takes the server half the time, and one of fifty turns the same.
     :func:`window_since` tells whether it will do.
     """
-    start, beyond = max(tail.tokens - budget, tail.evicted_tokens), tail.tokens + min(budget, _MOST_TOKENS)
-    recent = {"conversation_id": conversation_id, "life": tail.life, "tokens_before": {"$gte": start, "$lt": beyond}}
+    beyond = tail.tokens + min(budget, _MOST_TOKENS)
+    within = {"$gte": _start(tail, budget), "$lt": beyond}
+    recent = {"conversation_id": conversation_id, "life": tail.life, "tokens_before": within}
     return {"$or": [itself(conversation_id), recent]}
+
+
+def _start(tail: Tail, budget: int) -> int:
+    return max(tail.tokens - budget, tail.evicted_tokens)
 
 
 def turns(conversation_id: str, after: int, limit: int | None) -> Pipeline:
@@ -57,7 +62,9 @@ def keyed(conversation_id: str, idempotency_key: str) -> Pipeline:
 
 
 def _only_turns(conversation_id: str, matching: Document, *stages: Document) -> Pipeline:
-    found = _with_turns("turn", matching, *stages, keep_without=False)
+    dropped = {"dropped": {"$ifNull": ["$dropped_turns", 0]}}
+    stored: Pipeline = [{"$gte": ["$turn_id", "$$dropped"]}]
+    found = _with_turns("turn", matching, *stages, let=dropped, within=stored, keep_without=False)
     return [{"$match": itself(conversation_id)}, *found, {"$replaceWith": "$turn"}]
 
 
@@ -107,6 +114,7 @@ def window_since(tail: Tail, found: Iterable[Document], budget: int) -> list[Doc
         # Every turn begins where the one before it ends, so nothing was appended that the filter left out.
         is_all = tail.tokens <= end < tail.tokens + budget and newest["turn_id"] - turns[0]["turn_id"] == len(turns) - 1
         start = max(end - budget, there["evicted_tokens"])
+        is_all = is_all and start >= _start(tail, budget)  # unless evicted turns have come back
         window: list[Document] = [{"turn": turn} for turn in turns if turn["tokens_before"] >= start]
     except DAMAGE:
         return None

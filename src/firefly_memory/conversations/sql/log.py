@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from firefly_memory.conversations.sql import operations
+from firefly_memory.conversations.sql import flushing, operations
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.executor import Executor
 
@@ -20,7 +20,9 @@ class SQLConversationLog:
         self.turns = executor.method(operations.turns_after)
         self.find = executor.method(operations.find_turn)
         self.claim = executor.method(operations.claim_summary)
-        self.evict = executor.method(operations.evict_turns)
+        self.flush = executor.method(flushing.flush_turns)
+        self.find_flush = executor.method(flushing.find_flush)
+        self.restore = executor.method(flushing.restore_turns)
         self.release = executor.method(operations.release_claim)
         self.fork = executor.method(operations.fork_conversation)
         self.delete = executor.method(operations.delete_conversation)

@@ -8,7 +8,6 @@ from functools import partial
 
 from firefly_memory.concurrency.group_commit import Grouping
 from firefly_memory.conversations.log import (
-    HEAD_COLUMNS,
     Appended,
     Head,
     Order,
@@ -24,11 +23,12 @@ from firefly_memory.databases.sql.session import Session, Values
 from firefly_memory.entries.record import Row
 from firefly_memory.entries.scopes import FACTS_OF_CONVERSATIONS
 from firefly_memory.entries.sql.statements import EntryStatements
-from firefly_memory.errors import ErasedError
+from firefly_memory.errors import ErasedError, TurnsDroppedError
+from firefly_memory.identifiers import original_name
 from firefly_memory.tombstones.log import conversation_identity, owner_identity
 from firefly_memory.tombstones.sql.refusal import refusal_of_several, refuse_erased, unless_erased
 
-_HEAD = len(HEAD_COLUMNS)
+_HEAD = len(Head._fields)
 _FACTS_OF_CONVERSATIONS = {"first": FACTS_OF_CONVERSATIONS, "beyond": FACTS_OF_CONVERSATIONS[:-1] + chr(ord(":") + 1)}
 _ATTEMPTS = 1000  # each that fails is another writer's success
 
@@ -89,7 +89,7 @@ def _appended(session: Session, conversation_id: str, draft: StoredTurn) -> Appe
     if head is None:
         return None
     turns, tokens = appended[0]  # others may have appended since
-    return Appended(turns, tokens, head.evicted_tokens)
+    return Appended(turns, tokens, head.evicted_tokens, head.evicted_turns)
 
 
 def _append_turn(
@@ -198,33 +198,6 @@ def claim_summary(
         return session.execute(statements.claim, values) == 1
 
 
-def evict_unless_evicted(
-    session: Session, conversation_id: str, claim: str, summary: str, turns: int, tokens: int
-) -> bool:
-    """:func:`evict_turns` after a lost answer. Looks last, as :func:`create_unless_created` does."""
-    if evict_turns(session, conversation_id, claim, summary, turns, tokens):
-        return True
-    there = conversation_head(session, conversation_id)
-    if there is None or there.evicted_turns < turns:
-        return False
-    if (there.evicted_turns, there.summary) == (turns, summary):
-        return True
-    raise UndecidedError  # somebody has summarized further since
-
-
-@operation(on_lost_reply=evict_unless_evicted, retryable=False)
-def evict_turns(session: Session, conversation_id: str, claim: str, summary: str, turns: int, tokens: int) -> bool:
-    values = {
-        "conversation_id": conversation_id,
-        "held": claim,
-        "summary": summary,
-        "turns": turns,
-        "tokens": tokens,
-    }
-    with session.writing():
-        return session.execute(session.statements(ConversationStatements).evict, values) == 1
-
-
 @operation(on_lost_reply=REPEAT)  # by the claim's own id
 def release_claim(session: Session, conversation_id: str, claim: str) -> None:
     with session.writing():
@@ -235,14 +208,27 @@ def release_claim(session: Session, conversation_id: str, claim: str) -> None:
 
 def fork_unless_forked(session: Session, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
     """:func:`fork_conversation` after a lost answer. Looks last, as :func:`create_unless_created` does."""
-    forked = fork_conversation(session, conversation_id, fork_id, turns, now)
-    return forked or _was_made(session, fork_id, now)
+    forked = _fork_conversation(session, conversation_id, fork_id, turns, now) or _was_made(session, fork_id, now)
+    return forked or _not_forked(session, conversation_id, fork_id, turns)
 
 
 @operation(on_lost_reply=fork_unless_forked, retryable=False)
 def fork_conversation(session: Session, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
+    forked = _fork_conversation(session, conversation_id, fork_id, turns, now)
+    return forked or _not_forked(session, conversation_id, fork_id, turns)
+
+
+def _fork_conversation(session: Session, conversation_id: str, fork_id: str, turns: int | None, now: datetime) -> bool:
     fork = partial(_fork, session, conversation_id, fork_id, turns, now)
     return unless_erased(session, "fork_conversation", [conversation_identity(fork_id)], fork)
+
+
+def _not_forked(session: Session, conversation_id: str, fork_id: str, turns: int | None) -> bool:
+    """``False``; or ``TurnsDroppedError`` if that is why there is no fork."""
+    source = conversation_head(session, conversation_id)
+    if source is not None and source.lacks_turns_for(turns) and conversation_head(session, fork_id) is None:
+        raise TurnsDroppedError(original_name(conversation_id), source.dropped_turns)
+    return False
 
 
 def _fork(
@@ -264,15 +250,16 @@ def _copy_conversation(
     if not session.execute(statements.fork_head, head):
         return False
     fork = conversation_head(session, fork_id)
-    if fork is None or session.execute(statements.fork_turns, values) != fork.turns:
+    if fork is None or session.execute(statements.fork_turns, values) != fork.turns - fork.dropped_turns:
         raise _DeletedMeanwhileError
+    session.execute(statements.fork_flushes, values)
     if fork.owner is not None:
         refuse_erased(session, "fork_conversation", [owner_identity(fork.owner)])
     return True
 
 
 class _DeletedMeanwhileError(Exception):
-    """The conversation that was being copied; what was copied of it is taken back."""
+    """The conversation that was being copied, or turns of it; what was copied of it is taken back."""
 
 
 def delete_conversation_unless_deleted(
@@ -324,6 +311,7 @@ def _delete(session: Session, conversation_id: str, facts: str | None, seen: Hea
         if session.execute(statements.delete_head_seen, as_seen) == 0:
             raise _ChangedMeanwhileError
     session.execute(statements.delete_turns, values)
+    session.execute(statements.delete_flushes, values)
     if facts is not None:
         session.execute(session.statements(EntryStatements).clear, {"namespace": facts})
 
@@ -350,6 +338,7 @@ def delete_all_conversations(session: Session, namespace: str | None) -> None:
     with session.transaction():
         session.execute(statements.delete_heads, {})  # first, as above
         session.execute(statements.delete_headless_turns, {})
+        session.execute(statements.delete_headless_flushes, {})
         session.execute(entries.clear_between, _FACTS_OF_CONVERSATIONS)
         if namespace is not None:
             session.execute(entries.clear, {"namespace": namespace})

@@ -110,7 +110,7 @@ class PostgreSQLConversationStatements(ConversationStatements):
             .returning(literal_column("1"))
             .cte("written")
         )
-        after = select(turns_after, tokens_after, head.c.evicted_tokens).select_from(together)
+        after = select(turns_after, tokens_after, head.c.evicted_tokens, head.c.evicted_turns).select_from(together)
         return after.order_by(new.c.number).add_cte(written)
 
 

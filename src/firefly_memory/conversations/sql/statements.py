@@ -10,6 +10,7 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Integer,
+    Table,
     Text,
     and_,
     bindparam,
@@ -28,7 +29,7 @@ from sqlalchemy import (
     update,
 )
 
-from firefly_memory.conversations.log import HEAD_COLUMNS, Appended, Draft, Order, StoredTurn
+from firefly_memory.conversations.log import Appended, Draft, Head, Order, StoredTurn
 from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.statements import FacetStatements
@@ -58,6 +59,7 @@ class ConversationStatements(FacetStatements):
         super().__init__(dialect, schema_name)
         self.table = self.in_schema("memory_conversations")
         self.turns_table = self.in_schema("memory_turns")
+        self.flushes_table = self.in_schema("memory_flushes")
         self._pages: dict[tuple[Order, bool, bool], Statement] = {}
 
     def write_turn(
@@ -167,9 +169,10 @@ class ConversationStatements(FacetStatements):
             t.tokens_before >= case((from_here_on > c.evicted_tokens, from_here_on), else_=c.evicted_tokens),
             t.tokens_before < c.tokens,  # always so; two bounds tell PostgreSQL that these are few rows
         )
-        # The summary comes with one row only, for it may be long: the newest turn's, or that of a lone head.
-        once = case((or_(t.turn_id.is_(None), t.turn_id == c.turns - literal_column("1")), c.summary))
-        found = select(*self.head_columns(summary=once), *self._stored_turn()).select_from(
+        # The texts come with one row only, for they may be long: the newest turn's, or that of a lone head.
+        is_last = or_(t.turn_id.is_(None), t.turn_id == c.turns - literal_column("1"))
+        once = {name: case((is_last, c[name])) for name in ("summary", "marks")}
+        found = select(*self.head_columns(**once), *self._stored_turn()).select_from(
             self.table.outerjoin(self.turns_table, fits)
         )
         return self.compiled(found.where(self._is_this(c)).order_by(t.tokens_before))
@@ -216,18 +219,10 @@ class ConversationStatements(FacetStatements):
         )
 
     @cached_property
-    def evict(self) -> Statement:
-        evicted = {"evicted_turns": _number("turns"), "evicted_tokens": _number("tokens"), "summary": _text("summary")}
-        return self.compiled(self._end_claim({**evicted}))
-
-    @cached_property
     def release(self) -> Statement:
-        return self.compiled(self._end_claim({}))
-
-    def _end_claim(self, values: Mapping[str, Any]) -> Any:
         c = self.table.c
         mine = update(self.table).where(self._is_this(c), c.claim == _text("held"))
-        return mine.values(claim=null(), claimed_until=null(), **values)
+        return self.compiled(mine.values(claim=null(), claimed_until=null()))
 
     @cached_property
     def fork_head(self) -> Statement:
@@ -241,18 +236,23 @@ class ConversationStatements(FacetStatements):
         appended_at = select(t.created_at).where(*newest).scalar_subquery()
         covered = not_(func.coalesce(c.evicted_turns > limit, false()))
         zero: ColumnElement[int] = literal_column("0")
+        is_empty = limit == zero
         row = {
             "conversation_id": _text("fork_id"),
             "turns": turns,
-            "tokens": case((is_part, before.scalar_subquery()), else_=c.tokens),
+            "tokens": case((is_empty, zero), (is_part, before.scalar_subquery()), else_=c.tokens),
             "evicted_turns": case((covered, c.evicted_turns), else_=zero),
             "evicted_tokens": case((covered, c.evicted_tokens), else_=zero),
             "summary": case((covered, c.summary)),
             "created_at": self._now("now"),
             "updated_at": func.coalesce(appended_at, self._now("now")),
             "owner": c.owner,
+            "dropped_turns": case((is_empty, zero), else_=c.dropped_turns),
+            "flush_id": case((covered, c.flush_id)),
+            "marks": case((covered, c.marks)),
         }
-        source = select(*row.values()).where(self._is_this(c), not_erased(self, 1))
+        needs_dropped_ones = and_(c.dropped_turns > zero, not_(covered), not_(is_empty))
+        source = select(*row.values()).where(self._is_this(c), not_(needs_dropped_ones), not_erased(self, 1))
         made = self.dialect.insert(self.table).from_select(list(row), source)
         return self.compiled(made.on_conflict_do_nothing())
 
@@ -265,6 +265,15 @@ class ConversationStatements(FacetStatements):
         count = select(head.turns).where(head.conversation_id == _text("fork_id")).scalar_subquery()
         source = select(*row.values()).where(self._is_this(t), t.turn_id < count)
         return self.compiled(insert(self.turns_table).from_select(list(row), source))
+
+    @cached_property
+    def fork_flushes(self) -> Statement:
+        """Its flushes, if its head names any."""
+        f, head = self.flushes_table.c, self.table.alias("head").c
+        row = {**{column.name: column for column in self.flushes_table.columns}, "conversation_id": _text("fork_id")}
+        has_some = exists().where(head.conversation_id == _text("fork_id"), head.flush_id.is_not(None))
+        source = select(*row.values()).where(self._is_this(f), has_some)
+        return self.compiled(insert(self.flushes_table).from_select(list(row), source))
 
     @cached_property
     def delete_head(self) -> Statement:
@@ -282,6 +291,10 @@ class ConversationStatements(FacetStatements):
         return self.compiled(delete(self.turns_table).where(self._is_this(self.turns_table.c)))
 
     @cached_property
+    def delete_flushes(self) -> Statement:
+        return self.compiled(delete(self.flushes_table).where(self._is_this(self.flushes_table.c)))
+
+    @cached_property
     def delete_heads(self) -> Statement:
         """Of all conversations, locked in the order in which groups of appends lock them."""
         c = self.table.c
@@ -291,9 +304,16 @@ class ConversationStatements(FacetStatements):
     @cached_property
     def delete_headless_turns(self) -> Statement:
         """Not those of a conversation that somebody has begun meanwhile."""
-        c, t = self.table.c, self.turns_table.c
-        head = select(literal_column("1")).where(c.conversation_id == t.conversation_id).exists()
-        return self.compiled(delete(self.turns_table).where(not_(head)))
+        return self.compiled(self._headless(self.turns_table))
+
+    @cached_property
+    def delete_headless_flushes(self) -> Statement:
+        return self.compiled(self._headless(self.flushes_table))
+
+    def _headless(self, table: Table) -> Any:
+        c = self.table.c
+        head = select(literal_column("1")).where(c.conversation_id == table.c.conversation_id).exists()
+        return delete(table).where(not_(head))
 
     def page(self, order: Order = "created", *, of_owner: bool = False, goes_on: bool = False) -> Statement:
         """A page of the list, from the start or after a place: one range of an index."""
@@ -317,8 +337,8 @@ class ConversationStatements(FacetStatements):
 
     def head_columns(self, **instead: ColumnElement[Any]) -> list[Any]:
         c = self.table.c
-        columns = [instead.get(name, self.dialect.value_out(c[name])) for name in HEAD_COLUMNS]
-        return [column.label(name) for name, column in zip(HEAD_COLUMNS, columns, strict=True)]
+        columns = [instead.get(name, self.dialect.value_out(c[name])) for name in Head._fields]
+        return [column.label(name) for name, column in zip(Head._fields, columns, strict=True)]
 
     def _stored_turn(self) -> list[Any]:
         c = self.turns_table.c

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import bson
-from pymongo import ASCENDING, IndexModel, UpdateOne
+from pymongo import ASCENDING, IndexModel, InsertOne, UpdateOne
 
 from firefly_memory.codec import DAMAGE
 from firefly_memory.cursors import Moment
@@ -78,6 +78,14 @@ def inserting(row: ChunkRow, vector: Vector | None) -> UpdateOne:
     if vector is not None:
         update |= embedded_by(vector.embedder)
     return UpdateOne({"_id": update["$setOnInsert"].pop("_id")}, update, upsert=True)
+
+
+def new(row: ChunkRow, vector: Vector | None) -> InsertOne[Document]:
+    """The insert of a chunk that is not there, with the embedder of its vector."""
+    document = chunk_document(row)
+    if vector is not None:
+        document["embedders"] = [vector.embedder]
+    return InsertOne(document)
 
 
 def rewriting(row: ChunkRow) -> UpdateOne:

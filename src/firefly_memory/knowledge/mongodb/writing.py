@@ -8,12 +8,14 @@ sees. The same call made again takes them up, and the erasure of their owner del
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pymongo import UpdateOne
+from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
 
 from firefly_memory.databases.mongodb.clients import Connection
-from firefly_memory.databases.mongodb.errors import Writing
+from firefly_memory.databases.mongodb.errors import DUPLICATE, Writing
 from firefly_memory.databases.mongodb.transactions import InTransaction
 from firefly_memory.errors import ErasedError
 from firefly_memory.knowledge.log import CHUNKS, ChunkRow
@@ -40,22 +42,45 @@ class ChunkWriter:
         self, gate: Gate, rows: Sequence[ChunkRow], vectors: Mapping[str, Vector], language: IndexLanguage | None
     ) -> int:
         """Store the chunks that are not there yet, and the vectors that these and others lack; how many chunks."""
+        if self._in_transaction is not None:
+            return await self._add_in_transaction(self._in_transaction, gate, rows, vectors, language)
         inserting = [documents.inserting(row, vectors.get(row.id)) for row in rows]
         embedded = documents.embedded(rows, vectors)
-
-        async def add(session: Any) -> int:
-            if language is not None:
-                await agree_on_language(self._connection, CHUNKS, language, session)
-            result = await gate.write_in_transaction(inserting, session)
-            await stored_vectors.add_vectors(self._connection, CHUNKS, embedded, session)
-            return _chunks(result)
-
-        if self._in_transaction is not None:
-            return await self._in_transaction(self._connection, add)
         await gate.check()
         if language is not None:
             await agree_on_language(self._connection, CHUNKS, language, None)
         return await self._connection.finish(self._add_alone(gate, [row.id for row in rows], inserting, embedded))
+
+    async def _add_in_transaction(
+        self,
+        in_transaction: InTransaction,
+        gate: Gate,
+        rows: Sequence[ChunkRow],
+        vectors: Mapping[str, Vector],
+        language: IndexLanguage | None,
+    ) -> int:
+        """Inserts take two thirds of the time of updates that insert what is not there, and those of vectors half. So
+        the chunks are taken for new ones first. An insert that meets something ends this transaction, and another one
+        makes updates. A single chunk is an update at once: it tells whether the chunk is new."""
+        in_order = sorted(rows, key=lambda row: row.id)  # which indexes take sooner
+        embedded = documents.embedded(in_order, vectors)
+
+        async def add(session: Any, is_new: bool) -> int:
+            if language is not None:
+                await agree_on_language(self._connection, CHUNKS, language, session)
+            make = documents.new if is_new and len(rows) > 1 else documents.inserting
+            writes: list[Any] = [make(row, vectors.get(row.id)) for row in in_order]
+            chunks = _chunks(await gate.write_in_transaction(writes, session))
+            add_vectors = stored_vectors.insert_vectors if is_new and chunks else stored_vectors.add_vectors
+            await add_vectors(self._connection, CHUNKS, embedded, session)
+            return chunks
+
+        try:
+            return await in_transaction(self._connection, partial(add, is_new=True))
+        except (BulkWriteError, DuplicateKeyError) as exc:
+            if not _is_there(exc):
+                raise
+        return await in_transaction(self._connection, partial(add, is_new=False))
 
     async def _add_alone(
         self, gate: Gate, ids: Sequence[str], inserting: Sequence[UpdateOne], embedded: Sequence[Embedded]
@@ -141,7 +166,14 @@ class ChunkWriter:
 
 def _chunks(result: Any) -> int:
     """How many chunks a write has inserted. It may have inserted a fence as well, whose id is no text."""
-    return sum(isinstance(each, str) for each in result.upserted_ids.values())
+    return int(result.inserted_count) + sum(isinstance(each, str) for each in result.upserted_ids.values())
+
+
+def _is_there(exc: PyMongoError) -> bool:
+    """Whether an insert has met something with the same key."""
+    if isinstance(exc, BulkWriteError):
+        return any(each.get("code") == DUPLICATE for each in exc.details.get("writeErrors") or [])
+    return isinstance(exc, DuplicateKeyError)
 
 
 async def delete_left_behind(connection: Connection, identities: Sequence[Identity]) -> None:

@@ -26,6 +26,9 @@ def add_chunks(
     session: Session, rows: Sequence[ChunkRow], vectors: Mapping[str, Vector], language: IndexLanguage | None
 ) -> int:
     def write(refusal: Values) -> int:
+        written = _add_at_once(session, rows, vectors, language, refusal)
+        if written:
+            return written
         try:
             with session.transaction():
                 return _add(session, rows, vectors, language, refusal)
@@ -48,6 +51,20 @@ def _add(
         raise _NothingNewError
     write_vectors(session, CHUNKS, vectors)
     return written
+
+
+def _add_at_once(
+    session: Session,
+    rows: Sequence[ChunkRow],
+    vectors: Mapping[str, Vector],
+    language: IndexLanguage | None,
+    refusal: Values,
+) -> int:
+    """One new chunk with its vector needs no transaction where one statement writes both. 0 for anything else."""
+    if len(rows) > 1 or language is None or vectors.keys() != {rows[0].id}:
+        return 0
+    statements = session.statements(KnowledgeStatements)
+    return statements.write_at_once(session, rows[0], vectors[rows[0].id], language, refusal)
 
 
 @reads

@@ -1,4 +1,4 @@
-"""Chunks in PostgreSQL: many rows by one statement."""
+"""Chunks in PostgreSQL: many rows, or one with its vector, by one statement."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from sqlalchemy import BigInteger, Text, func, select
 from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.postgresql.arrays import array_in, array_text
 from firefly_memory.databases.sql.session import Session, Values
-from firefly_memory.knowledge.log import ChunkRow
+from firefly_memory.knowledge.log import CHUNKS, ChunkRow
 from firefly_memory.knowledge.sql.statements import KnowledgeStatements
+from firefly_memory.search.index import Vector
+from firefly_memory.search.index_language import IndexLanguage
+from firefly_memory.search.sql.postgresql import insert_with_vector
+from firefly_memory.search.sql.statements import statements_of
 from firefly_memory.tombstones.sql.statements import not_erased
 
 _ROWS = 500
@@ -20,6 +24,18 @@ _ROWS = 500
 
 
 class PostgreSQLKnowledgeStatements(KnowledgeStatements):
+    def write_at_once(
+        self, session: Session, row: ChunkRow, vector: Vector, language: IndexLanguage, refusal: Values
+    ) -> int:
+        values = {**self.values(row), **refusal, **vector._asdict(), **language._asdict(), "subject": CHUNKS.kind}
+        with session.attempt():
+            return int(session.fetch(self.insert_with_vector, values)[0][0])
+
+    @cached_property
+    def insert_with_vector(self) -> Statement:
+        index = statements_of(CHUNKS)(self.dialect, self._schema_name)
+        return self.compiled(insert_with_vector(index, self.insert_one(index.has_language)))
+
     def write(self, session: Session, rows: Sequence[ChunkRow], refusal: Values) -> int:
         if len(rows) == 1:
             return session.execute(self.insert, {**self.values(rows[0]), **refusal})

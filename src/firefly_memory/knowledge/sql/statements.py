@@ -26,6 +26,8 @@ from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.statements import FacetStatements
 from firefly_memory.knowledge.log import CHUNKS, ChunkRow, checked_row, damaged_chunk
+from firefly_memory.search.index import Vector
+from firefly_memory.search.index_language import IndexLanguage
 from firefly_memory.tombstones.sql.statements import not_erased
 
 if TYPE_CHECKING:
@@ -44,6 +46,13 @@ class KnowledgeStatements(FacetStatements):
         super().__init__(dialect, schema_name)
         self.table = self.in_schema(CHUNKS.table)
         self._vectors = self.in_schema(CHUNKS.vectors)
+
+    def write_at_once(
+        self, session: Session, row: ChunkRow, vector: Vector, language: IndexLanguage, refusal: Values
+    ) -> int:
+        """Store one row with its vector by one statement, unless it is there, it is refused, or the index has another
+        language; how many rows these were. 0 where there is no such statement."""
+        return 0
 
     def write(self, session: Session, rows: Sequence[ChunkRow], refusal: Values) -> int:
         """Store the rows that are not there yet; how many these were. None, if their owner is refused."""
@@ -68,14 +77,18 @@ class KnowledgeStatements(FacetStatements):
     @cached_property
     def insert(self) -> Statement:
         """One row, unless it is there."""
+        return self.compiled(self.insert_one())
+
+    def insert_one(self, *conditions: ColumnElement[bool]) -> Any:
+        """:attr:`insert` before it is compiled; only under some more conditions."""
         row = {
             name: self.dialect.value_in(
                 self.table.c[name], bindparam(name, type_=self.dialect.type_in(self.table.c[name]))
             )
             for name in ChunkRow._fields
         }
-        source = select(*row.values()).where(not_erased(self, 1))
-        return self.compiled(self.dialect.insert(self.table).from_select(list(row), source).on_conflict_do_nothing())
+        source = select(*row.values()).where(*conditions, not_erased(self, 1))
+        return self.dialect.insert(self.table).from_select(list(row), source).on_conflict_do_nothing()
 
     @cached_property
     def these(self) -> Statement:

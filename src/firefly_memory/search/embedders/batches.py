@@ -89,7 +89,10 @@ async def _embedded(
 
 
 def _cleaned(text: str) -> str:
-    return _NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", text[:LONGEST_TEXT]).strip()
+    beginning = text[:LONGEST_TEXT]
+    if beginning.isascii():  # which is looked through much sooner
+        return beginning.replace("\0", "\N{REPLACEMENT CHARACTER}").strip()
+    return _NOT_TEXT.sub("\N{REPLACEMENT CHARACTER}", beginning).strip()
 
 
 _NOT_TEXT = re.compile(r"[\0\ud800-\udfff]")

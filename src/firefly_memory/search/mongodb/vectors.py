@@ -41,6 +41,19 @@ async def add_vectors(
     return [embedded[each].id for each in (await connection.result_of(writing)).upserted_ids]
 
 
+async def insert_vectors(
+    connection: Connection, subject: Subject, embedded: Sequence[Embedded], session: Any = None
+) -> None:
+    """Store vectors of new rows, in half the time of :func:`add_vectors`; an error of the driver if one is there."""
+    signatures = [{**_key(each), **_signature(each)} for each in embedded]
+    vectors = [{**_key(each), "vector": each.vector.vector} for each in embedded]
+    for name, documents in ((subject.signatures, signatures), (subject.vectors, vectors)):
+        if len(documents) == 1:  # for which PyMongo has a shorter way
+            await connection.result_of(connection[name].insert_one(documents[0], session=session))
+        elif documents:
+            await connection.result_of(connection[name].insert_many(documents, session=session))
+
+
 async def delete_vectors(
     connection: Connection, subject: Subject, ids: Sequence[str], session: Any = None, *, embedder: str | None = None
 ) -> None:
@@ -100,5 +113,8 @@ def _signature(each: Embedded) -> Document:
 
 
 def _unless_there(each: Embedded, fields: Document) -> UpdateOne:
-    of_row = {"id": each.id, "embedder": each.vector.embedder}
-    return UpdateOne(of_row, {"$setOnInsert": fields}, upsert=True)
+    return UpdateOne(_key(each), {"$setOnInsert": fields}, upsert=True)
+
+
+def _key(each: Embedded) -> Document:
+    return {"id": each.id, "embedder": each.vector.embedder}

@@ -22,10 +22,10 @@ from sqlalchemy import (
     literal_column,
     select,
 )
-from sqlalchemy.dialects.postgresql import array
+from sqlalchemy.dialects.postgresql import array, insert
 
 from firefly_memory.databases.sql.postgresql.arrays import array_in, array_text
-from firefly_memory.search.sql.statements import BITS, IndexStatements
+from firefly_memory.search.sql.statements import BITS, OF_SIGNATURE, OF_VECTOR, IndexStatements
 
 _ONE = literal_column("1", BigInteger)
 _EVERY = 2**62
@@ -82,6 +82,21 @@ class _Engine:
 
     def is_out_of_step(self, _: BaseException) -> bool:
         return False
+
+
+def insert_with_vector(of: IndexStatements, row: Insert) -> Select[Any]:
+    """``row``, which inserts one row of the facet, and in the same statement its vector, if the row is new: the
+    parameters of :class:`~firefly_memory.search.index.Vector`. It gives the number of new rows."""
+    added = row.returning(of.table.c.id, of.table.c.scope).cte("added")
+    bits = {name: bindparam(name, type_=LargeBinary) for name in BITS}
+    given = {"id": added.c.id, "scope": added.c.scope, "embedder": bindparam("embedder", type_=Text), **bits}
+    beside = {"signature": (of.signatures, OF_SIGNATURE), "vector": (of.vectors, OF_VECTOR)}
+    inserts = [
+        insert(table).from_select(list(names), select(*[given[name] for name in names])).on_conflict_do_nothing()
+        for table, names in beside.values()
+    ]
+    every = [each.cte(f"added_{name}") for name, each in zip(beside, inserts, strict=True)]
+    return select(func.count()).select_from(added).add_cte(*every)
 
 
 def _has(of: IndexStatements, word: Any) -> list[ColumnElement[bool]]:

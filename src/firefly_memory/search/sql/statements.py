@@ -196,6 +196,13 @@ class IndexStatements(FacetStatements):
         c = self.languages.c
         return self.compiled(select(c.language, c.form).where(c.subject == _text("subject")))
 
+    @property
+    def has_language(self) -> ColumnElement[bool]:
+        """Whether the words of the index are made by the parameters ``language`` and ``form``."""
+        c = self.languages.c
+        form = bindparam("form", type_=BigInteger)
+        return exists().where(c.subject == _text("subject"), c.language == _text("language"), c.form == form)
+
     @cached_property
     def set_language(self) -> Statement:
         row = {"subject": _text("subject"), "language": _text("language"), "form": bindparam("form", type_=BigInteger)}

@@ -6,9 +6,11 @@ from firefly_memory.testing.rules import (
     concurrency,
     conversation_forks,
     conversations,
+    dropped_turns,
     erasure,
     expiry,
     exports,
+    flushes,
     isolation,
     knowledge,
     knowledge_erasure,
@@ -27,7 +29,7 @@ from firefly_memory.testing.rules import (
 ENTRIES = (atomicity, bounds, concurrency, expiry, isolation, order, refusals, reserved, upsert, values)
 """The modules with the rules of entries."""
 
-CONVERSATIONS = (conversation_forks, conversations, erasure, exports, owners, windows, working)
+CONVERSATIONS = (conversation_forks, conversations, dropped_turns, erasure, exports, flushes, owners, windows, working)
 """The modules with the rules of conversations and working memory."""
 
 KNOWLEDGE = (knowledge, knowledge_erasure, knowledge_isolation, knowledge_search)
