@@ -168,8 +168,8 @@ class MemoryManager(Openable):
         long_term: Sequence[LongTerm] = (),
         profile: Profile | None = None,
     ) -> Self:
-        """A manager with the same store, facts and options, whose conversations have these strategies and no others.
-        Closing it closes nothing."""
+        """A manager with the same store, facts and options, whose conversations have these strategies and no others. A
+        summarizer is an option, and stays. Closing it closes nothing."""
         other = copy(self)
         conversation = ConversationMemory(**self._options, short_term=short_term, long_term=long_term, profile=profile)
         vars(other).update(_owns_store=False, _conversation=conversation)

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults
+from pydantic_ai.exceptions import CallDeferred
 
 from firefly_memory import ConfigurationError, EntryStore, MemoryManager
 from firefly_memory.agents import FireflyAgent, Memory
-from firefly_memory.strategies import MemoryMaxTokensStrategy, MemoryProfile, NeuralyzerStrategy
+from firefly_memory.knowledge import Chunk, KnowledgeStore
+from firefly_memory.reasoning import ReActPattern
+from firefly_memory.strategies import KnowledgeBase, MemoryMaxTokensStrategy, MemoryProfile, NeuralyzerStrategy
 from tests.support.flushing import Summaries, summarizer
-from tests.support.scripted_model import Scripted
+from tests.support.scripted_model import Scripted, stored
 
 
 async def _talk(agent: Agent[Any, Any], count: int, conversation_id: str = "c") -> None:
@@ -64,6 +67,71 @@ async def test_a_plan_may_change_the_messages_of_each_request() -> None:
     await agent.run("new", conversation_id="c")
     assert scripted.texts[-1][-1] == "new"
     assert len(scripted.texts[-1]) < 7
+
+
+STRICT = [
+    MemoryMaxTokensStrategy(memory_max_tokens=-1),
+    MemoryMaxTokensStrategy(conditions=["message.role == 'user'"]),
+]
+
+
+@pytest.mark.parametrize("strategy", STRICT, ids=["no budget", "only the user"])
+async def test_a_turn_that_waits_for_a_tool_is_sent_whole(strategy: MemoryMaxTokensStrategy) -> None:
+    scripted = Scripted("hello", {"ask": {}}, "thanks", "bye")
+    memory = Memory(MemoryManager(), short_term=[strategy])
+    agent = Agent(scripted.model, output_type=[str, DeferredToolRequests], capabilities=[memory])
+
+    @agent.tool_plain
+    def ask() -> str:
+        raise CallDeferred
+
+    await _talk(agent, 1)
+    waiting = (await agent.run("ask somebody", conversation_id="c")).output
+    assert isinstance(waiting, DeferredToolRequests)
+    answers = DeferredToolResults(calls={waiting.calls[0].tool_call_id: "42"})
+    await agent.run(conversation_id="c", deferred_tool_results=answers)
+    assert scripted.texts[-1][-2:] == ["ask somebody", "42"]
+    await agent.run("and now", conversation_id="c")
+    assert "42" not in scripted.texts[-1]
+
+
+async def test_a_turn_that_waits_is_sent_without_the_result_of_a_call_that_is_not() -> None:
+    scripted = Scripted({"ask": {}}, {"ask": {}}, "thanks")
+    memory = Memory(MemoryManager(), short_term=[STRICT[0]])
+    agent = Agent(scripted.model, output_type=[str, DeferredToolRequests], capabilities=[memory])
+
+    @agent.tool_plain
+    def ask() -> str:
+        raise CallDeferred
+
+    waiting = (await agent.run("ask two people", conversation_id="c")).output
+    for answer in ("first", "second"):
+        assert isinstance(waiting, DeferredToolRequests)
+        answers = DeferredToolResults(calls={waiting.calls[0].tool_call_id: answer})
+        waiting = (await agent.run(conversation_id="c", deferred_tool_results=answers)).output
+    assert waiting == "thanks"
+    assert scripted.texts[-1] == ["second"]
+
+
+@pytest.mark.parametrize("strategy", STRICT, ids=["no budget", "only the user"])
+async def test_a_run_that_is_repeated_is_not_stored_twice(strategy: MemoryMaxTokensStrategy) -> None:
+    scripted, manager = Scripted("hello", RuntimeError("no network"), "again"), MemoryManager()
+    agent = Agent(scripted.model, capabilities=[Memory(manager, short_term=[strategy])])
+    await _talk(agent, 1)
+    with pytest.raises(RuntimeError):
+        await agent.run("go", conversation_id="c", run_id="r")
+    await agent.run("go", conversation_id="c", run_id="r")
+    assert stored(manager) == [("question 0", "hello"), ("go", ""), ("", "again")]
+
+
+async def test_reasoning_is_told_what_is_found_for_its_prompt() -> None:
+    manager, scripted = MemoryManager(), Scripted("FINAL: Turing")
+    KnowledgeStore(manager.store, embedder=None).add("sessions", Chunk("The cat is called Turing."))
+    strategy = summarizer(Summaries(), knowledge_base=KnowledgeBase(collection_id="sessions"))
+    agent = FireflyAgent(name="desk", model=scripted.model, memory=Memory(manager, long_term=[strategy]))
+    await ReActPattern(max_steps=1).execute(agent, "What is the cat called?", conversation_id="c")
+    assert "- The cat is called Turing." in scripted.instructions[0]
+    assert "Turing." not in str(manager.conversation.get_turns("c"))
 
 
 def test_the_strategies_of_the_capability_are_in_place_of_the_managers() -> None:

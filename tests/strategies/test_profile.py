@@ -274,6 +274,27 @@ def test_a_base_cannot_be_used_itself() -> None:
             base(memory_strategy_id="x")
 
 
+@pytest.mark.parametrize("text", ["!!bool x", "!!timestamp x", "!!int x", "!!python/name:os.system", "{[1]: 2}"])
+def test_yaml_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "profile.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigurationError, match=r"profile\.yaml: is not YAML"):
+        MemoryProfile.from_file(file)
+
+
+def test_a_traceback_does_not_show_what_aliases_multiply(tmp_path: Path) -> None:
+    """Ten lines of YAML would be a thousand million values."""
+    aliases = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
+    budget = "short_term_memory_strategy: [{memory_strategy_id: max_tokens, memory_max_tokens: *a9}]"
+    file = tmp_path / "profile.yaml"
+    file.write_text("\n".join(["a0: &a0 [x, x, x, x, x, x, x, x, x, x]", *aliases, budget]))
+    with pytest.raises(ConfigurationError) as caught:
+        MemoryProfile.from_file(file)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+    assert "memory_max_tokens: Input should be a valid integer" in str(caught.value)
+
+
 # The schema
 
 

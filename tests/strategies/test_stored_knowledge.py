@@ -10,7 +10,9 @@ from uuid import uuid4
 
 import pytest
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelRequest, SystemPromptPart
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, SystemPromptPart, TextPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from sqlalchemy import create_engine
 
 from firefly_memory import (
     ConversationMemory,
@@ -23,7 +25,7 @@ from firefly_memory import (
 from firefly_memory.agents import Memory as AgentMemory
 from firefly_memory.erasure import erase
 from firefly_memory.knowledge import Chunk, KnowledgeStore
-from firefly_memory.strategies import KnowledgeBase, MemoryProfile, TextSplitterConfig
+from firefly_memory.strategies import KnowledgeBase, MemoryProfile, SummarizerStrategy, TextSplitterConfig
 from firefly_memory.testing import Mode
 from firefly_memory.testing.checks import Memory
 from tests.support.flushing import Summaries, add_turns, summarizer
@@ -57,6 +59,13 @@ def make(store: EntryStore, collection: str, request: pytest.FixtureRequest) -> 
 
 def texts_of(store: EntryStore, collection: str) -> list[str]:
     return [each.text for each in KnowledgeStore(store, embedder=None).list(collection)]
+
+
+def strategy_of(model: Any, collection: str) -> SummarizerStrategy:
+    base = KnowledgeBase(collection_id=collection)
+    return SummarizerStrategy(
+        model=model, interaction_threshold_qty=3, interaction_keep=1, cod_max_loops=1, knowledge_base=base
+    )
 
 
 async def test_the_final_summary_is_split_and_stored_with_its_conversation(
@@ -151,6 +160,78 @@ async def test_an_erased_person_takes_the_summaries_along(
     assert texts_of(store, collection) == ["The cat is called Turing."]
     erase(store, ada)
     assert texts_of(store, collection) == []
+
+
+async def test_a_conversation_that_is_deleted_during_a_flush_leaves_no_summary(
+    store: EntryStore, ada: str, collection: str
+) -> None:
+    def respond(_: list[ModelMessage], __: AgentInfo) -> ModelResponse:
+        ConversationMemory(store=store).clear("c")
+        return ModelResponse(parts=[TextPart("Ada lives in Lyon.")])
+
+    memory = ConversationMemory(store=store, long_term=[strategy_of(FunctionModel(respond), collection)])
+    for number in range(3):
+        memory.add_turn("c", f"question {number}", "an answer", owner=ada)
+    assert texts_of(store, collection) == []
+    assert memory.get_turns("c") == []
+
+
+async def test_a_person_who_is_erased_during_a_flush_leaves_no_summary(
+    store: EntryStore, ada: str, collection: str
+) -> None:
+    def respond(_: list[ModelMessage], __: AgentInfo) -> ModelResponse:
+        erase(store, ada)
+        return ModelResponse(parts=[TextPart("Ada lives in Lyon.")])
+
+    memory = ConversationMemory(store=store, long_term=[strategy_of(FunctionModel(respond), collection)])
+    for number in range(3):
+        memory.add_turn(f"of {ada}", f"question {number}", "an answer", owner=ada)
+    assert texts_of(store, collection) == []
+    assert memory.get_turns(f"of {ada}") == []
+
+
+def test_nobody_can_be_called_like_a_conversation(collection: str) -> None:
+    strategy = strategy_of(Summaries("The cat is called Turing.", "Other.").model, collection)
+    memory = ConversationMemory(long_term=[strategy])
+    for number in range(5):
+        memory.add_turn("c" * 500, f"question {number}", "an answer")  # the longest id, or nearly
+    (chunk, _) = KnowledgeStore(memory.store, embedder=None).list(collection)
+    memory.new_conversation("of eve", owner=chunk.owner)
+    question = "What is the cat called?"
+    assert memory.get_window("of eve", prompt=question).recalled is None
+    assert memory.get_window("new", owner=chunk.owner, prompt=question).recalled is None
+    assert "Turing" in str(memory.get_window("c" * 500, prompt=question).recalled)
+
+
+async def test_a_prompt_may_be_anything(make: Make, ada: str) -> None:
+    memory = make("The cat is called Turing.")
+    await add_turns(memory, 0, 3, owner=ada)
+    await memory.new_conversation("new", owner=ada)
+    for prompt in ("", " ", "\0", "\ud800", '"(cat* OR NEAR/2', "🐈"):
+        await memory.get_window("new", prompt=prompt)
+    for prompt in ("the\0cat", "\ud800 cat", "🐈 cat", "cat " * 250_000):
+        assert "Turing" in str((await memory.get_window("new", prompt=prompt)).recalled)
+
+
+def test_in_a_transaction_nothing_is_flushed_but_the_knowledge_is_there(
+    new_sqlite_file: Path, tmp_path: Path, collection: str
+) -> None:
+    file = shutil.copy(new_sqlite_file, tmp_path / "app.db")
+    engine = create_engine(f"sqlite:///{file}")
+    with SQLiteStore(file) as store:
+        strategy = strategy_of(Summaries("The cat is called Turing.", "Other.").model, collection)
+        memory = ConversationMemory(store=store, long_term=[strategy])
+        for number in range(5):
+            memory.add_turn("c", f"question {number}", "an answer")
+        with engine.begin() as connection:
+            bound = ConversationMemory(store=store.bind(connection), long_term=[strategy])
+            for number in range(5):
+                bound.add_turn("d", f"question {number}", "an answer")
+            assert bound.get_summary("d") is None
+            assert "Turing" in str(bound.get_window("c", prompt="What is the cat called?").recalled)
+            bound.clear("c")
+        assert texts_of(store, collection) == []
+    engine.dispose()
 
 
 async def test_a_knowledge_base_that_fails_loses_nothing(

@@ -305,10 +305,13 @@ class Memory(AbstractCapability[Any]):
         self._run.keep_result(call, result)
         return result
 
-    async def begin_turn(self, conversation_id: str, history: Sequence[ModelMessage] | None = None) -> TurnOfSteps:
-        """Begin a turn of several runs. ``history`` replaces the stored turns."""
+    async def begin_turn(
+        self, conversation_id: str, history: Sequence[ModelMessage] | None = None, prompt: str = ""
+    ) -> TurnOfSteps:
+        """Begin a turn of several runs. ``history`` replaces the stored turns, and what is found for ``prompt``."""
         conversation, owner = self.manager.conversation, None if callable(self.owner) else self.owner
-        loaded = (await load_window(conversation, conversation_id, self.max_tokens, None, "", owner)).window
+        query = prompt if history is None else ""
+        loaded = (await load_window(conversation, conversation_id, self.max_tokens, None, query, owner)).window
         return TurnOfSteps(loaded if history is None else replace(loaded, messages=list(history), summary=None))
 
     def for_step(self, turn: TurnOfSteps) -> Self:

@@ -14,7 +14,7 @@ from firefly_memory.conversations.memory import ConversationMemory
 from firefly_memory.conversations.replay import texts_as_messages
 from firefly_memory.conversations.types import ConversationTurn, Window
 from firefly_memory.errors import InvalidEntryError
-from firefly_memory.messages.tool_links import links_of
+from firefly_memory.messages.tool_links import links_of, without_orphans
 from firefly_memory.validation import checked_text
 
 
@@ -73,10 +73,13 @@ async def _newest(conversation: ConversationMemory, window: Window) -> Conversat
 
 
 def _with_paused(turns: Sequence[ConversationTurn], newest: ConversationTurn | None) -> Sequence[ConversationTurn]:
-    """The turns of a window, with the whole ``newest`` turn if it waits for the results of its tool calls."""
+    """The turns of a window, with the whole ``newest`` turn if it waits for the results of its tool calls. It may begin
+    with the result of an earlier call, which stays only with this call."""
     if newest is None or not links_of([newest.raw_messages]).open_calls:
         return turns
-    return [*(turn for turn in turns if turn.turn_id != newest.turn_id), newest]
+    others = [turn for turn in turns if turn.turn_id != newest.turn_id]
+    messages = without_orphans([*(turn.raw_messages for turn in others), newest.raw_messages])
+    return [*others, replace(newest, raw_messages=messages[-1])]
 
 
 def _messages(turn: ConversationTurn) -> list[Any]:

@@ -10,7 +10,6 @@ from typing import Any
 from firefly_memory.conversations.log import ConversationLog, Head
 from firefly_memory.conversations.policy import Conversation, LongTerm, SearchMode, ShortTerm
 from firefly_memory.conversations.summarizers import in_this_loop
-from firefly_memory.errors import FireflyMemoryError
 from firefly_memory.identifiers import original_name, original_or_none
 from firefly_memory.stores.base import EntryStore
 
@@ -53,6 +52,6 @@ class Attached:
         for strategy in self.searching(mode):
             try:
                 found.update(dict.fromkeys(await strategy.search(query, conversation)))
-            except FireflyMemoryError:
+            except Exception:
                 logger.exception("nothing was searched for conversation %r", conversation.conversation_id)
         return list(found)

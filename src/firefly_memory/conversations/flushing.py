@@ -9,17 +9,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from firefly_memory import clock
 from firefly_memory.codec import damaged
 from firefly_memory.conversations.log import ConversationLog, Flush, Flushed, Head, StoredTurn
-from firefly_memory.conversations.policy import LEASE, Conversation, Live, LongTerm, Sizes
+from firefly_memory.conversations.policy import Conversation, Live, LongTerm, Sizes
 from firefly_memory.conversations.types import ConversationTurn
 from firefly_memory.errors import ConflictError
 from firefly_memory.identifiers import new_entry_id, original_name, stored_text
 from firefly_memory.reprs import shown
 from firefly_memory.tokens.estimator import TokenEstimator
+
+LEASE = timedelta(minutes=10)
+"""The time for a strategy. After it another writer may try, because the first process may have died."""
 
 IMPORT = "import"
 """The kind of the flush by which an import gives a conversation its summary."""

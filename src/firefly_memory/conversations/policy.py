@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from firefly_memory.conversations.types import ConversationTurn
@@ -17,9 +17,6 @@ from firefly_memory.stores.base import EntryStore
 from firefly_memory.tokens.estimator import TokenEstimator
 
 Summarizing = Callable[[list[ConversationTurn]], Awaitable[Any]]
-
-LEASE = timedelta(minutes=10)
-"""The time for a flush. After it another writer may try, because the first process may have died."""
 
 _MOST = 16_000
 """The approximate tokens for one call of a summarizer, unless the threshold asks for more."""
@@ -61,7 +58,7 @@ class Conversation:
     conversation_id: str
     owner: str | None
     created_at: datetime | None
-    """``None`` if it does not exist yet."""
+    """``None`` if it does not exist."""
     store: EntryStore
     is_blocking: bool
     """Whether the caller is blocking code: then a strategy calls blocking methods of the store and of what is on it."""
@@ -110,7 +107,7 @@ class LongTerm(Protocol):
         """What is found of the summaries and texts that are kept for conversations, the best first."""
 
     async def forget(self, conversation: Conversation) -> None:
-        """Delete what was kept of a conversation, which is deleted next."""
+        """Delete what was kept of a conversation that has been deleted."""
 
 
 @runtime_checkable

@@ -43,9 +43,7 @@ class Strategies(NamedTuple):
         # Not inside somebody's transaction, which would wait for a model, and whose failure would not be ours alone.
         flushes = not store.in_transaction
         return (
-            Attached(
-                self.short_term, blocking, store, flushes=flushes, is_blocking=True, awaited=in_an_event_loop
-            ),
+            Attached(self.short_term, blocking, store, flushes=flushes, is_blocking=True, awaited=in_an_event_loop),
             Attached(self.short_term, suspending, store, flushes=flushes),
         )
 
@@ -68,7 +66,11 @@ def checked_strategies(
     return Strategies(_checked("short_term", short_term, ShortTerm), _checked("long_term", long_term, LongTerm))
 
 
+def _is_one(strategy: Any, kind: type[Any]) -> bool:
+    return isinstance(strategy, kind) and not isinstance(strategy, type)
+
+
 def _checked(name: str, strategies: Any, kind: type[Any]) -> tuple[Any, ...]:
-    if isinstance(strategies, Sequence) and all(isinstance(each, kind) for each in strategies):
+    if isinstance(strategies, Sequence) and all(_is_one(each, kind) for each in strategies):
         return tuple(strategies)
     raise ConfigurationError(f"{name} must be a list of {name.replace('_', '-')} strategies, not {shown(strategies)}")

@@ -95,7 +95,7 @@ class ReasoningPattern(ABC):
         async with own_scope(memory) as scope:
             assert scope is not None
             capability = memory_capability(agent, scope)
-            turn = await capability.begin_turn(conversation_id, history)
+            turn = await capability.begin_turn(conversation_id, history, prompt_text(prompt))
             state: dict[str, Any] = {
                 "prompt": prompt,
                 "agent": agent,

@@ -6,7 +6,8 @@ from asyncio import timeout
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from firefly_memory.conversations.policy import LEASE, Conversation, Live, SearchMode, Sizes
+from firefly_memory.conversations.flushing import LEASE
+from firefly_memory.conversations.policy import Conversation, Live, SearchMode, Sizes
 from firefly_memory.conversations.types import ConversationTurn
 from firefly_memory.strategies.on_turns import (
     count_as_stored,
@@ -26,10 +27,13 @@ if TYPE_CHECKING:
 
 async def _in_time(summary: Awaitable[str | None]) -> str | None:
     """Wait for a summary as long as no other writer makes one."""
+    limit = timeout(LEASE.total_seconds())
     try:
-        async with timeout(LEASE.total_seconds()):
+        async with limit:
             return await summary
     except TimeoutError as exc:
+        if not limit.expired():
+            raise
         raise TimeoutError(f"there was no summary after {LEASE}") from exc
 
 

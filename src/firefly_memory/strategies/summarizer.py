@@ -153,7 +153,7 @@ class SummarizerStrategy(LongTermMemoryStrategyBase):
     # On stored conversations
 
     def check(self, store: EntryStore) -> None:
-        """Raise an error if the store cannot have the knowledge base, or no model is configured."""
+        """Raise an error if the store cannot have the knowledge base."""
         if self.knowledge_base is not None:
             check_knowledge(store)
 
