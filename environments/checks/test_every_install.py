@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import files
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,8 @@ from firefly_memory.tokens import TokenEstimator
 EMPTY_PROFILE = Path(__file__).with_name("profile.yaml")
 
 EXTRAS = set(os.environ["FIREFLY_EXTRAS"].split())
+if find_spec("yaml"):
+    EXTRAS.add("yaml")  # packages of other extras bring it
 
 NEEDS: dict[str, Callable[[], object]] = {
     "postgres": lambda: PostgreSQLStore("postgresql://localhost/x"),

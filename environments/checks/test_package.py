@@ -130,7 +130,9 @@ def test_the_package_names_its_repository_and_files_that_exist(wheel: Path) -> N
 
 def test_nobody_can_ask_for_the_development_dependencies_of_an_installed_package(wheel: Path) -> None:
     extras = metadata(wheel).get_all("provides-extra") or []
-    assert sorted(extras) == ["agents", "all", "cli", "embeddings", "mongodb", "postgres", "tokens", "vectors"]
+    assert sorted(extras) == [
+        *("agents", "all", "cli", "embeddings", "mongodb", "postgres", "strategies", "tokens", "vectors", "yaml")
+    ]
 
 
 def test_the_wheel_works_in_an_empty_environment(wheel: Path, installed: Path, tmp_path: Path) -> None:
