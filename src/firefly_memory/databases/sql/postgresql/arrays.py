@@ -7,7 +7,7 @@ operators fit (:mod:`~firefly_memory.databases.sql.search_path`). Every driver k
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeGuard
 
 from sqlalchemy import ARRAY, ColumnElement, Text, bindparam, cast
 from sqlalchemy.types import TypeEngine
@@ -19,7 +19,19 @@ def array_in(name: str, of: TypeEngine[Any]) -> ColumnElement[Any]:
 
 
 def array_text(values: Iterable[str | float | None]) -> str:
-    return "{" + ",".join(map(_element, values)) + "}"
+    given = list(values)
+    if given and _are_plain(given):  # such as the words of a thousand texts
+        return '{"' + '","'.join(given) + '"}'
+    return "{" + ",".join(map(_element, given)) + "}"
+
+
+def _are_plain(values: list[Any]) -> TypeGuard[list[str]]:
+    """Whether all are texts in which nothing has to be escaped."""
+    try:
+        together = "".join(values)
+    except TypeError:
+        return False
+    return '"' not in together and "\\" not in together
 
 
 def _element(value: str | float | None) -> str:
