@@ -133,6 +133,11 @@ def add_and_delete(knowledge: KnowledgeStore, worker: str) -> None:
             knowledge.embed_missing()
 
 
+def add_and_delete_for_long(knowledge: KnowledgeStore, worker: str) -> None:
+    for number in range(5):
+        add_and_delete(knowledge, f"{worker} {number}")
+
+
 def add_until_killed(knowledge: KnowledgeStore, life: str) -> None:
     """Prints the number of each five that are added, and ``-`` with the number of those that are deleted."""
     number = 0
@@ -261,6 +266,19 @@ def test_processes_that_add_and_delete_the_same_texts_leave_index_and_rows_in_st
     knowledge.add("notes", TEXTS)
     knowledge.store.close_sync()
     assert sorted(assert_in_step(shared, TEXTS)) == sorted(TEXTS)
+
+
+def test_no_plan_of_postgresql_locks_rows_in_another_order(postgresql: str) -> None:
+    """A join that reads the table row by row met a deletion in the middle: each waited for the other."""
+    with psycopg.connect(postgresql, autocommit=True) as server:
+        for join in ("nestloop", "mergejoin"):
+            server.execute(f"ALTER DATABASE {server.info.dbname} SET enable_{join} = off".encode())
+    own = Shared("postgresql", postgresql, "s")
+    first = own.opened()
+    first.add("notes", TEXTS)
+    first.store.close_sync()
+    together([own.start("add_and_delete_for_long", str(number)) for number in range(6)])
+    assert set(assert_in_step(own, TEXTS)) <= set(TEXTS)
 
 
 def test_a_process_that_is_killed_leaves_index_and_rows_in_step(shared: Shared) -> None:

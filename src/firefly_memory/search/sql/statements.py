@@ -287,11 +287,12 @@ class IndexStatements(FacetStatements):
     def beside(
         self, table: Table, names: Sequence[str], this: ColumnElement[str], bits: Mapping[str, ColumnElement[Any]]
     ) -> Insert:
-        """Inserts into a table of vectors what belongs to rows that are there, unless they have it."""
+        """Inserts into a table of vectors what belongs to rows that are there, unless they have it. The rows are locked
+        in the order of :attr:`locked`, whatever the plan is: a deletion at the same moment waits, and no more."""
         c = self.table.c
         given = {"id": c.id, "scope": c.scope, "embedder": _text("embedder"), **bits}
         rows = select(*[given[name] for name in names]).where(self.dialect.by_code_point(c.id) == this)
-        locked = rows.with_for_update(read=True, key_share=True, of=self.table)
+        locked = rows.order_by(c.id).with_for_update(read=True, key_share=True, of=self.table)
         added: Insert = self.dialect.insert(table).from_select(list(names), locked).on_conflict_do_nothing()
         return added
 
