@@ -30,7 +30,7 @@ class Attached:
     kept: dict[str, object] = field(default_factory=dict)
 
     def about(self, log: ConversationLog, name: str, head: Head | None, owner: str | None) -> Conversation:
-        """What a strategy is told of a conversation; ``owner`` is the one that the caller says, of a new one."""
+        """The conversation as a strategy sees it. ``owner`` is that of a conversation which is not there yet."""
         assert self.store is not None, "there are strategies"
         return Conversation(
             conversation_id=original_name(name),

@@ -32,7 +32,7 @@ _FEW, _PAGE = 50, 500
 Decode = Callable[[StoredTurn], ConversationTurn]
 
 About = Callable[[str, Head | None, str | None], Conversation]
-"""Gives what a strategy is told of a conversation: from its id, its head, and the owner that a caller says."""
+"""Makes the conversation that a strategy sees: from its id, its head, and the owner that the caller names."""
 
 
 @dataclass(frozen=True, slots=True)

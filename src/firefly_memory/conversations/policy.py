@@ -53,7 +53,7 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What a strategy is told of a conversation, and how it reaches the store in the mode of the caller."""
+    """A conversation as a strategy sees it, and the way to its store in the mode of the caller."""
 
     conversation_id: str
     owner: str | None

@@ -47,8 +47,8 @@ def count_as_stored(
 ) -> CountMessage:
     """Counts messages as they were counted when their turns were stored.
 
-    The last message of a turn that belongs to an interaction has the estimate of the whole turn: whoever keeps the end
-    of a turn has counted all of it. With ``each``, for conditions on messages, the estimate is divided among the
+    The last message of a turn that belongs to an interaction has the estimate of the whole turn: a plan that keeps the
+    end of a turn has counted all of it. With ``each``, for conditions on messages, the estimate is divided among the
     messages by what each is estimated at now, which takes longer.
     """
     tokens: dict[int, int] = {}

@@ -58,7 +58,7 @@ class SummarizerStrategy(LongTermMemoryStrategyBase):
     knowledge_base: KnowledgeBases | None = None
     """The collection that takes the summaries, if there is one."""
     instructions: str | None = None
-    """What the model is told in addition, in every pass."""
+    """More instructions for the model, in every pass."""
     text_splitter: TextSplitterConfig = Field(default_factory=TextSplitterConfig)
     """How a summary is split for the knowledge base."""
     model: Annotated[
