@@ -12,9 +12,7 @@ from pydantic.json_schema import models_json_schema
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.strategies.base import Configuration, LongTermMemoryStrategyBase, ShortTermMemoryStrategyBase
 from firefly_memory.strategies.registry import ID_FIELDS, Base, ids_of, strategy_class
-from firefly_memory.validation import ImportingExtra
-
-_YAML = ImportingExtra("a configuration in YAML", "pyyaml", "yaml")
+from firefly_memory.yaml_text import read_yaml
 
 
 def _loaded(base: Base, value: Any) -> Any:
@@ -81,12 +79,7 @@ def _read(path: Path) -> Any:
             return json.loads(text)
         except (ValueError, RecursionError) as exc:
             raise ConfigurationError(f"{path}: is not JSON: {exc}") from exc
-    with _YAML:
-        import yaml
-    try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, AttributeError, LookupError, ValueError, RecursionError) as exc:  # such as of "!!bool x"
-        raise ConfigurationError(f"{path}: is not YAML: {exc}") from exc
+    return read_yaml(text, str(path))
 
 
 def json_schema() -> dict[str, Any]:
