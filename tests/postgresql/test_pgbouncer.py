@@ -87,6 +87,18 @@ def test_conformance(check: Check, mode: Mode, driver: str, pooling: str, throug
 
 
 @on_each_driver
+async def test_connections_that_are_opened_at_once_are_all_opened_without_the_refused_settings(
+    driver: str, through: Callable[[str, str], str]
+) -> None:
+    store = PostgreSQLStore(through("transaction", driver), pooler="transaction", pool_size=5)
+    try:
+        store.count("n")  # the schema is known, so the first calls of the event loop connect at once
+        assert await asyncio.gather(*[store.async_count("n") for _ in range(5)]) == [0] * 5
+    finally:
+        await store.close()
+
+
+@on_each_driver
 async def test_two_stores_at_once_share_the_connections_of_the_server(driver: str, name: str, place: Place) -> None:
     with a_pooler_of_our_own(place, pool_size=2) as pooler:
         url = with_driver(pooler.url, driver)

@@ -134,12 +134,13 @@ def _with_settings(
 
     async def connected() -> Any:
         nonlocal wanted
+        sent = wanted  # others may be told meanwhile that it is refused
         try:
-            return await result_of(connect(**wanted))
+            return await result_of(connect(**sent))
         except UnicodeError as exc:  # Python refuses to look up a name such as a..b
             raise OSError(f"the URL names a host that cannot exist: {exc}") from exc
         except Exception as exc:
-            if wanted is asked or not _NO_SETTINGS.search(str(exc)):
+            if sent is asked or not _NO_SETTINGS.search(str(exc)):
                 raise
         wanted = asked
         return await result_of(connect(**asked))
