@@ -43,6 +43,7 @@ _HOMES = {
     "archive": "async_export_jsonl async_import_jsonl export_jsonl import_jsonl",
     "copying": "async_copy_store copy_store",
     "erasure": "async_erase async_find_text async_readmit erase find_text readmit",
+    "feeds": "BaseMessageStore InMemoryMessageStore MessageStoreMemory MongoMessageStore SQLMessageStore",
     "pipeline": "PipelineContext PipelineEngine",
     "reasoning": "PlanAndExecutePattern ReActPattern",
     "retention": "async_prune prune",

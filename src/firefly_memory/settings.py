@@ -1,4 +1,5 @@
-"""What the environment says. The only place that reads it, but for tiktoken's variables in ``tiktoken_files``."""
+"""What the environment says. Only here it is read, but for tiktoken's variables (``tiktoken_files``) and those that a
+caller's own configuration names (``feeds/variables``)."""
 
 from __future__ import annotations
 

@@ -37,7 +37,9 @@ def test_bash_completes_commands() -> None:
 
 
 def test_bash_completes_options_arguments_and_files() -> None:
-    assert completed_by_bash("export", "--without") == ["--without-agent-history", "--without-knowledge"]
+    assert completed_by_bash("export", "--without") == [
+        f"--without-{each}" for each in ("agent-history", "knowledge", "feeds")
+    ]
     assert completed_by_bash("--url-") == ["--url-file"]
     assert completed_by_bash("completion", "") == ["bash", "zsh", "fish"]
     assert completed_by_bash("db", "sql", "--dialect", "p") == ["postgresql"]

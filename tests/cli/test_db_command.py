@@ -67,9 +67,9 @@ def test_a_stamp_adopts_a_table_made_by_hand(db: Db, url: str) -> None:
     db("stamp", "base")
     assert db("upgrade") == Exit.FAILED
     assert "memory_entries is there already, but no revision is recorded" in db.err
-    assert "firefly-memory db stamp 0009_0005 --url " in db.err  # the last one that makes a table or a column
+    assert "firefly-memory db stamp 0010_0005 --url " in db.err  # the last one that makes a table or a column
     assert f"firefly-memory db check --url {url}" in db.err.replace("'", "")
-    assert db("stamp", "0009_0005") == Exit.DONE
+    assert db("stamp", "0010_0005") == Exit.DONE
     assert db("upgrade") == Exit.DONE
     assert db("check") == Exit.DONE
 
@@ -77,7 +77,7 @@ def test_a_stamp_adopts_a_table_made_by_hand(db: Db, url: str) -> None:
 @pytest.mark.parametrize(
     ("there", "recorded"),
     [
-        ("0009_0005", "0008_0005"), ("0009_0005", "0005"), ("0008_0005", "0007_0005"), ("0008_0005", "0005"), ("0007_0005", "0006_0005"), ("0007_0005", "0005"), ("0007_0005", "base"),
+        ("0010_0005", "0009_0005"), ("0010_0005", "0005"), ("0009_0005", "0008_0005"), ("0009_0005", "0005"), ("0008_0005", "0007_0005"), ("0008_0005", "0005"), ("0007_0005", "0006_0005"), ("0007_0005", "0005"), ("0007_0005", "base"),
         ("0006_0005", "0005"), ("0006_0005", "0004"), ("0006_0005", "base"), ("0005", "0004"), ("0005", "0003"), ("0005", "0002"), ("0005", "0001"),
         ("0003", "0002"), ("0003", "0001"), ("0002", "0001"), ("0001", "base"),
     ],
@@ -95,6 +95,7 @@ def test_a_wrongly_recorded_revision_is_named_with_the_right_one(there: str, rec
         "0006_0005": "table memory_tombstones",
         "0007_0005": "table memory_chunks",
         "0008_0005": "column dropped_turns of memory_conversations",
+        "0009_0005": "table memory_feeds",
     }.get(recorded)
     what = what or f"table {first}"
     assert f"the {what} is there already" in db.err

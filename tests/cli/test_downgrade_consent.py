@@ -93,6 +93,8 @@ def test_a_renamed_table_is_counted_under_its_present_name(used: str, capsys: py
         "memory_conversations": 1,
     }
     assert [each["table"] for each in dropped] == [
+        "memory_feed_messages",
+        "memory_feeds",
         "memory_flushes",
         "memory_turns",
         "memory_conversations",

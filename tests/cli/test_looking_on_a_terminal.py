@@ -13,6 +13,7 @@ import pytest
 from firefly_memory import ConversationMemory, MemoryEntry, SQLiteStore, WorkingMemory
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
+from firefly_memory.feeds.message_stores import SQLMessageStore
 from tests.support.terminal import answered_on_a_terminal, on_a_terminal
 
 pytestmark = pytest.mark.thorough
@@ -30,6 +31,8 @@ def url(tmp_path: Path) -> str:
             store.save(NAME, MemoryEntry(entry_id=f"{number}{EVIL}", key=EVIL, content=content))
         WorkingMemory(store=store, scope_id=EVIL).set(EVIL, EVIL)
         ConversationMemory(store=store).add_turn(EVIL, EVIL, EVIL * 20, metadata={EVIL: EVIL})
+        for message in ({"type": EVIL, "agent_key": EVIL, "content": EVIL * 20}, {EVIL: {EVIL: EVIL}}):
+            SQLMessageStore(store).append(EVIL, message, owner=EVIL)
     return f"sqlite:///{tmp_path}/memory.db"
 
 
@@ -42,13 +45,17 @@ def is_harmless(text: str) -> bool:
     return all(each.isprintable() or each == "\n" for each in re.sub(r"\x1b\[[\d;]*m", "", text))
 
 
+IN_ARGUMENTS = EVIL.replace(chr(0), "").encode("utf-8", "ignore").decode()
+
 LISTS = [
     ["ls"],
     ["ls", "entries"],
     ["ls", "entries", "--limit", "1"],
     ["ls", "working-facts"],
     ["ls", "conversations"],
-    ["ls", "turns", "--where", f"conversation_id={EVIL.replace(chr(0), '').encode('utf-8', 'ignore').decode()}"],
+    ["ls", "turns", "--where", f"conversation_id={IN_ARGUMENTS}"],
+    ["ls", "feeds"],
+    ["ls", "feed-messages", "--where", f"location={IN_ARGUMENTS}"],
     ["stats"],
 ]
 
@@ -63,9 +70,12 @@ def test_tables_fit_the_terminal_and_contents_are_data(url: str, arguments: list
     assert max(map(width_of, table.splitlines())) <= columns
 
 
-@pytest.mark.parametrize("kind", ["entries", "working-facts", "conversations", "turns"])
+NEEDED = {"turns": "conversation_id", "feed-messages": "location"}
+
+
+@pytest.mark.parametrize("kind", ["entries", "working-facts", "conversations", "turns", "feeds", "feed-messages"])
 def test_a_row_with_hostile_contents_is_shown(url: str, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    where = [] if kind != "turns" else ["--where", f"conversation_id={EVIL}"]
+    where = ["--where", f"{NEEDED[kind]}={EVIL}"] if kind in NEEDED else []
     assert main(["ls", kind, "--json", *where, "--url", url]) == Exit.DONE
     lines = capsys.readouterr().out.splitlines()
     rows = [json.loads(line) for line in lines]
@@ -79,7 +89,7 @@ def test_a_row_with_hostile_contents_is_shown(url: str, kind: str, capsys: pytes
         assert main(["show", kind, row["id"], "--url", url, "--json"]) == Exit.DONE
         shown_as_json = json.loads(capsys.readouterr().out)
         assert {name: shown_as_json[name] for name in row} == row
-        assert main(["rm", kind, row["id"], "--url", url, "--yes"]) == (Exit.FAILED if kind == "turns" else Exit.DONE)
+        assert main(["rm", kind, row["id"], "--url", url, "--yes"]) == (Exit.FAILED if where else Exit.DONE)
         assert is_harmless("".join(capsys.readouterr()))
 
 

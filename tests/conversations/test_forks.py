@@ -29,7 +29,7 @@ from firefly_memory.conversations.mongodb import documents as new_documents
 from firefly_memory.conversations.mongodb import queries
 from firefly_memory.conversations.mongodb.documents import ALL, CONVERSATIONS
 from firefly_memory.conversations.mongodb.making import Maker
-from firefly_memory.conversations.mongodb.tries import Tries
+from firefly_memory.conversations.mongodb.tries import tries_of
 from firefly_memory.conversations.sql import operations as conversation_operations
 from firefly_memory.databases.sql.operation import REPEAT, operation, reads
 from firefly_memory.tombstones.mongodb.gates import Gate
@@ -284,7 +284,7 @@ def test_a_fork_that_fails_after_its_last_write_stays(place: Place) -> None:
         memory.add_turn(name, "prompt", "answer")
         memory.fork_conversation(name, fork)
         document = connection[CONVERSATIONS].find_one({"_id": fork})
-        maker = Maker(connection, Tries("fork", fork, 1.0), Gate(connection, ALL, "fork", ()))
+        maker = Maker(connection, tries_of("fork", fork, 1.0), Gate(connection, ALL, "fork", ()))
         assert not run_without_loop(maker._give_up(document))
         assert [turn.user_prompt for turn in memory.get_turns(fork)] == ["prompt"]
 

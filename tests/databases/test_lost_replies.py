@@ -36,11 +36,13 @@ from firefly_memory.conversations.sql import flushing
 from firefly_memory.conversations.sql import operations as conversation_operations
 from firefly_memory.databases.sql.operation import Operation, operation
 from firefly_memory.entries.sql import operations
+from firefly_memory.feeds.sql import operations as feed_operations
 from firefly_memory.testing import Mode, checks
 from firefly_memory.testing.checks import Check
 from firefly_memory.testing.proxy import CALM, Proxy, Weather
 from firefly_memory.tombstones.sql import operations as tombstone_operations
 from tests.support.backends import BY_NAME, Place
+from tests.support.lost_feed_cases import FEED_MEETINGS, FEEDS
 from tests.support.lost_flush_cases import FLUSH_MEETINGS, FLUSHES
 from tests.support.lost_reply_cases import ACTS, MANY, MEETINGS, Act, Meeting, Uses
 from tests.support.store_worker import start, together
@@ -107,7 +109,7 @@ class Run:
             self._runner.close()
 
 
-@pytest.mark.parametrize("act", [*ACTS, *FLUSHES], ids=str)
+@pytest.mark.parametrize("act", [*ACTS, *FLUSHES, *FEEDS], ids=str)
 def test_after_any_lost_reply_the_result_is_right_or_outcome_unknown(act: Act, server: Server) -> None:
     mode, run = server.mode, Run(server.mode)
     with server.open(server.url) as direct:
@@ -148,7 +150,7 @@ def test_after_any_lost_reply_the_result_is_right_or_outcome_unknown(act: Act, s
     run.close()
 
 
-@pytest.mark.parametrize("meeting", [*MEETINGS, *FLUSH_MEETINGS], ids=str)
+@pytest.mark.parametrize("meeting", [*MEETINGS, *FLUSH_MEETINGS, *FEED_MEETINGS], ids=str)
 def test_a_retry_does_not_undo_changes_of_others(meeting: Meeting, server: Server) -> None:
     mode, run = server.mode, Run(server.mode)
     with server.open(server.url) as direct:
@@ -311,7 +313,8 @@ def test_an_operation_must_declare_on_lost_reply() -> None:
     decorate: Any = operation
     with pytest.raises(TypeError, match="on_lost_reply"):
         decorate(name="forgetful")
-    for module in (operations, conversation_operations, flushing, history_operations, tombstone_operations):
+    of_memories = (conversation_operations, flushing, history_operations, feed_operations)
+    for module in (operations, *of_memories, tombstone_operations):
         for name, each in _functions_of(module):
             assert isinstance(each, Operation) or "_unless_" in name or name == "not_the_owner", name
 

@@ -32,7 +32,7 @@ LOGGERS = ["firefly_memory", "firefly_memory.stores.sql.migration_lock"]
 LOCATION_OF_MIGRATIONS = "firefly_memory:migrations"
 LOCATION_OF_BRANCH = "firefly_memory:alembic_branch"
 BRANCH = "firefly_memory"
-REVISIONS = ["0001", "0002", "0003", "0004", "0005", "0006_0005", "0007_0005", "0008_0005", "0009_0005"]
+REVISIONS = ["0001", "0002", "0003", "0004", "0005", "0006_0005", "0007_0005", "0008_0005", "0009_0005", "0010_0005"]
 
 
 @pytest.mark.parametrize("module", NAMES)

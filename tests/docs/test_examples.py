@@ -70,6 +70,49 @@ def test_the_pipeline_example_runs() -> None:
     assert "extract --> checks//fork" in printed
 
 
+OWN = {
+    "manager": {"task", "action", "observation", "final"},
+    "worker_1": {"task", "action", "observation", "final"},
+    "worker_2": {"task", "action", "observation", "final"},
+    "orchestrator": set[str](),
+}
+"""What each agent of the team adds that only some see."""
+
+SEEN = {
+    "manager": ["manager", "worker_1", "worker_2"],
+    "worker_1": ["conversation", "worker_1"],
+    "worker_2": ["conversation", "worker_2"],
+    "orchestrator": ["conversation", "orchestrator"],
+}
+"""Whose messages each agent sees, beside those for all."""
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_the_example_with_a_team_shows_each_role_what_it_sees(kind: str, tmp_path: Path, place: Place) -> None:
+    if kind == "sqlite":
+        printed = run("team.py", tmp_path / "team.db")
+    else:
+        with empty_postgresql(place.postgresql()) as url:
+            printed = run("team.py", url)
+    seen = {
+        key: [tuple(line.split(maxsplit=2)) for line in lines.splitlines()]
+        for key, lines in re.findall(r"^(\w+) sees:\n((?:  .*\n)+)", printed, re.MULTILINE)
+    }
+    conversation = {("-", "user_message"), ("-", "assistant_message")}
+    for_all = {("orchestrator", "global_observation")}
+    assert seen.keys() == SEEN.keys()
+    for key, whose in SEEN.items():
+        visible = {(each, kind) for each in whose for kind in OWN.get(each, ())} | for_all
+        visible |= conversation if "conversation" in whose else set()
+        assert {(who, kind) for who, kind, _ in seen[key]} == visible, key
+    assert seen["manager"].count(("worker_1", "final", "orders has 1200 rows.")) == 1
+    assert ("manager", "final", "orders has 1200 rows. customers has 85 rows.") in seen["manager"]
+
+
+def test_the_example_with_a_team_accepts_the_name_of_a_model(tmp_path: Path) -> None:
+    assert "manager sees:" in run("team.py", tmp_path / "team.db", model="test")
+
+
 @pytest.mark.parametrize("name", ["two_agents.py", "pipeline.py"])
 def test_an_example_accepts_the_name_of_a_model(name: str) -> None:
     assert "success (no tool calls)" in run(name, model="test")

@@ -1,7 +1,8 @@
-"""Each heading of docs/troubleshooting.md is a message that the library gives."""
+"""Each heading of docs/troubleshooting.md and docs/troubleshooting-features.md is a message that the library gives."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import pickle
@@ -9,6 +10,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,9 +32,10 @@ from firefly_memory import (
     connect,
     erasure,
 )
-from firefly_memory.agents import Memory
+from firefly_memory.agents import Memory, feed_memory
 from firefly_memory.cli import main
 from firefly_memory.errors import EmbedderError
+from firefly_memory.feeds import InMemoryMemory, MessageStoreMemory
 from firefly_memory.knowledge import KnowledgeStore
 from firefly_memory.search import searching
 from firefly_memory.search.embedders import default
@@ -41,12 +44,13 @@ from firefly_memory.service import enable_accelerator
 from firefly_memory.strategies import MemoryMaxTokensStrategy, MemoryProfile, SummarizerStrategy
 from tests.support.documentation import ROOT
 
-PAGE = ROOT / "docs" / "troubleshooting.md"
-HEADINGS = re.findall(r"^### `(.+)`$", PAGE.read_text(), re.MULTILINE)
+PAGES = [ROOT / "docs" / name for name in ("troubleshooting.md", "troubleshooting-features.md")]
+HEADINGS = [each for page in PAGES for each in re.findall(r"^### `(.+)`$", page.read_text(), re.MULTILINE)]
 
 IN_THE_LOG_ONLY = [
     "tokens are estimated without the vocabulary of …: …",
     "the turn of run … in … was not stored",
+    "the messages of run … were not added to …",
     "summarizing conversation … failed; nothing is lost",
     "the migration lock is held by …; waiting for … seconds at most",
 ]
@@ -113,6 +117,7 @@ def _causes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Any]]:
     yield from _causes_in_conversations()
     yield from _causes_in_strategies()
     yield from _causes_in_search(monkeypatch)
+    yield from _causes_in_teams()
 
 
 def _raise(error: Exception) -> None:
@@ -208,6 +213,16 @@ def _causes_in_search(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], 
         small.setattr(searching, "LARGEST_SCOPE", 1)
         yield lambda: working.search("notes", "dog", mode="semantic")
     yield lambda: enable_accelerator(knowledge.store, "pg_trgm")
+
+
+def _causes_in_teams() -> Iterator[Callable[[], Any]]:
+    both = [Memory(MemoryManager()), feed_memory(InMemoryMemory())]
+    yield lambda: asyncio.run(Agent(TestModel(), capabilities=both).run("Hello"))
+    yield lambda: feed_memory(MemoryManager())  # type: ignore[arg-type]
+    for store in (object(), SimpleNamespace(get_conversation_messages=lambda _: None)):
+        memory = MessageStoreMemory(store, "job", "worker")  # type: ignore[arg-type]
+        yield lambda memory=memory: asyncio.run(memory.add({}))  # type: ignore[misc]
+        yield lambda memory=memory: asyncio.run(memory.get_history())  # type: ignore[misc]
 
 
 def _embedder(dimensions: int, error: Exception | None = None) -> CallableEmbedder:

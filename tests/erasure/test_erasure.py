@@ -29,6 +29,8 @@ from firefly_memory import (
 )
 from firefly_memory.agent_history.log import AGENT_HISTORY_LOG, HistoryEntry, HistoryLog, HistoryRecord
 from firefly_memory.facets import log_if_there, registered
+from firefly_memory.feeds.flows import FeedFlows
+from firefly_memory.feeds.log import FEED_LOG
 from firefly_memory.identifiers import stored_text
 from tests.support.backends import Place
 from tests.toy_facet.facet import key, toys
@@ -111,6 +113,9 @@ async def write_data_of(store: EntryStore, owner: str) -> None:
     log = log_if_there(store.suspending, AGENT_HISTORY_LOG)
     if log is not None:
         assert await log.write(*history_of(owner, f"history of {owner}"), None)
+    if log_if_there(store.suspending, FEED_LOG) is not None:
+        messages = [{"content": f"{number} of {owner}", "agent_key": owner, owner: owner} for number in range(3)]
+        await FeedFlows(store.suspending).append(f"location of {owner}", messages, owner, "messages")
     notes = log_if_there(store.suspending, key())
     if notes is not None:
         await notes.put(Note(f"note of {owner}", f"body of {owner}", owner=owner))
@@ -143,6 +148,10 @@ async def test_late_writes_of_every_facet_are_refused(store: EntryStore) -> None
     log = log_if_there(store.suspending, AGENT_HISTORY_LOG)
     if log is not None:
         await _histories_are_refused(log)
+    if log_if_there(store.suspending, FEED_LOG) is not None:
+        for owner, location in ((PERSON, "new"), (PERSON, f"location of {PERSON}"), (None, f"location of {PERSON}")):
+            with pytest.raises(ErasedError):
+                await FeedFlows(store.suspending).append(location, [{"content": 1}], owner, "messages")
     notes = log_if_there(store.suspending, key())
     if notes is not None:
         with pytest.raises(ErasedError):

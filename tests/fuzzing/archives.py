@@ -18,6 +18,7 @@ from firefly_memory.agent_history.log import AGENT_HISTORY_LOG
 from firefly_memory.archive import async_import_jsonl, export_jsonl, import_jsonl
 from firefly_memory.errors import FireflyMemoryError
 from firefly_memory.facets import log_if_there
+from firefly_memory.feeds.message_stores import SQLMessageStore
 from firefly_memory.testing import Mode
 from tests.fuzzing.limits import bounded
 from tests.fuzzing.mutations import bent, bent_bytes
@@ -84,9 +85,9 @@ def _seen(store: EntryStore) -> Any:
 
 def _example(data: st.DataObject, there: Opened) -> None:
     with there() as store:
-        has_agent_history = log_if_there(store.blocking, AGENT_HISTORY_LOG) is not None
+        has_all = log_if_there(store.blocking, AGENT_HISTORY_LOG) is not None  # a store with this facet has every one
         before = _seen(store)
-    text = data.draw(bent_archives(agent_history=has_agent_history))
+    text = data.draw(bent_archives(has_all=has_all))
     mode = data.draw(st.sampled_from(list(Mode)))
     with bounded():
         try:
@@ -128,17 +129,22 @@ def _is_whole(store: EntryStore) -> None:
 
 
 @cache
-def _honest(*, agent_history: bool) -> tuple[bytes, ...]:
+def _honest(*, has_all: bool) -> tuple[bytes, ...]:
     with SQLiteStore(":memory:") as store:
         fill(store)
+        feeds = SQLMessageStore(store)
+        for location, owner in (("job", "ann"), ("dropped", None), ("empty", None)):
+            feeds.append_many(location, [{"type": "task", "agent_key": "a", "n": n} for n in range(4)], owner)
+        feeds.clear("dropped", keep_last=2)
+        feeds.clear("empty")
         file = io.StringIO()
-        export_jsonl(store, file, agent_history=agent_history)
+        export_jsonl(store, file, agent_history=has_all, feeds=has_all)
     return tuple(file.getvalue().encode().splitlines(keepends=True))
 
 
 @st.composite
-def bent_archives(draw: Any, *, agent_history: bool) -> bytes:
-    lines = list(_honest(agent_history=agent_history))
+def bent_archives(draw: Any, *, has_all: bool) -> bytes:
+    lines = list(_honest(has_all=has_all))
     for _ in range(draw(st.integers(1, 2))):
         number = draw(st.integers(0, len(lines) - 1))
         match draw(st.sampled_from(["value", "value", "value", "remove", "double", "move", "bytes"])):

@@ -45,6 +45,8 @@ REFUSED = {
     "conversations: PostgreSQLConversationStatements.append_group": (
         "appends to several conversations; Citus takes the results of its parts over the coordinator"
     ),
+    "feeds: PostgreSQLFeedStatements.append_group": "the same for several feeds",
+    "feeds: PostgreSQLFeedStatements.append_group_and_notify": "the same for several feeds",
 }
 """Statements that are of several nodes by design, and why."""
 
@@ -98,6 +100,8 @@ def test_citus_runs_every_statement_of_a_distributed_facet(driver: str) -> None:
         "conversations: ConversationStatements",
         "conversations: PostgreSQLConversationStatements",
         "conversations: LookingStatements",
+        "feeds: FeedStatements",
+        "feeds: PostgreSQLFeedStatements",
     }
     refused = {name: found for name, each in statements.items() if (found := refusals(each, keys))}
     assert refused.keys() == REFUSED.keys(), refused

@@ -38,6 +38,7 @@ for name in (
     "tests.support.forget_worker",
     "tests.support.history_stores",
     "tests.support.mongodb_append_worker",
+    "tests.support.mongodb_feed_worker",
     "tests.support.prune_worker",
     "tests.support.store_worker",
 ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # Each layer may import those below it. A name stands for a module or for a package with all that is in it.
 LAYERS = [
-    {"errors", "clock", "lazy_names", "likely_names", "reprs", "validation", "url_text"},
+    {"errors", "clock", "lazy_names", "likely_names", "reprs", "validation", "url_text", "yaml_text"},
     {"concurrency"},
     {"identifiers", "cursors", "codec", "python_values"},
     {"messages", "tokens", "language_model"},
@@ -12,7 +12,7 @@ LAYERS = [
     {"search"},
     {"tombstones", "entries", "protocols", "moving", "looking", "people"},
     {"stores"},
-    {"conversations", "agent_history", "knowledge"},
+    {"conversations", "agent_history", "knowledge", "feeds"},
     {"urls", "settings", "target", "database_store", "schema"},
     {"working", "summarization"},
     {"strategies"},

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 from firefly_memory import ABSENT, ConversationMemory, EntryStore, ErasedError, MemoryEntry, WorkingMemory, clock
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.entries.scopes import stored_facts_of
+from firefly_memory.feeds.log import FEED_LOG, FeedLog
 from firefly_memory.identifiers import stored_text
 from firefly_memory.protocols import SAME_METADATA
 from firefly_memory.testing import Mode
@@ -48,6 +49,10 @@ class Uses:
         self.summaries = Memory(
             ConversationMemory(store=store, summarize_threshold=1, summarizer=lambda _: "short"), mode
         )
+
+    @property
+    def feeds(self) -> FeedLog:
+        return self._view.log(FEED_LOG)
 
     @property
     def tombstones(self) -> TombstoneLog:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from firefly_memory import EntryStore, MemoryEntry, adapt
 from firefly_memory.tokens import tiktoken_loader
-from tests.support import conversation_work
+from tests.support import conversation_work, feed_work
 from tests.support.backends import BY_NAME, Backend, Place
 from tests.support.tiktoken_vocabularies import LONG_ENOUGH
 from tests.support.workers import Worker
@@ -89,6 +89,6 @@ def main() -> None:
         store = adapt(BY_NAME[name].open(place))
         print("ready", flush=True)
         sys.stdin.readline()
-        work_of_memories = getattr(conversation_work, work, None)
-        (work_of_memories or globals()[work])(store, *arguments)
+        done_elsewhere = getattr(conversation_work, work, None) or getattr(feed_work, work, None)
+        (done_elsewhere or globals()[work])(store, *arguments)
         store.close_sync()

@@ -106,7 +106,7 @@ def test_a_part_or_none_of_the_items_can_be_moved() -> None:
     assert copy_store(source, InMemoryStore(), notes=False).source.counts == Counts(entries=1)
     assert export_jsonl(source, io.StringIO(), notes=False) == Counts(entries=1)
     with pytest.raises(
-        ConfigurationError, match=r"'conversations' cannot be left out; .*agent_history, knowledge, notes"
+        ConfigurationError, match=r"'conversations' cannot be left out; .*agent_history, knowledge, feeds, notes"
     ):
         export_jsonl(source, io.StringIO(), conversations=False)
 

@@ -30,6 +30,7 @@ FACETS: dict[str, set[str]] = {
     "conversations": {"entries"},
     "agent_history": set(),
     "knowledge": set(),
+    "feeds": {"entries"},
 }
 
 # Where a driver may be imported: below a folder of its backend.

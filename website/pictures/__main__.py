@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from website.paths import DOCS
-from website.pictures import migrations, run, search, strategies, window
+from website.pictures import feeds, migrations, run, search, strategies, window
 
 FOLDER = DOCS / "pictures"
 PICTURES = {
@@ -12,6 +12,7 @@ PICTURES = {
     "migrations.svg": migrations.draw,
     "search.svg": search.draw,
     "strategies.svg": strategies.draw,
+    "feeds.svg": feeds.draw,
 }
 
 

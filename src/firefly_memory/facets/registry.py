@@ -16,6 +16,7 @@ FACETS = (
     "firefly_memory.conversations.facet:FACET",
     "firefly_memory.agent_history.facet:FACET",
     "firefly_memory.knowledge.facet:FACET",
+    "firefly_memory.feeds.facet:FACET",
 )
 """The facets of this library, in the order in which they are archived and copied."""
 

@@ -30,11 +30,12 @@ from firefly_memory.conversations.mongodb.making import (
     gate_of_new,
     update,
 )
-from firefly_memory.conversations.mongodb.tries import Tries
+from firefly_memory.conversations.mongodb.tries import tries_of
 from firefly_memory.databases.mongodb.access import MongoAccess
 from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection
 from firefly_memory.databases.mongodb.errors import DUPLICATE, translated, written
 from firefly_memory.databases.mongodb.fields import Document
+from firefly_memory.databases.mongodb.tries import Tries
 from firefly_memory.entries.record import as_it_is
 from firefly_memory.errors import ConflictError, ErasedError, TurnsDroppedError
 from firefly_memory.identifiers import original_name
@@ -364,7 +365,7 @@ class MongoConversationLog:
         return there
 
     def _tries(self, operation: str, conversation_id: str) -> Tries:
-        return Tries(operation, conversation_id, self._database.timeout)
+        return tries_of(operation, conversation_id, self._database.timeout)
 
     def _seen(self, conversation_id: str, there: Document | None) -> Head | None:
         """The head of a conversation, whose end is remembered. What is only begun may still get another owner."""

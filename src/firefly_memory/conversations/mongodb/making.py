@@ -18,10 +18,10 @@ from firefly_memory.conversations.mongodb import documents, queries
 from firefly_memory.conversations.mongodb.damage import lacks_turns
 from firefly_memory.conversations.mongodb.documents import ALL, CONVERSATIONS, Pipeline
 from firefly_memory.conversations.mongodb.flushing import copy_flushes, delete_flushes
-from firefly_memory.conversations.mongodb.tries import Tries
 from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection
 from firefly_memory.databases.mongodb.errors import DUPLICATE, despite_a_loss
 from firefly_memory.databases.mongodb.fields import Document
+from firefly_memory.databases.mongodb.tries import Tries
 from firefly_memory.errors import ErasedError
 from firefly_memory.tombstones.mongodb.gates import Gate, Write, gate_of
 

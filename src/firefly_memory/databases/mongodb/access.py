@@ -12,6 +12,7 @@ from firefly_memory.databases.mongodb.clients import Connection, MongoDatabase
 from firefly_memory.databases.mongodb.errors import despite_a_loss, translated
 from firefly_memory.databases.mongodb.renames import rename_collections
 from firefly_memory.databases.mongodb.transactions import run_in_transaction
+from firefly_memory.databases.notifications import Notifications
 from firefly_memory.errors import SchemaMismatchError
 from firefly_memory.facets import all_facets
 
@@ -27,6 +28,11 @@ class MongoAccess:
         self.database = database
         self._in_event_loop = in_event_loop
         self._connect = connect
+
+    @property
+    def notifications(self) -> Notifications | None:
+        """Of inserted documents; ``None`` for blocking callers."""
+        return self.database.notifications if self._in_event_loop else None
 
     async def connected(self, operation: str, migrate: bool | None = None) -> Connection:
         database = self.database

@@ -9,6 +9,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC
+from functools import partial
 from typing import Any, TypeVar
 
 from bson.codec_options import CodecOptions
@@ -20,8 +21,10 @@ from firefly_memory.concurrency.cancellation import to_its_end
 from firefly_memory.concurrency.per_event_loop import PerLoop, abandon
 from firefly_memory.concurrency.process_fork import ForkAware
 from firefly_memory.concurrency.unclosed import WarnsIfUnclosed
+from firefly_memory.databases.mongodb.notifications import ChangeStreamReceiver
 from firefly_memory.databases.mongodb.pymongo_cleanup import cut_client
 from firefly_memory.databases.mongodb.url_options import unused_client
+from firefly_memory.databases.notifications import Notifications
 from firefly_memory.errors import ConfigurationError, NotSupportedError, StoreClosedError
 from firefly_memory.url_text import masked_server_url
 from firefly_memory.validation import at_least, seconds
@@ -134,6 +137,8 @@ class MongoDatabase(ABC):
         self.indexes_are_there = False
         self.has_transactions: bool | None = None
         """``None`` until a server was asked: replica sets and sharded clusters have them, a lone ``mongod`` has not."""
+        self.notifications: Notifications = Notifications(partial(ChangeStreamReceiver, self.suspending))
+        """Of the documents that anybody inserts, for event loops."""
         self._kept: dict[str, str] = {}
         self._closed = False
 
@@ -145,9 +150,11 @@ class MongoDatabase(ABC):
 
     async def close_blocking(self) -> None:
         self._closed = True
+        self.notifications.close_elsewhere()
 
     async def close_suspending(self) -> None:
         self._closed = True
+        await self.notifications.close()
 
     def check_open(self, operation: str) -> None:
         if self._closed:
@@ -211,14 +218,19 @@ class OwnClients(MongoDatabase, ForkAware, WarnsIfUnclosed):
         return self._per_loop.get()
 
     def _open_suspending(self) -> Connection:
-        return self.connection(AsyncMongoClient(**self._arguments), awaited_in_turn(self._arguments["maxPoolSize"]))
+        pool_size = self._arguments["maxPoolSize"]
+        # A change stream keeps one more connection busy, which is opened when it is needed.
+        arguments = {**self._arguments, "maxPoolSize": pool_size + 1}
+        return self.connection(AsyncMongoClient(**arguments), awaited_in_turn(pool_size))
 
     async def close_blocking(self) -> None:
         self._close()
+        await super().close_blocking()
         self._per_loop.close_elsewhere()
 
     async def close_suspending(self) -> None:
         self._close()
+        await super().close_suspending()
         await self._per_loop.close()
 
     def _close(self) -> None:

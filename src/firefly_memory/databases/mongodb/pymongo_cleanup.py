@@ -6,8 +6,9 @@ PyMongo and asyncio offer nothing for this, so it goes by what they keep to them
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import Any
+
+from firefly_memory.concurrency.ended_loop import end_task
 
 
 def cut_client(client: Any, loop: asyncio.AbstractEventLoop) -> None:
@@ -15,26 +16,15 @@ def cut_client(client: Any, loop: asyncio.AbstractEventLoop) -> None:
     for transport in list(getattr(loop, "_transports", {}).values()):
         if _is_of_pymongo(transport.get_protocol()):
             transport.abort()
-    for task in asyncio.all_tasks(loop):
-        if _is_from_pymongo(task.get_coro()):
-            task.cancel()
-            task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
-            task.add_done_callback(_retrieve)
-            _end(task.get_coro())
+    end_tasks(loop)
     client._closed = True  # noqa: SLF001
 
 
-def _retrieve(task: asyncio.Task[Any]) -> None:
-    """A loop that runs once more finds that the coroutine has ended, and would log that nobody asked why."""
-    if not task.cancelled():
-        task.exception()
-
-
-def _end(coroutine: Any) -> None:
-    for _ in range(10):  # it may await something on its way out, more than once
-        with suppress(RuntimeError):
-            coroutine.close()
-            return
+def end_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    """End those that PyMongo has begun."""
+    for task in asyncio.all_tasks(loop):
+        if _is_from_pymongo(task.get_coro()):
+            end_task(task)
 
 
 def _is_from_pymongo(coroutine: Any) -> bool:

@@ -8,15 +8,16 @@ drivers and engines differ in how they read JSON, and asyncpg takes the first an
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
-from sqlalchemy import Column, ColumnElement, Dialect, Select, Table, Text, bindparam, true
+from sqlalchemy import Column, ColumnElement, Dialect, Engine, Select, Table, Text, bindparam, true
 from sqlalchemy.sql.elements import CompilerElement
 from sqlalchemy.types import TypeEngine
 
 from firefly_memory.codec import Form
+from firefly_memory.databases.notifications import Notifications
 from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.schema.columns import DOCUMENT, INSTANT, TEXTS, kind_of
 
@@ -31,6 +32,17 @@ class SQLDialect(ABC):
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self.driver: str = dialect.driver
+
+    @classmethod
+    def notifications(
+        cls,
+        engine: Engine,  # noqa: ARG003
+        run: Callable[..., Awaitable[Any]],  # noqa: ARG003
+        schema_name: str | None,  # noqa: ARG003
+    ) -> Notifications | None:
+        """What a database of this kind tells an event loop, through an asynchronous engine that is the caller's;
+        ``run`` runs an operation there. ``None`` if it tells nothing."""
+        return None
 
     @abstractmethod
     def by_code_point(self, column: ColumnElement[str]) -> ColumnElement[str]:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from firefly_memory.concurrency.group_commit import GroupedWrite
+from firefly_memory.databases.notifications import Notifications
 from firefly_memory.databases.sql.operation import Operation
 from firefly_memory.errors import NotSupportedError
 
@@ -19,6 +20,10 @@ Method = Callable[P, Coroutine[Any, Any, T]]
 
 class Executor(Protocol):
     """Runs operations on one database, for blocking callers or for those of an event loop."""
+
+    @property
+    def notifications(self) -> Notifications | None:
+        """Of the database, where it tells those of an event loop what others have written."""
 
     async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
 
@@ -65,6 +70,8 @@ def refused(what: str) -> Through:
 class CallExecutor:
     """One call for each operation."""
 
+    notifications: Notifications | None = None
+
     def __init__(self, works: Works, through: Through) -> None:
         self._works = works
         self._through = through
@@ -83,10 +90,14 @@ class CallExecutor:
 
     async def close(self) -> None:
         await self._through(self._works.close)
+        if self.notifications is not None:
+            await self.notifications.close()
 
 
 class BlockingExecutor:
     """Each call at once, without suspending."""
+
+    notifications: Notifications | None = None
 
     def __init__(self, works: Works) -> None:
         self._works = works

@@ -125,7 +125,8 @@ class ExternalDatabase(ForkAware):
             self._make_lock = _TaskLock
             self.blocking = CallExecutor(self, refused(_ASYNC_ENGINE))
             self._through = greenlet_spawn
-            self.suspending = CallExecutor(self, greenlet_spawn)
+            self.suspending = suspending = CallExecutor(self, greenlet_spawn)
+            suspending.notifications = kind.notifications(self.engine, suspending.run, self.db_name.schema_name)
         self._start_afresh()
         self.watch_forks()
 

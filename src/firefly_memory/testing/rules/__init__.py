@@ -10,6 +10,9 @@ from firefly_memory.testing.rules import (
     erasure,
     expiry,
     exports,
+    feeds,
+    feeds_changes,
+    feeds_subscriptions,
     flushes,
     isolation,
     knowledge,
@@ -35,4 +38,7 @@ CONVERSATIONS = (conversation_forks, conversations, dropped_turns, erasure, expo
 KNOWLEDGE = (knowledge, knowledge_erasure, knowledge_isolation, knowledge_search)
 """The modules with the rules of knowledge."""
 
-__all__ = ["CONVERSATIONS", "ENTRIES", "KNOWLEDGE"]
+FEEDS = (feeds, feeds_changes, feeds_subscriptions)
+"""The modules with the rules of feeds."""
+
+__all__ = ["CONVERSATIONS", "ENTRIES", "FEEDS", "KNOWLEDGE"]

@@ -19,13 +19,15 @@ def _somebody() -> str:
     return f"person {uuid4().hex}"
 
 
-async def _erase(subject: Subject, owner: str, *namespaces: str, dry_run: bool = False) -> erasure.Receipt:
+async def erase_in(subject: Subject, owner: str, *namespaces: str, dry_run: bool = False) -> erasure.Receipt:
+    """Erase a person from the store under test, in this run's mode."""
     if subject.mode is Mode.BLOCKING:
         return erasure.erase(subject.store, owner, namespaces, dry_run=dry_run)
     return await erasure.async_erase(subject.store, owner, namespaces, dry_run=dry_run)
 
 
-async def _readmit(subject: Subject, owner: str) -> bool:
+async def readmit_in(subject: Subject, owner: str) -> bool:
+    """Readmit a person there."""
     if subject.mode is Mode.BLOCKING:
         return erasure.readmit(subject.store, owner)
     return await erasure.async_readmit(subject.store, owner)
@@ -62,11 +64,11 @@ async def everything_of_an_erased_person_is_deleted_and_nothing_of_others(subjec
     await subject.saved(named, "one", "two")
     await subject.saved(other, "three")
     everything = {"conversations": 3, "turns": 6, "working-facts": 2, "entries": 2}
-    counted = await _erase(subject, ann, named, dry_run=True)
+    counted = await erase_in(subject, ann, named, dry_run=True)
     assert counted.is_dry_run
     assert len(await memory.get_turns(of_ann[0])) == 3, "a dry run deletes nothing"
     await memory.add_turn(of_ann[0], "p", "a", owner=ann)  # and refuses nothing
-    receipt = await _erase(subject, ann, named)
+    receipt = await erase_in(subject, ann, named)
     assert await _rows(counted) == everything
     assert await _rows(receipt) == {**everything, "turns": 7}
     assert list(await memory.list_conversations(owner=ann)) == []
@@ -80,8 +82,8 @@ async def everything_of_an_erased_person_is_deleted_and_nothing_of_others(subjec
     assert len(await memory.get_turns(of_bob[0])) == 3
     assert await _facts(subject, conversation_id=of_bob[0]).to_dict() == {"city": "Paris"}
     assert await _facts(subject, scope_id=bob).to_dict() == {"city": "Lyon"}
-    assert await _rows(await _erase(subject, ann)) == {}
-    await _readmit(subject, ann)
+    assert await _rows(await erase_in(subject, ann)) == {}
+    await readmit_in(subject, ann)
 
 
 @check("C7")
@@ -90,7 +92,7 @@ async def what_is_written_of_an_erased_person_is_refused(subject: Subject) -> No
     memory = subject.memory(ConversationMemory)
     first, *_ = await _with_data_of(subject, ann)
     await memory.add_turn(subject.conversation("bob's"), "p", "a", owner=bob)
-    await _erase(subject, ann)
+    await erase_in(subject, ann)
     new = subject.conversation("new")
     for call in (
         memory.add_turn(first, "p", "a"),
@@ -119,7 +121,7 @@ async def what_is_written_of_an_erased_person_is_refused(subject: Subject) -> No
     assert await memory.get_turns(first) == await memory.get_turns(new) == []
     await memory.add_turn(new, "p", "a", owner=bob)
     await _facts(subject, scope_id=bob).set("city", "Nice")
-    await _readmit(subject, ann)
+    await readmit_in(subject, ann)
 
 
 @check("C7", Capability.SHARED)
@@ -130,12 +132,12 @@ async def a_store_that_remembers_the_conversation_is_refused_as_well(subject: Su
     for conversation in (first, second, empty):
         await another.get_window(conversation)  # it may remember where the conversation ends
     await another.add_turn(second, "p", "a", owner=ann)
-    await _erase(subject, ann)
+    await erase_in(subject, ann)
     for conversation in (first, second, empty):
         await subject.refuses(ErasedError, another.add_turn(conversation, "p", "a"))
         await subject.refuses(ErasedError, another.add_turn(conversation, "p", "a", owner=ann))
         assert await memory.get_turns(conversation) == []
-    await _readmit(subject, ann)
+    await readmit_in(subject, ann)
 
 
 @check("C7")
@@ -143,7 +145,7 @@ async def a_refused_turn_does_not_disturb_the_turns_of_others(subject: Subject) 
     memory, ann = subject.memory(ConversationMemory), _somebody()
     erased, kept = subject.conversation("erased"), subject.conversation("kept")
     await memory.add_turn(erased, "p", "a", owner=ann)
-    await _erase(subject, ann)
+    await erase_in(subject, ann)
 
     async def append(conversation: str) -> Any:
         try:
@@ -157,18 +159,18 @@ async def a_refused_turn_does_not_disturb_the_turns_of_others(subject: Subject) 
     assert appended[::2] == [None] * 8
     assert sorted(turn.turn_id for turn in appended[1::2]) == list(range(8))
     assert await memory.get_turns(erased) == []
-    await _readmit(subject, ann)
+    await readmit_in(subject, ann)
 
 
 @check("C7")
 async def a_person_who_is_readmitted_begins_with_nothing(subject: Subject) -> None:
     memory, ann = subject.memory(ConversationMemory), _somebody()
     first, *_ = await _with_data_of(subject, ann)
-    assert not await _readmit(subject, ann)
-    await _erase(subject, ann)
-    assert await _readmit(subject, ann)
+    assert not await readmit_in(subject, ann)
+    await erase_in(subject, ann)
+    assert await readmit_in(subject, ann)
     assert await memory.get_turns(first) == []
     assert (await memory.add_turn(first, "p", "a", owner=ann)).turn_id == 0
     await _facts(subject, scope_id=ann).set("city", "Nice")
     await _facts(subject, conversation_id=first).set("city", "Nice")
-    assert not await _readmit(subject, ann)
+    assert not await readmit_in(subject, ann)

@@ -12,6 +12,7 @@ from sqlalchemy.util import greenlet_spawn
 
 from firefly_memory.concurrency.cancellation import in_worker_thread
 from firefly_memory.concurrency.per_event_loop import PerLoop
+from firefly_memory.databases.notifications import Notifications
 from firefly_memory.databases.sql.database import Database
 from firefly_memory.databases.sql.errors import DatabaseName
 from firefly_memory.databases.sql.executor import BlockingExecutor, Method, grouped
@@ -25,6 +26,7 @@ from firefly_memory.databases.sql.postgresql.engines import (
     end_without_loop,
     suspending_engine,
 )
+from firefly_memory.databases.sql.postgresql.notifications import notifications_of
 from firefly_memory.databases.sql.postgresql.quiet import is_quiet
 from firefly_memory.databases.sql.postgresql.url import PostgreSQLUrl
 from firefly_memory.databases.sql.schema.migrate import checked_schema_name, has_schema, upgrade_schema
@@ -69,6 +71,10 @@ class PostgreSQLDatabase(Database):
 
     def open_suspending_pool(self) -> Pool:
         return self._pool_on(suspending_engine)
+
+    def engine_to_listen(self) -> Engine:
+        """For a connection on which nothing is prepared by a name: a pooler may give it to others."""
+        return suspending_engine(self._url, pool_size=1, timeout=self.timeout)
 
     async def prepare_schema(self, pool: Pool, migrate: bool | None) -> None:
         """:meth:`check_schema` for an event loop. Migrates outside of the loop: a blocking call in it may already be
@@ -147,6 +153,9 @@ class _LoopExecutor:
         self._pools = PerLoop(
             lambda: _LoopPool(database.open_suspending_pool(), database.pool_size), _LoopPool.close, _LoopPool.cut
         )
+        self.notifications: Notifications = notifications_of(
+            lambda: database.engine_to_listen().pool, self.run, database.db_name.schema_name
+        )
 
     async def run(self, operation: Operation[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         mine = await self._mine(operation.name)
@@ -163,6 +172,7 @@ class _LoopExecutor:
 
     async def close(self) -> None:
         self._database.close_blocking()
+        await self.notifications.close()
         await self._pools.close()
 
     def is_in_use(self) -> bool:
@@ -170,6 +180,7 @@ class _LoopExecutor:
         return self._pools.is_in_use()
 
     def close_elsewhere(self) -> None:
+        self.notifications.close_elsewhere()
         self._pools.close_elsewhere()
 
     async def _mine(self, operation: str, migrate: bool | None = None) -> _LoopPool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
@@ -10,6 +10,7 @@ from sqlalchemy import (
     ColumnElement,
     DateTime,
     Dialect,
+    Engine,
     Integer,
     Select,
     Table,
@@ -27,9 +28,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql
 
 from firefly_memory.codec import JSONB, Form
+from firefly_memory.databases.notifications import Notifications
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.postgresql.arrays import array_in, array_text
 from firefly_memory.databases.sql.postgresql.exact import exact
+from firefly_memory.databases.sql.postgresql.notifications import notifications_of
 
 GROUP_LOCK_TIMEOUT = "100ms"
 """How long the writes of a group wait for a row that somebody has locked, before each tries for itself."""
@@ -44,6 +47,13 @@ class PostgreSQLDialect(SQLDialect):
 
     def __init__(self, dialect: Dialect) -> None:
         super().__init__(exact(dialect))
+
+    @classmethod
+    def notifications(
+        cls, engine: Engine, run: Callable[..., Awaitable[Any]], schema_name: str | None
+    ) -> Notifications | None:
+        # The engine has another pool after dispose().
+        return notifications_of(lambda: engine.pool.recreate(), run, schema_name)  # noqa: PLW0108
 
     def by_code_point(self, column: ColumnElement[str]) -> ColumnElement[str]:
         return column.collate("C")

@@ -1,0 +1,16 @@
+"""Which kind of store a store is, without loading what the others need."""
+
+from __future__ import annotations
+
+import sys
+
+SQL = ("firefly_memory.stores.sql", "SQLStore")
+MONGODB = ("firefly_memory.stores.mongodb", "MongoDBStore")
+IN_MEMORY = ("firefly_memory.stores.memory", "InMemoryStore")
+
+
+def is_of_kind(store: object, kind: tuple[str, str]) -> bool:
+    """Whether ``store`` is an instance of the class in that module. Whoever has such a store has loaded the module."""
+    module, name = kind
+    home = sys.modules.get(module)
+    return home is not None and isinstance(store, getattr(home, name))
