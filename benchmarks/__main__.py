@@ -1,4 +1,4 @@
-"""Run the benchmarks, print them, write ``benchmarks/results.json`` and the tables in ``docs/performance.md``."""
+"""Run the benchmarks, print them, write ``benchmarks/results.json`` and the tables in ``docs``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from benchmarks.agents import agents
 from benchmarks.conversations import TOKENS, TOKENS_ARE_COUNTED
 from benchmarks.entries import entries
+from benchmarks.feeds import Growth, feeds
 from benchmarks.harness import Result
 from benchmarks.report import Rows, write
 from benchmarks.start import start_up
@@ -20,7 +21,7 @@ from benchmarks.window_memory import peaks
 from tests.support import servers
 
 HERE = Path(__file__).parent
-PARTS = ("entries", "turns", "agents", "memory", "start")
+PARTS = ("entries", "turns", "feeds", "agents", "memory", "start")
 
 
 def main() -> None:
@@ -29,7 +30,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="sqlite, postgresql or mongodb")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument(
-        "--sizes", type=int, nargs="*", default=[10, 1_000, 100_000], help="entries of a namespace, or turns"
+        "--sizes", type=int, nargs="*", default=[10, 1_000, 100_000], help="entries of a namespace, turns or messages"
     )
     parser.add_argument("--no-report", action="store_true", help="print only, and write no files")
     arguments = parser.parse_args()
@@ -40,7 +41,7 @@ def main() -> None:
                 places = Places(Path(directory), postgresql_url, mongodb_url, arguments.only)
                 measured[part] = _run(part, places, arguments)
     if not arguments.no_report:
-        write(measured, HERE / "results.json", HERE.parent / "docs" / "performance.md")
+        write(measured, HERE / "results.json", HERE.parent / "docs")
 
 
 def _run(part: str, places: Places, arguments: argparse.Namespace) -> Rows:
@@ -50,6 +51,8 @@ def _run(part: str, places: Places, arguments: argparse.Namespace) -> Rows:
         case "turns":
             print(f"A turn has {TOKENS} tokens, {'counted' if TOKENS_ARE_COUNTED else 'estimated'}.", flush=True)
             return asyncio.run(_noted(turns(places, arguments.sizes, arguments.rounds)))
+        case "feeds":
+            return asyncio.run(_noted(feeds(places, arguments.sizes, arguments.rounds)))
         case "agents":
             return asyncio.run(_noted(agents(places, arguments.rounds)))
         case "memory":
@@ -64,7 +67,7 @@ def _run(part: str, places: Places, arguments: argparse.Namespace) -> Rows:
     return [{"process": process, "ms": milliseconds} for process, milliseconds in starts.items()]
 
 
-async def _noted(results: AsyncIterator[Result]) -> Rows:
+async def _noted(results: AsyncIterator[Result] | AsyncIterator[Result | Growth]) -> Rows:
     rows: Rows = []
     async for result in results:
         print(result, flush=True)

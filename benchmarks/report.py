@@ -12,28 +12,37 @@ from typing import Any
 BEGIN = "<!-- results: written by `make bench` -->"
 END = "<!-- end of results -->"
 
+PAGES = {"performance.md": ["entries", "turns", "agents", "memory", "start"], "feed-figures.md": ["feeds"]}
+"""The parts of each page, in their order."""
+
 Rows = list[dict[str, Any]]
 
 
-def write(measured: dict[str, Rows], results: Path, page: Path) -> None:
-    """Put what was measured into ``results`` and between the two markers of ``page``; other parts stay as they are."""
+def write(measured: dict[str, Rows], results: Path, docs: Path) -> None:
+    """Put what was measured into ``results`` and into the pages in ``docs``; other parts stay as they are."""
     report: dict[str, Any] = json.loads(results.read_text()) if results.exists() else {}
     when = {"date": datetime.now(UTC).date().isoformat(), "python": platform.python_version()}
     report |= {part: {**when, "results": rows} for part, rows in measured.items()}
     results.write_text(json.dumps(report, indent=2) + "\n")
-    before, _, rest = page.read_text().partition(BEGIN)
+    for name, parts in PAGES.items():
+        page = docs / name
+        page.write_text(with_tables(page.read_text(), {part: report[part] for part in parts if part in report}))
+
+
+def with_tables(text: str, report: dict[str, Any]) -> str:
+    """The text of a page, with the results between its two markers."""
+    before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    page.write_text(f"{before}{BEGIN}\n\n{tables(report)}\n\n{END}{after}")
+    return f"{before}{BEGIN}\n\n{_tables(report)}{END}{after}"
 
 
-def tables(report: dict[str, Any]) -> str:
+def _tables(report: dict[str, Any]) -> str:
     lines = []
-    for part, (heading, table) in _TABLES.items():
-        if part in report:
-            of = report[part]
-            measured = f"Measured on {of['date']} with Python {of['python']}, on one noisy machine."
-            lines += [f"### {heading}", "", measured, "", *table(of["results"]), ""]
-    return "\n".join(lines).rstrip()
+    for part, of in report.items():
+        heading, table = _TABLES[part]
+        measured = f"Measured on {of['date']} with Python {of['python']}, on one noisy machine."
+        lines += [f"### {heading}", "", measured, "", *table(of["results"]), ""]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _ratios(size: str) -> Callable[[Rows], list[str]]:
@@ -55,6 +64,22 @@ def _ratios(size: str) -> Callable[[Rows], list[str]]:
     return table
 
 
+def _feeds(rows: Rows) -> list[str]:
+    """What is compared with the drivers, and below it the short and the long feeds."""
+    lines = _ratios("messages")([row for row in rows if "bare" in row])
+    lines += [
+        "",
+        "| backend | read | messages of the feeds | short, µs | long, µs | ratio |",
+        "|---|---|--:|--:|--:|--:|",
+    ]
+    for row in rows:
+        if "sizes" in row:
+            sizes = " and ".join(f"{size:,}" for size in row["sizes"])
+            times = f"{row['short']:,.0f} | {row['long']:,.0f} | {row['ratio']:.2f}"
+            lines.append(f"| {row['backend']} | {row['operation']} | {sizes} | {times} |")
+    return lines
+
+
 def _peaks(rows: Rows) -> list[str]:
     lines = ["| backend | turns | Python's own, KiB | whole process, KiB |", "|---|--:|--:|--:|"]
     return lines + [
@@ -71,6 +96,7 @@ def _start(rows: Rows) -> list[str]:
 _TABLES: dict[str, tuple[str, Callable[[Rows], list[str]]]] = {
     "entries": ("Entries", _ratios("entries")),
     "turns": ("Turns of conversations", _ratios("turns")),
+    "feeds": ("Messages of agents", _feeds),
     "agents": ("Runs of agents, with a model that answers at once", _ratios("turns")),
     "memory": ("The most memory that reading a window takes", _peaks),
     "start": ("Start of a process", _start),
