@@ -59,7 +59,8 @@ for each in imports:
         print(type(error).__name__, error)
 """
     names, *errors = printed(code).splitlines()
-    assert names == "Memory FireflyAgent ['FireflyAgent', 'Memory']"
+    others = ["FireflyAgent", "Memory", "feed_memory", "from_model_messages", "to_model_messages"]
+    assert names == f"Memory FireflyAgent {others}"
     words = f"firefly_memory.agents.conversation_stores needs pydantic-ai-slim>=2.66,<3; {FOUND} is installed; run: "
     assert [error.startswith(f"MissingDependencyError {words}") for error in errors] == [True, True]
 

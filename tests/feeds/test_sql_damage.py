@@ -103,11 +103,12 @@ def test_reading_a_damaged_message_is_an_error(column: str, value: str, tmp_path
     damaged(tmp_path / "memory.db", "memory_feed_messages", column, value)
     with SQLiteStore(tmp_path / "memory.db") as store:
         messages = SQLMessageStore(store)
-        for read in (
+        reads = (
             messages.get_items,
             messages.get_conversation_messages,
             lambda name: messages.get_conversation_messages(name, 2),
             messages.get_global_messages,
-        ):
+        )
+        for read in reads[:1] if column == "created_at" else reads:  # only items have it
             with pytest.raises(CorruptDataError, match=r"message .* of feed 'job' is damaged"):
                 read("job")

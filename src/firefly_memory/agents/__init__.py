@@ -22,13 +22,22 @@ except ImportError as exc:
 
 if TYPE_CHECKING:
     from firefly_memory.agents.conversation_stores import MongoConversationStore, SQLConversationStore
+    from firefly_memory.agents.feed_capability import feed_memory
+    from firefly_memory.agents.feed_messages import from_model_messages, to_model_messages
 
-__all__ = ["FireflyAgent", "Memory"]
+__all__ = ["FireflyAgent", "Memory", "feed_memory", "from_model_messages", "to_model_messages"]
 if find_spec("pydantic_ai.conversation_store"):  # an older pydantic-ai has none, and ``import *`` works all the same
     __all__ += ["MongoConversationStore", "SQLConversationStore"]
 
 _CONVERSATION_STORES = "firefly_memory.agents.conversation_stores"
-_WHERE = {"MongoConversationStore": _CONVERSATION_STORES, "SQLConversationStore": _CONVERSATION_STORES}
+_FEED_MESSAGES = "firefly_memory.agents.feed_messages"
+_WHERE = {
+    "MongoConversationStore": _CONVERSATION_STORES,
+    "SQLConversationStore": _CONVERSATION_STORES,
+    "feed_memory": "firefly_memory.agents.feed_capability",
+    "from_model_messages": _FEED_MESSAGES,
+    "to_model_messages": _FEED_MESSAGES,
+}
 
 
 if not TYPE_CHECKING:  # or no checker would notice a misspelt name

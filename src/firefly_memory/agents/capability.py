@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
-from pydantic_ai import Agent, AgentRunResult, FunctionToolset, RunContext
-from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.capabilities.abstract import WrapRunHandler, WrapToolExecuteHandler
-from pydantic_ai.exceptions import ToolFailedError, ToolRetryError
-from pydantic_ai.messages import ModelMessage, ToolCallPart
+from pydantic_ai import AgentRunResult, FunctionToolset, RunContext
+from pydantic_ai.capabilities.abstract import WrapRunHandler
+from pydantic_ai.messages import ModelMessage
 from pydantic_ai.models import ModelRequestContext
-from pydantic_ai.tools import ToolDefinition
 
 from firefly_memory.agents.already_stored import beyond
 from firefly_memory.agents.facts import Limits, RunFacts
 from firefly_memory.agents.load_history import Loaded, load_window
 from firefly_memory.agents.memory_tools import fact_tools, search_tool
+from firefly_memory.agents.run_hooks import RunHooks
 from firefly_memory.agents.run_messages import (
     asked,
     in_conversation,
@@ -41,7 +37,6 @@ from firefly_memory.agents.scope_of_run import (
     scope_of_run,
 )
 from firefly_memory.agents.turn_recorder import OnConflict, Recorder, Said, TurnOfSteps
-from firefly_memory.concurrency.cancellation import finished
 from firefly_memory.conversations.policy import LongTerm, ShortTerm
 from firefly_memory.conversations.profiles import Profile
 from firefly_memory.errors import ConfigurationError
@@ -61,7 +56,7 @@ run's own messages. It returns the messages to send instead, and must not change
 
 
 @dataclass
-class Memory(AbstractCapability[Any]):
+class Memory(RunHooks):
     """``Agent(model, capabilities=[Memory(manager)])``: the agent remembers.
 
     Before a run the window of its ``conversation_id`` is loaded and becomes its ``message_history``; the summary and
@@ -70,6 +65,7 @@ class Memory(AbstractCapability[Any]):
     window, and the run's turn is stored as well.
     """
 
+    CALLED: ClassVar[str] = "Memory"
     manager: MemoryManager
     """The owner of the conversations and the working memory."""
     _: KW_ONLY
@@ -188,11 +184,6 @@ class Memory(AbstractCapability[Any]):
             profile=None if profile is None else MemoryProfile.from_file(profile),
         )
 
-    @classmethod
-    def combine(cls, capabilities: Sequence[AbstractCapability[Any]]) -> AbstractCapability[Any]:
-        """Refuse several memories: nobody could tell which one has a turn."""
-        raise _several(len(capabilities))
-
     async def for_run(self, ctx: RunContext[Any]) -> Memory:
         """A copy with the state of one run."""
         own = copy(self)
@@ -234,19 +225,10 @@ class Memory(AbstractCapability[Any]):
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
         """Load the window, run the agent, store the turn."""
-        memories = [each for each in ctx.capabilities.values() if isinstance(each, Memory)]
-        if len(memories) > 1:
-            raise _several(len(memories))
+        self._check_alone(ctx)
         loaded = await (self._load(ctx) if self._turn is None else self._load_step(self._turn))
         self._run.begin(loaded.window, ctx.messages)
-        try:
-            result = await handler()
-        except GeneratorExit:  # an ended generator cannot await
-            raise
-        except BaseException:
-            with suppress(asyncio.CancelledError):  # the error itself is the one to raise
-                await finished(self._store_what_was_said(ctx, loaded))
-            raise
+        result = await self._result(handler, lambda: self._store_what_was_said(ctx, loaded))
         messages = self._beyond(loaded, self._run.said(result, ctx))
         if self._turn is not None:
             self._turn.messages.extend(messages)
@@ -260,21 +242,11 @@ class Memory(AbstractCapability[Any]):
         _goes_on_in(result, conversation_id)
         return result
 
-    async def before_node_run(self, ctx: RunContext[Any], *, node: Any) -> Any:
-        """Prepare the loaded history when the run begins."""
-        self._run.look_at(ctx)
-        if Agent.is_user_prompt_node(node):
-            answers = node.deferred_tool_results is not None
-            self._run.prepare(ctx, new_prompt=node.user_prompt is not None and not answers)
-            if node.user_prompt is None and not answers:
-                self._run.resume(ctx)
-        return node
-
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         """Add the agent's system prompt, and apply the strategies to the messages of this request only."""
-        request_context = await self._run.before_request(ctx, request_context)
+        request_context = await super().before_model_request(ctx, request_context)
         for strategy in self.strategies:
             made = strategy(list(request_context.messages))
             messages = await made if inspect.isawaitable(made) else made
@@ -282,28 +254,6 @@ class Memory(AbstractCapability[Any]):
                 raise ConfigurationError(f"the strategy {shown(strategy)} must return messages, not {shown(messages)}")
             request_context.messages = list(messages)
         return request_context
-
-    async def wrap_tool_execute(
-        self,
-        ctx: RunContext[Any],
-        *,
-        call: ToolCallPart,
-        tool_def: ToolDefinition,
-        args: dict[str, Any],
-        handler: WrapToolExecuteHandler,
-    ) -> Any:
-        """Keep the result of a tool, for a run that is interrupted or whose messages do not contain the result."""
-        self._run.begin_call(call)
-        try:
-            result = await handler(args)
-        except ToolRetryError as retry:
-            self._run.keep_refusal(call, retry.tool_retry)
-            raise
-        except ToolFailedError as failure:
-            self._run.keep_refusal(call, failure.tool_failed)
-            raise
-        self._run.keep_result(call, result)
-        return result
 
     async def begin_turn(
         self, conversation_id: str, history: Sequence[ModelMessage] | None = None, prompt: str = ""
@@ -376,7 +326,3 @@ def _goes_on_in(result: AgentRunResult[Any], conversation_id: str) -> None:
     if state.conversation_id != conversation_id:
         state.message_history = in_conversation(state.message_history, conversation_id)
         state.conversation_id = conversation_id
-
-
-def _several(count: int) -> ConfigurationError:
-    return ConfigurationError(f"an agent can use only one Memory capability; got {count}")

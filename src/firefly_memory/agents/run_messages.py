@@ -64,21 +64,24 @@ def prompts_text(message: ModelMessage) -> str:
 
 def response_text(output: Any, messages: Iterable[ModelMessage] = ()) -> str:
     """The agent's answer as text: its output, as JSON unless it is a text; or the last text of a run that waits."""
-    if isinstance(output, str):
-        return output
-    if isinstance(output, DeferredToolRequests):
-        return last_text(messages)
-    try:
-        return to_json(output, fallback=repr, bytes_mode="base64").decode()
-    except Exception:  # noqa: BLE001 - an output may be anything, also what cannot even be shown
-        return _shown(output)
+    return last_text(messages) if isinstance(output, DeferredToolRequests) else value_text(output)
 
 
-def _shown(output: Any) -> str:
+def value_text(value: Any) -> str:
+    """Any value as text: text as it is, another value as JSON."""
+    if isinstance(value, str):
+        return value
     try:
-        return repr(output)
+        return to_json(value, fallback=repr, bytes_mode="base64").decode()
+    except Exception:  # noqa: BLE001 - it may be anything, also a value that cannot even be shown
+        return _shown(value)
+
+
+def _shown(value: Any) -> str:
+    try:
+        return repr(value)
     except Exception:  # noqa: BLE001
-        return f"<{type(output).__name__}>"
+        return f"<{type(value).__name__}>"
 
 
 def last_text(messages: Iterable[ModelMessage]) -> str:

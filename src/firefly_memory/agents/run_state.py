@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -63,16 +63,24 @@ class RunState:
 
     def begin(self, loaded: Window, history: list[ModelMessage]) -> None:
         """Put the window into the run's ``history``, unless the caller passed a history."""
-        self._messages = history
-        if history:
+        is_passed = bool(history)
+        self.replay(loaded.messages, history)
+        if is_passed:
             return
-        history[:] = loaded.messages
         if loaded.summary is not None and history and _is_marked(history[0], "summary"):
             del history[0]
             self._summary = summary_text(str(loaded.summary))
         if loaded.recalled is not None and history and _is_marked(history[0], "recalled"):
             del history[0]
             self._recalled = loaded.recalled
+        self._is_given_window = bool(history)
+
+    def replay(self, messages: Sequence[ModelMessage], history: list[ModelMessage]) -> None:
+        """Put messages into the run's ``history``, unless the caller passed a history."""
+        self._messages = history
+        if history:
+            return
+        history[:] = messages
         self._is_given_window = bool(history)
 
     def look_at(self, ctx: RunContext[Any]) -> None:

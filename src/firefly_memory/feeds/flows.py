@@ -60,7 +60,7 @@ class FeedFlows:
         log = self._log
         found = await log.newest(name, which, keys, most)
         form = MessageForm(log)
-        return [form.item(name, each).message for each in found]
+        return [form.message(name, each) for each in found]
 
     async def items(self, location: str, after: int, limit: int | None) -> Items:
         """The first ``limit`` messages after a number."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from firefly_memory import clock
 from firefly_memory.codec import DAMAGE, damaged
-from firefly_memory.errors import InvalidEntryError
+from firefly_memory.errors import CorruptDataError, InvalidEntryError
 from firefly_memory.feeds.constants import CONVERSATION_TYPES, GLOBAL_TYPES
 from firefly_memory.feeds.items import FeedItem, Message
 from firefly_memory.feeds.log import FeedLog, NewMessage, StoredMessage
@@ -47,16 +47,30 @@ class MessageForm:
             size=len(encoded),
         )
 
-    def item(self, location: str, stored: StoredMessage) -> FeedItem:
+    def message(self, location: str, stored: StoredMessage) -> Message:
         """A message as callers get it; ``CorruptDataError`` if it is damaged."""
         try:
-            message = self._log.form.decode(stored.message)
-            if type(message) is not dict:
-                raise TypeError(f"a message is an object, and this is {type(message).__name__}")
-            return FeedItem(stored.number, message, self._log.read_instant(stored.created_at))
+            return self._decoded(stored)
         except DAMAGE as exc:
-            where = f"message {stored.number} of feed {original_name(location)!r}"
-            raise damaged("reading a feed", where, exc) from exc
+            raise _damaged(location, stored, exc) from exc
+
+    def item(self, location: str, stored: StoredMessage) -> FeedItem:
+        """The same with its number."""
+        try:
+            return FeedItem(stored.number, self._decoded(stored), self._log.read_instant(stored.created_at))
+        except DAMAGE as exc:
+            raise _damaged(location, stored, exc) from exc
+
+    def _decoded(self, stored: StoredMessage) -> Message:
+        message = self._log.form.decode(stored.message)
+        if type(message) is not dict:
+            raise TypeError(f"a message is an object, and this is {type(message).__name__}")
+        return message
+
+
+def _damaged(location: str, stored: StoredMessage, exc: Exception) -> CorruptDataError:
+    where = f"message {stored.number} of feed {original_name(location)!r}"
+    return damaged("reading a feed", where, exc)
 
 
 def _agent_key(message: Message, path: str) -> str | None:

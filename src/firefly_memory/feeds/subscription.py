@@ -18,6 +18,9 @@ Subscription = AsyncGenerator[FeedItem, None]
 _AT_ONCE = 200
 """So many messages are read together."""
 
+_LOOKS = 10
+"""After so many looks that found nothing, the head of the feed is read again: it may have been deleted."""
+
 _RESTS = 10
 """So many times longer are the pauses between looks while notifications arrive, and no look has found a message that
 nobody told of: not all writers may notify."""
@@ -36,6 +39,7 @@ async def _items(flows: FeedFlows, location: str, after: int | None, every: floa
         async with flows.listening(location, written.set) as notifications_arrive:
             number = await _newest(flows, location) if after is None else after
             was_told = all_tell = True
+            looks = 0
             while True:
                 written.clear()  # before the look: what is written after it sets it again
                 items = await flows.items(location, number, _AT_ONCE)
@@ -44,8 +48,10 @@ async def _items(flows: FeedFlows, location: str, after: int | None, every: floa
                     number = item.number
                     yield item
                 was_told = True
+                looks = 0 if items else looks + 1
                 if not items:
-                    await _check(flows, location, number)
+                    if looks % _LOOKS == 1:
+                        await _check(flows, location, number)
                     rests = _RESTS if all_tell and notifications_arrive() else 1
                     was_told = await _is_set(written, every * rests)
 

@@ -188,7 +188,7 @@ class FeedStatements(FacetStatements):
     @cached_property
     def agents(self) -> Statement:
         found = self._messages.where(self.dialect.is_one_of(self.messages_table.c.agent_key, "agent_keys"))
-        return self.compiled(found.order_by(None).order_by(self._computed_number))
+        return self.compiled(found.order_by(None).order_by(_computed(self.messages_table.c.number)))
 
     @cached_property
     def newest_of_agent(self) -> Statement:
@@ -199,7 +199,8 @@ class FeedStatements(FacetStatements):
         """The newest messages of several agents, without reading many older ones.
 
         Only those agents whose newest messages are the newest can have any of these messages, and as many agents as
-        messages are wanted. Of each of them as many messages, counted from the newest, are enough.
+        messages are wanted. Of each of them as many messages, counted from the newest, are enough. These are compared
+        by their numbers in the index, and only the messages that are wanted are read.
         """
         m, key = self.messages_table.c, self.texts_given("agent_keys").c.value
         of_key = select(m.number).where(self._is_this(m), m.agent_key == key).order_by(m.number.desc())
@@ -211,14 +212,12 @@ class FeedStatements(FacetStatements):
         of_agent = select(own.number).where(self._is_this(own), own.agent_key == agents.c.agent_key)
         oldest = of_agent.order_by(own.number.desc()).limit(_ONE).offset(bindparam("limit", type_=Integer) - _ONE)
         first = select(func.max(func.coalesce(oldest.scalar_subquery(), _ZERO))).select_from(agents).scalar_subquery()
-        found = self._messages.where(m.number >= first, m.agent_key.in_(select(agents.c.agent_key)))
-        return self.compiled(found.order_by(None).order_by(self._computed_number.desc()).limit(_limit()))
-
-    @property
-    def _computed_number(self) -> ColumnElement[int]:
-        """The number, in an order that no index has: SQLite would rather read a whole feed than sort a little."""
-        number: ColumnElement[int] = self.messages_table.c.number + _ZERO
-        return number
+        of_team = self.messages_table.alias("of_team").c
+        is_of_team = of_team.agent_key.in_(select(agents.c.agent_key))
+        numbers = select(of_team.number).where(self._is_this(of_team), of_team.number >= first, is_of_team)
+        numbers = numbers.order_by(_computed(of_team.number).desc()).limit(_limit())
+        found = self._messages.where(m.number.in_(numbers))
+        return self.compiled(found.order_by(None).order_by(_computed(m.number).desc()))
 
     @cached_property
     def all_after(self) -> Statement:
@@ -286,6 +285,11 @@ class FeedStatements(FacetStatements):
     def _is_this(self, columns: Any) -> ColumnElement[bool]:
         this: ColumnElement[bool] = columns.location == _text("location")
         return this
+
+
+def _computed(number: Any) -> Any:
+    """The number, in an order that no index has: SQLite would rather read a whole feed than sort a little."""
+    return number + _ZERO
 
 
 def _newest(messages: Select[Any]) -> Select[Any]:
