@@ -1,5 +1,5 @@
 """What the environment says. Only here it is read, but for tiktoken's variables (``tiktoken_files``) and those that a
-caller's own configuration names (``feeds/variables``)."""
+caller's own configuration names (``feeds/configuration/variables``)."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from firefly_memory.feeds import (
     InMemoryMemory,
     InMemoryMessageStore,
     MessageStoreMemory,
+    WorkerHistoryFilter,
     create_user_message,
 )
 from tests.support.feed_agents import (
@@ -199,7 +200,8 @@ async def test_a_firefly_agent_takes_it_as_a_capability() -> None:
         (MemoryManager(store=InMemoryStore()), {}, r"not MemoryManager.*take Memory\(manager\)"),
         (None, {}, "not NoneType"),
         (InMemoryMemory(), {"role": "manager"}, "role must be"),
-        (InMemoryMemory(), {"filter": "worker"}, "filter must have a method filter_for_prompt"),
+        (InMemoryMemory(), {"filter": "worker"}, "filter must be an object with a method filter_for_prompt"),
+        (InMemoryMemory(), {"filter": WorkerHistoryFilter}, r"such as WorkerHistoryFilter\(\)"),
         (InMemoryMemory(), {"context": "job"}, "context must be a mapping or a function"),
     ],
 )

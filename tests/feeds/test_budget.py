@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firefly_memory import TokenEstimator
-from firefly_memory.feeds.budget import Block, Budget, Listed, answered_actions, shares
-from firefly_memory.feeds.history_blocks import ReadBlock, read_history, without_repeated
+from firefly_memory.feeds.memories.budget import Block, Budget, Listed, answered_actions, shares
+from firefly_memory.feeds.memories.history_blocks import ReadBlock, read_history, without_repeated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firefly_memory import ConfigurationError
-from firefly_memory.feeds.configuration import load_memory
+from firefly_memory.feeds.configuration.loading import load_memory
 from firefly_memory.feeds.memories import BaseMemory
 from firefly_memory.feeds.message_stores import InMemoryMessageStore
 from tests.support.memory_configuration import SECRET, load, problem

@@ -21,7 +21,7 @@ from firefly_memory.feeds.memories import (
     SharedInMemoryMemory,
     SharedStateStore,
 )
-from firefly_memory.feeds.shared_state import STATE_OF_THE_PROCESS
+from firefly_memory.feeds.memories.shared_state import STATE_OF_THE_PROCESS
 from firefly_memory.testing import stopped
 from tests.support.event_loops import each_in_its_own_loop
 

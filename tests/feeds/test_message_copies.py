@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firefly_memory.errors import InvalidEntryError
-from firefly_memory.feeds.message_copies import copied_message, copied_value
+from firefly_memory.feeds.memories.message_copies import copied_message, copied_value
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

@@ -8,6 +8,7 @@ import pytest
 
 from firefly_memory import ConfigurationError
 from firefly_memory.feeds.base_store import BaseMessageStore
+from firefly_memory.feeds.configuration.presets import describe_preset, get_memory_preset, list_presets
 from firefly_memory.feeds.memories import (
     BaseMemory,
     HierarchicalMessageStoreMemory,
@@ -17,7 +18,6 @@ from firefly_memory.feeds.memories import (
     SharedInMemoryMemory,
 )
 from firefly_memory.feeds.message_stores import InMemoryMessageStore
-from firefly_memory.feeds.presets import describe_preset, get_memory_preset, list_presets
 
 WORKER: dict[str, Any] = {"agent_key": "worker_1"}
 NOTE = {"type": "observation", "content": 1}

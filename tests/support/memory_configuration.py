@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from firefly_memory import ConfigurationError
-from firefly_memory.feeds.configuration import load_memory
+from firefly_memory.feeds.configuration.loading import load_memory
 from firefly_memory.feeds.memories import BaseMemory
 
 SECRET = "hunter2"

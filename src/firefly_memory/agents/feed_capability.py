@@ -20,10 +20,10 @@ from firefly_memory.agents.run_messages import response_text, value_text
 from firefly_memory.agents.run_state import RunState
 from firefly_memory.concurrency.cancellation import finished
 from firefly_memory.errors import ConfigurationError, ConflictError, InvalidEntryError
-from firefly_memory.feeds.base_memory import BaseMemory
-from firefly_memory.feeds.budget import tool_call_id_of
 from firefly_memory.feeds.history_filters import HistoryFilter
 from firefly_memory.feeds.items import Messages
+from firefly_memory.feeds.memories.base_memory import BaseMemory
+from firefly_memory.feeds.memories.budget import tool_call_id_of
 from firefly_memory.messages.storage import sendable
 from firefly_memory.reprs import shown
 
@@ -77,9 +77,12 @@ class FeedMemory(RunHooks):
                 "own from BaseMemory; for a MemoryManager take Memory(manager)"
             )
         checked_role(self.role)
-        if self.filter is not None and not callable(getattr(self.filter, "filter_for_prompt", None)):
+        if self.filter is not None and (
+            isinstance(self.filter, type) or not callable(getattr(self.filter, "filter_for_prompt", None))
+        ):
             raise ConfigurationError(
-                f"filter must have a method filter_for_prompt(history, context); {shown(self.filter)} has none"
+                "filter must be an object with a method filter_for_prompt(history, context), such as "
+                f"WorkerHistoryFilter(), not {shown(self.filter)}"
             )
         if not (self.context is None or isinstance(self.context, Mapping) or callable(self.context)):
             raise ConfigurationError(

@@ -22,9 +22,9 @@ from pydantic_ai.messages import (
 
 from firefly_memory.agents.run_messages import value_text
 from firefly_memory.errors import InvalidEntryError
-from firefly_memory.feeds.budget import Listed, answered_actions, tool_call_id_of
 from firefly_memory.feeds.constants import ACTION, ASSISTANT_MESSAGE, ERROR, USER_MESSAGE
 from firefly_memory.feeds.items import Message
+from firefly_memory.feeds.memories.budget import Listed, answered_actions, tool_call_id_of
 from firefly_memory.messages.storage import recalled_text, sendable
 
 

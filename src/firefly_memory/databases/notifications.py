@@ -1,6 +1,6 @@
 """Notifications: how this process learns soon of what others have written to the same database.
 
-They only say when to look. Whoever waits for them looks from time to time all the same, since any of them may be lost.
+A notification only says when to look. It may be lost, so those who wait for one also look from time to time.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Receiver(Protocol):
 
 
 class Inbox:
-    """Those of one event loop who wait for notifications of one topic, and the task that receives them: it begins with
-    the first of them and ends with the last."""
+    """Who waits for notifications of one topic in one event loop, and the task that receives them. The task begins when
+    the first one waits, and ends when nobody waits any more."""
 
     def __init__(self, receiver: Receiver, logger: Logger) -> None:
         self._receiver = receiver
@@ -86,7 +86,7 @@ class Inbox:
                 await self.close()
 
     def begin(self) -> None:
-        """From now on notifications arrive. What came before nobody was told, so all look now."""
+        """Notifications arrive from now on. Nobody was told of earlier writes, so all look now."""
         self._arrive = True
         self._wake_all()
 
@@ -95,7 +95,7 @@ class Inbox:
             wake()
 
     async def close(self) -> None:
-        """End the task. Those who wait are woken, for nothing arrives any more."""
+        """End the task, and wake those who wait, because no notification arrives any more."""
         task, self._task = self._task, None
         if task is not None:
             await to_its_end(_ended(task, self._receiver.cancel_again_after))

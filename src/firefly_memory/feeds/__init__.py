@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 from firefly_memory.lazy_names import lazily
 
 if TYPE_CHECKING:
-    from firefly_memory.feeds.base_memory import (
-        BaseMemory,
-    )
     from firefly_memory.feeds.base_store import (
         BaseMessageStore,
     )
-    from firefly_memory.feeds.configuration import (
+    from firefly_memory.feeds.configuration.loading import (
         load_memory,
+    )
+    from firefly_memory.feeds.configuration.presets import (
+        describe_preset,
+        get_memory_preset,
+        list_presets,
     )
     from firefly_memory.feeds.constants import (
         ACTION,
@@ -41,13 +43,17 @@ if TYPE_CHECKING:
         OrchestratorHistoryFilter,
         WorkerHistoryFilter,
     )
-    from firefly_memory.feeds.in_process import (
-        HierarchicalSharedMemory,
-        InMemoryMemory,
-        SharedInMemoryMemory,
-    )
     from firefly_memory.feeds.items import (
         FeedItem,
+    )
+    from firefly_memory.feeds.memories import (
+        BaseMemory,
+        HierarchicalMessageStoreMemory,
+        HierarchicalSharedMemory,
+        InMemoryMemory,
+        MessageStoreMemory,
+        SharedInMemoryMemory,
+        SharedStateStore,
     )
     from firefly_memory.feeds.message_builder import (
         MessageTypeInfo,
@@ -82,18 +88,6 @@ if TYPE_CHECKING:
         MongoMessageStore,
         SQLMessageStore,
         StoredMessages,
-    )
-    from firefly_memory.feeds.presets import (
-        describe_preset,
-        get_memory_preset,
-        list_presets,
-    )
-    from firefly_memory.feeds.shared_state import (
-        SharedStateStore,
-    )
-    from firefly_memory.feeds.store_memories import (
-        HierarchicalMessageStoreMemory,
-        MessageStoreMemory,
     )
 
 __all__ = [
@@ -164,9 +158,9 @@ __all__ = [
 ]
 
 _NAMES = {
-    "base_memory": "BaseMemory",
     "base_store": "BaseMessageStore",
-    "configuration": "load_memory",
+    "configuration.loading": "load_memory",
+    "configuration.presets": "describe_preset get_memory_preset list_presets",
     "constants": (
         "ACTION ASSISTANT_MESSAGE COMPLETION_TYPES CONVERSATION_TYPES ERROR FINAL "
         "GLOBAL_OBSERVATION OBSERVATION PLANNING_TYPES SCRIPT_INSTRUCTION STRATEGIC_PLAN "
@@ -175,8 +169,11 @@ _NAMES = {
     "history_filters": (
         "DefaultHistoryFilter HistoryFilter ManagerHistoryFilter OrchestratorHistoryFilter WorkerHistoryFilter"
     ),
-    "in_process": "HierarchicalSharedMemory InMemoryMemory SharedInMemoryMemory",
     "items": "FeedItem",
+    "memories": (
+        "BaseMemory HierarchicalMessageStoreMemory HierarchicalSharedMemory InMemoryMemory MessageStoreMemory "
+        "SharedInMemoryMemory SharedStateStore"
+    ),
     "message_builder": (
         "MessageTypeInfo get_message_type_info create_action create_action_entry "
         "create_assistant_message create_assistant_message_entry create_error create_error_entry "
@@ -187,9 +184,6 @@ _NAMES = {
         "create_task create_task_entry create_user_message create_user_message_entry"
     ),
     "message_stores": "InMemoryMessageStore MongoMessageStore SQLMessageStore StoredMessages",
-    "presets": "describe_preset get_memory_preset list_presets",
-    "shared_state": "SharedStateStore",
-    "store_memories": "HierarchicalMessageStoreMemory MessageStoreMemory",
 }
 _WHERE = {name: f"firefly_memory.feeds.{module}" for module, names in _NAMES.items() for name in names.split()}
 

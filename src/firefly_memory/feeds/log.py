@@ -53,7 +53,7 @@ class NewMessage(NamedTuple):
     """An encoded message that is to be appended."""
 
     append_id: str
-    """Its writer's own, by which it is found after a lost reply."""
+    """The id that its writer gives it, to find it after a lost reply."""
     agent_key: str | None
     is_conversation: bool
     is_global: bool
@@ -175,7 +175,7 @@ class FeedLog(Protocol):
 
     def listening(self, location: str, wake: Wake) -> AbstractAsyncContextManager[Arrive]:
         """Call ``wake``, in the running event loop, when another process has written to a feed. The value says whether
-        such notifications arrive at the moment. Any of them may be missing, or come in vain."""
+        such notifications arrive at the moment. A notification may be lost, or come without a new message."""
 
 
 FEED_LOG: LogOf[FeedLog] = LogOf("feeds")

@@ -112,7 +112,7 @@ class StoredMessages(BaseMessageStore):
         """Delete the messages of a location, and return how many. The numbers go on, so that subscribers miss nothing.
 
         ``keep_last`` keeps so many of the newest; ``older_than``, such as ``"90d"``, deletes only what was appended
-        before. What either of them keeps stays.
+        before. A message stays if one of them keeps it.
         """
         return run_without_loop(self._blocking.clear(location, keep_last, older_than))
 
@@ -122,20 +122,21 @@ class StoredMessages(BaseMessageStore):
         """Delete the messages of a location, and return how many. The numbers go on, so that subscribers miss nothing.
 
         ``keep_last`` keeps so many of the newest; ``older_than``, such as ``"90d"``, deletes only what was appended
-        before. What either of them keeps stays.
+        before. A message stays if one of them keeps it.
         """
         return await self._suspending.clear(location, keep_last, older_than)
 
     def subscribe(self, location: str, after: int | None = None, *, every: float = 0.5) -> Subscription:
         """The messages of a location as they come, each once and in order: ``async for item in store.subscribe(…)``.
 
-        ``after`` is the number of the last message that was seen: 0 begins with the first message, ``None`` with the
-        next one to come. A new message of this process is given at once. For those of others the location is read every
-        ``every`` seconds; a tenth as often while the database tells of them, which is then a safety net.
+        ``after`` is the number of the last message that was seen: 0 begins with the first message. ``None`` begins with
+        the next one that comes after the iterator was first awaited, and not after this call. A new message of this
+        process is given at once. For messages of other processes the location is read every ``every`` seconds, and a
+        tenth as often while the database tells of them.
 
-        An iterator that ends before its time must be closed, best by ``async with aclosing(store.subscribe(…)) as
-        items``. ``ConflictError`` if the location was deleted. An error of the database ends the iterator; subscribe
-        again after the last number that was seen.
+        Close an iterator that you leave early, best with ``async with aclosing(store.subscribe(…)) as items``.
+        ``ConflictError`` if the location was deleted. An error of the database ends the iterator; subscribe again after
+        the last number that was seen.
         """
         return subscription(self._suspending, location, after, every)
 

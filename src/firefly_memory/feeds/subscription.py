@@ -16,14 +16,14 @@ from firefly_memory.validation import above_zero, checked_whole_number
 Subscription = AsyncGenerator[FeedItem, None]
 
 _AT_ONCE = 200
-"""So many messages are read together."""
+"""The number of messages that one look reads at most."""
 
 _LOOKS = 10
 """After so many looks that found nothing, the head of the feed is read again: it may have been deleted."""
 
 _RESTS = 10
-"""So many times longer are the pauses between looks while notifications arrive, and no look has found a message that
-nobody told of: not all writers may notify."""
+"""The pauses between looks are so many times longer while notifications arrive. They are short again after a look has
+found a message without a notification, because some writers do not notify."""
 
 
 def subscription(flows: FeedFlows, location: str, after: int | None, every: float) -> Subscription:

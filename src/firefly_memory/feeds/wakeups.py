@@ -1,7 +1,7 @@
-"""How readers of this process that wait for a message learn of one that this process has written.
+"""Wakes the subscribers of this process when this process has appended a message.
 
-A wake-up says no more than: look. What a reader gets it reads from the store by number, so a wake-up too many costs a
-look, and one that is lost is made up for by the next look.
+A wake-up only says that a subscriber should look. It reads the messages from the store by number. So a needless wake-up
+costs one look, and after a lost one the next look finds the message.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _Waiter = tuple[asyncio.AbstractEventLoop, asyncio.Event]
 
 _lock = ForkSafeLock()
 _waiting: defaultdict[str, set[_Waiter]] = defaultdict(set)
-"""By location, whatever the store: two stores with the same location are rare, and wake each other in vain."""
+"""By location. Two stores with the same location are rare; their subscribers look too often."""
 
 
 @contextmanager

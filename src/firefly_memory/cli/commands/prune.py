@@ -9,8 +9,8 @@ from firefly_memory.cli.values import a_name, a_whole_number
 
 
 @command(
-    "Delete conversations that are too old, too many or too long, with their turns and facts, agent history, and old "
-    "chunks that belong to people. It says how many that are, and asks. Each bound counts for each owner apart. "
+    "Delete conversations that are too old, too many or too long, with their turns and facts, agent history, old "
+    "chunks that belong to people, and old messages of teams of agents. It says how many that are, and asks. Each bound counts for each owner apart. "
     "Without a bound, those of the settings count: RETENTION_OLDER_THAN and RETENTION_KEEP_LAST. A conversation to "
     "which somebody appends meanwhile stays. If it was interrupted, start it again.",
     examples=[

@@ -119,7 +119,7 @@ class Appender:
         except _ChangedError:
             return None, None
         except BulkWriteError as exc:
-            refusal = _refusal(exc)
+            refusal = duplicate_in(exc)
             if refusal is None:
                 raise
             return None, list(refusal["keyPattern"])[-1]
@@ -198,7 +198,7 @@ class Appender:
             result = await gate.write(inserts, then=[UpdateOne(*settling)])
             return len(messages), None, result.matched_count == 1
         except BulkWriteError as exc:
-            refusal = _refusal(exc)
+            refusal = duplicate_in(exc)
             if refusal is None:
                 await self._undo(new)
                 raise
@@ -253,7 +253,7 @@ class Appender:
         return None
 
 
-def _refusal(exc: BulkWriteError) -> Document | None:
+def duplicate_in(exc: BulkWriteError) -> Document | None:
     """What the unique index has refused; ``None`` for another error."""
     refusal = {"code": None, **(exc.details.get("writeErrors") or [{}])[0]}
     is_taken = refusal["code"] == DUPLICATE and not exc.details.get("writeConcernErrors")

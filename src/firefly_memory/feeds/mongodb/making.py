@@ -6,12 +6,11 @@ from pymongo import UpdateOne
 from pymongo.errors import BulkWriteError
 
 from firefly_memory.databases.mongodb.clients import Connection
-from firefly_memory.databases.mongodb.errors import DUPLICATE
 from firefly_memory.databases.mongodb.tries import Tries
 from firefly_memory.errors import ErasedError
 from firefly_memory.feeds.log import Feed
 from firefly_memory.feeds.mongodb import documents
-from firefly_memory.feeds.mongodb.appending import delete_life
+from firefly_memory.feeds.mongodb.appending import delete_life, duplicate_in
 from firefly_memory.feeds.mongodb.reading import Tails, read_feed
 from firefly_memory.tombstones.mongodb.gates import Gate, Write
 
@@ -42,8 +41,7 @@ async def _is_done(gate: Gate, write: Write) -> bool:
     try:
         result = await gate.write([write])
     except BulkWriteError as exc:
-        refused = exc.details.get("writeErrors") or [{}]
-        if refused[0].get("code") == DUPLICATE and not exc.details.get("writeConcernErrors"):
-            return False
-        raise
+        if duplicate_in(exc) is None:
+            raise
+        return False
     return int(result.upserted_count + result.matched_count) == 1

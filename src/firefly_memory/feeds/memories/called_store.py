@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from firefly_memory.errors import ConfigurationError, DatabaseStoreError, NotSupportedError
 from firefly_memory.feeds.items import Message, Messages
-from firefly_memory.feeds.message_copies import copied_message
+from firefly_memory.feeds.memories.message_copies import copied_message
+from firefly_memory.feeds.memories.store_threads import in_thread_of
 from firefly_memory.feeds.message_stores import StoredMessages
-from firefly_memory.feeds.store_threads import in_thread_of
 
 Kind = Literal["conversation", "agent", "global", "team"]
 

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from firefly_memory.feeds.budget import Block, Budget, Listed
 from firefly_memory.feeds.items import Message
+from firefly_memory.feeds.memories.budget import Block, Budget, Listed
 
 ReadBlock = Callable[[int | None], Awaitable[Block]]
 """Reads the newest messages of a block, so many or all, oldest first."""

@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple
 from firefly_memory import clock
 from firefly_memory.concurrency.process_fork import ForkSafeLock
 from firefly_memory.errors import InvalidEntryError
-from firefly_memory.feeds.base_memory import checked_keys, checked_name
 from firefly_memory.feeds.items import Message, Messages
-from firefly_memory.feeds.message_copies import copied_message, copied_value
+from firefly_memory.feeds.memories.base_memory import checked_keys, checked_name
+from firefly_memory.feeds.memories.message_copies import copied_message, copied_value
 from firefly_memory.feeds.message_form import is_global
 from firefly_memory.reprs import even_half_built
 from firefly_memory.validation import at_least, checked_mapping

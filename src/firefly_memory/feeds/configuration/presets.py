@@ -7,6 +7,7 @@ from typing import Any
 
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.feeds.base_store import BaseMessageStore
+from firefly_memory.feeds.configuration.variables import Variables
 from firefly_memory.feeds.memories import (
     BaseMemory,
     HierarchicalMessageStoreMemory,
@@ -15,7 +16,6 @@ from firefly_memory.feeds.memories import (
     MessageStoreMemory,
     SharedInMemoryMemory,
 )
-from firefly_memory.feeds.variables import Variables
 from firefly_memory.reprs import shown
 
 STANDALONE = "standalone"

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 
 from firefly_memory.errors import ConfigurationError, InvalidEntryError
-from firefly_memory.feeds.budget import Budget
-from firefly_memory.feeds.history_blocks import ReadBlock, read_history
 from firefly_memory.feeds.items import Message, Messages
+from firefly_memory.feeds.memories.budget import Budget
+from firefly_memory.feeds.memories.history_blocks import ReadBlock, read_history
 from firefly_memory.identifiers import original_name, stored_name
 from firefly_memory.reprs import even_half_built
 from firefly_memory.tokens.estimator import TokenEstimator
@@ -47,9 +47,9 @@ class AgentMemory(BaseMemory):
     """What the library's memories have in common: the key of the agent, and the bound of the history.
 
     A history is made of blocks, each in the order of arrival, and has each message once. With ``max_tokens`` it has at
-    most so many tokens: see :class:`~firefly_memory.feeds.budget.Budget`. ``estimator`` counts them. Any number of
-    tasks, event loops and threads may use one memory at once. What a caller changes afterwards, in a message that was
-    added or listed, changes nothing in the memory.
+    most so many tokens, which ``estimator`` counts: see :class:`~firefly_memory.feeds.memories.budget.Budget`. Any
+    number of tasks, event loops and threads may use one memory at once. What a caller changes afterwards, in a message
+    that was added or listed, changes nothing in the memory.
     """
 
     agent_key: str

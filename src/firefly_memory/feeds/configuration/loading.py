@@ -11,9 +11,17 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.feeds import memories
 from firefly_memory.feeds.base_store import BaseMessageStore
+from firefly_memory.feeds.configuration.presets import (
+    MANAGER,
+    STANDALONE,
+    WORKER,
+    key_in,
+    key_of,
+    memory_of_preset,
+    preset_called,
+)
+from firefly_memory.feeds.configuration.variables import Variables
 from firefly_memory.feeds.memories import BaseMemory
-from firefly_memory.feeds.presets import MANAGER, STANDALONE, WORKER, key_in, key_of, memory_of_preset, preset_called
-from firefly_memory.feeds.variables import Variables
 from firefly_memory.likely_names import meant
 from firefly_memory.reprs import shown
 from firefly_memory.yaml_text import read_yaml

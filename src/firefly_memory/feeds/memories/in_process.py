@@ -6,13 +6,13 @@ from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
 
 from firefly_memory.errors import ConfigurationError
-from firefly_memory.feeds.base_memory import AgentMemory, checked_keys, checked_name
-from firefly_memory.feeds.budget import Block, Listed
 from firefly_memory.feeds.constants import ASSISTANT_MESSAGE, USER_MESSAGE
-from firefly_memory.feeds.history_blocks import ReadBlock
 from firefly_memory.feeds.items import Message, Messages
-from firefly_memory.feeds.message_copies import copied_message
-from firefly_memory.feeds.shared_state import (
+from firefly_memory.feeds.memories.base_memory import AgentMemory, checked_keys, checked_name
+from firefly_memory.feeds.memories.budget import Block, Listed
+from firefly_memory.feeds.memories.history_blocks import ReadBlock
+from firefly_memory.feeds.memories.message_copies import copied_message
+from firefly_memory.feeds.memories.shared_state import (
     FOR_ALL,
     SHARED,
     STATE_OF_THE_PROCESS,
