@@ -142,12 +142,25 @@ async def test_a_run_keeps_its_outcome_if_its_messages_cannot_be_added(
 
 async def test_a_conflict_is_raised_with_the_result() -> None:
     store = InMemoryMessageStore()
-    await store.async_append("job", create_user_message("mine"), owner="bob")
     memory = MessageStoreMemory(store, "job", "ann", owner="eve")
+
+    async def answer(*_: object) -> ModelResponse:
+        await store.async_append("job", create_user_message("mine"), owner="bob")
+        return ModelResponse(parts=[TextPart("fine")])
+
+    agent = Agent(FunctionModel(answer), capabilities=[feed_memory(memory)])
     with pytest.raises(ConflictError, match="another owner") as caught:
-        await looking(Scripted("fine"), memory).run("one")
+        await agent.run("one")
     assert caught.value.result.output == "fine"
     assert len(await store.async_get_items("job")) == 1
+
+
+async def test_what_belongs_to_another_person_reaches_no_model() -> None:
+    store, scripted = InMemoryMessageStore(), Scripted("fine")
+    await store.async_append("job", create_user_message("a secret"), owner="bob")
+    with pytest.raises(ConflictError, match="another owner"):
+        await looking(scripted, MessageStoreMemory(store, "job", "ann", owner="eve")).run("one")
+    assert scripted.asked == []
 
 
 async def test_a_run_does_not_begin_if_the_history_cannot_be_read() -> None:

@@ -35,7 +35,7 @@ from firefly_memory import (
 from firefly_memory.agents import Memory, feed_memory
 from firefly_memory.cli import main
 from firefly_memory.errors import EmbedderError
-from firefly_memory.feeds import InMemoryMemory, MessageStoreMemory
+from firefly_memory.feeds import InMemoryMemory, InMemoryMessageStore, MessageStoreMemory
 from firefly_memory.knowledge import KnowledgeStore
 from firefly_memory.search import searching
 from firefly_memory.search.embedders import default
@@ -219,7 +219,12 @@ def _causes_in_teams() -> Iterator[Callable[[], Any]]:
     both = [Memory(MemoryManager()), feed_memory(InMemoryMemory())]
     yield lambda: asyncio.run(Agent(TestModel(), capabilities=both).run("Hello"))
     yield lambda: feed_memory(MemoryManager())  # type: ignore[arg-type]
-    for store in (object(), SimpleNamespace(get_conversation_messages=lambda _: None)):
+    yield lambda: MessageStoreMemory(object(), "job", "worker")  # type: ignore[arg-type]
+    messages = InMemoryMessageStore()
+    messages.append("job", {}, owner="ann")
+    yield lambda: messages.append("job", {}, owner="bob")
+    methods = {"get_agent_messages": lambda *_: []}
+    for store in (SimpleNamespace(**methods), SimpleNamespace(**methods, get_conversation_messages=lambda _: None)):
         memory = MessageStoreMemory(store, "job", "worker")  # type: ignore[arg-type]
         yield lambda memory=memory: asyncio.run(memory.add({}))  # type: ignore[misc]
         yield lambda memory=memory: asyncio.run(memory.get_history())  # type: ignore[misc]

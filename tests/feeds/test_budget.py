@@ -75,13 +75,29 @@ def test_shares_use_the_budget_as_far_as_it_is_needed(needs: list[int], total: i
 # What is kept of a block.
 
 
-def test_the_newest_messages_are_kept_back_to_the_first_that_does_not_fit() -> None:
+def test_the_newest_messages_are_kept_back_to_the_first_that_finds_no_room() -> None:
     block = [said(1, "a"), said(9, "b"), said(2, "c"), said(3, "d")]
     assert kept(15, block) == [["a", "b", "c", "d"]]
     assert kept(14, block) == [["b", "c", "d"]]
     assert kept(13, block) == [["c", "d"]]
-    assert kept(2, block) == [[]]
+    assert kept(9, block) == [["c", "d"]]
+
+
+def test_a_message_that_is_larger_than_its_share_hides_none_before_it() -> None:
+    block = [said(1, "a"), said(9, "b"), said(2, "c"), said(3, "d")]
+    assert kept(8, block) == [["a", "c", "d"]]
+    assert kept(2, block) == [["c"]]
+    assert kept(1, block) == [["a"]]
     assert kept(0, block) == [[]]
+
+
+def test_an_action_is_left_out_with_an_answer_that_is_too_large() -> None:
+    block = [
+        said(1, "task", type="task"),
+        said(1, "call", type="action", agent_key="one"),
+        said(900, "rows", type="observation", agent_key="one"),
+    ]
+    assert kept(100, block) == [["task"]]
 
 
 def test_a_block_that_needs_little_leaves_its_share_to_another() -> None:
@@ -175,9 +191,10 @@ def test_what_is_kept_fits_and_splits_no_pair(blocks: list[list[Listed]], max_to
 def test_without_actions_the_newest_messages_are_kept(tokens: list[int], max_tokens: int) -> None:
     block = [said(each, place) for place, each in enumerate(tokens)]
     (left,) = kept(max_tokens, block)
-    assert left == [*range(len(tokens) - len(left), len(tokens))]
-    if len(left) < len(tokens):
-        assert sum(tokens[-len(left) - 1 :]) > max_tokens
+    small = [place for place, each in enumerate(tokens) if each <= max_tokens]
+    assert left == small[len(small) - len(left) :]
+    if len(left) < len(small):
+        assert sum(tokens[place] for place in small[-len(left) - 1 :]) > max_tokens
 
 
 # Tokens.
@@ -269,7 +286,7 @@ async def test_a_store_that_knows_no_limits_is_read_once() -> None:
 
 async def test_a_history_of_doubled_limits_is_that_of_the_whole_block() -> None:
     kinds = ["task", "action", "observation"]
-    block = [said(place % 7, place, type=kinds[place % 3], agent_key="one") for place in range(500)]
+    block = [said(place % 7 + 1, place, type=kinds[place % 3], agent_key="one") for place in range(500)]
     for max_tokens in range(0, 1_600, 57):
         assert [await history(max_tokens, _Feed(block).read)] == kept(max_tokens, block)
 

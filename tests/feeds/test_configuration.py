@@ -67,7 +67,7 @@ async def test_a_memory_on_a_message_store_reads_and_writes_its_location() -> No
     assert [each["content"] for each in store.get_agent_messages("job_7", "worker_1")] == ["x"]
     manager = load(
         "memory:\n  type: HierarchicalMessageStoreMemory\n"
-        "  config: {location: job_7, agent_key: m, subordinates: [worker_1], owner: ann, max_tokens: 4000}\n",
+        "  config: {location: job_7, agent_key: m, subordinates: [worker_1], max_tokens: 4000}\n",
         store=store,
     )
     assert type(manager) is HierarchicalMessageStoreMemory

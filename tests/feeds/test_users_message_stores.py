@@ -309,6 +309,9 @@ async def test_a_store_without_weak_references_is_called_and_kept() -> None:
         def append(self, location: str, message: Message) -> None:
             self.appended = message
 
+        def get_agent_messages(self, location: str, agent_key: str) -> list[Message]:
+            return [self.appended]
+
         def __del__(self) -> None:
             gone.append(self.appended)
 

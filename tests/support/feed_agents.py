@@ -31,8 +31,10 @@ class CountingStore(InMemoryMessageStore):
         self.writes.append(1)
         return await super().async_append(location, message, owner)
 
-    async def async_append_many(self, location: str, messages: Iterable[Any], owner: str | None = None) -> list[int]:
-        numbers = await super().async_append_many(location, messages, owner)
+    async def async_append_many(
+        self, location: str, messages: Iterable[Any], owner: str | None = None, *, whole: bool = True
+    ) -> list[int]:
+        numbers = await super().async_append_many(location, messages, owner, whole=whole)
         self.writes.append(len(numbers))
         return numbers
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from firefly_memory import clock
 from firefly_memory.databases.notifications import Arrive, Wake, no_notifications
 from firefly_memory.errors import ConflictError, InvalidEntryError
 from firefly_memory.feeds.items import Items, Message, Messages
-from firefly_memory.feeds.log import FEED_LOG, Feed, FeedLog, Which
+from firefly_memory.feeds.log import FEED_LOG, MOST_MESSAGES, Feed, FeedLog, Which, numbers_to
 from firefly_memory.feeds.message_form import MessageForm
 from firefly_memory.feeds.wakeups import wake
 from firefly_memory.identifiers import stored_name
@@ -33,27 +33,37 @@ class FeedFlows:
     def _log(self) -> FeedLog:
         return self._view.log(FEED_LOG)
 
-    async def append(self, location: str, messages: Iterable[Message], owner: str | None, path: str) -> list[int]:
-        """Append messages, all of them or none; their numbers. ``path`` names them in errors, each with its place if
-        it has ``{}``."""
+    async def append(
+        self, location: str, messages: Iterable[Message], owner: str | None, path: str, *, whole: bool = True
+    ) -> list[int]:
+        """Append messages, all of them or none if ``whole``; their numbers. ``path`` names them in errors, each with
+        its place if it has ``{}``."""
         log, name = self._log, stored_name("location", location)
         person = None if owner is None else stored_name("owner", owner)
         form = MessageForm(log)
         new = [form.new(each, path.format(place)) for place, each in enumerate(messages)]
         if not new:
             return []
-        last = await log.append(name, new, person, self._notify)
-        if last is None:
-            raise ConflictError(
-                f"feed {location!r} has another owner than {owner!r}; its first writer decided, and it never changes"
-            )
+        if whole:
+            numbers = numbers_to(await log.append(name, new, person, self._notify), len(new))
+        else:
+            numbers = [*await log.append_each(name, new, person, self._notify)]
         wake(location)
-        return list(range(last - len(new) + 1, last + 1))
+        appended = [each for each in numbers if each is not None]
+        if len(appended) < len(numbers):
+            raise _another_owner(location, owner)
+        return appended
+
+    async def check_owner(self, location: str, owner: str) -> None:
+        """``ConflictError`` if there is a feed, and ``owner`` is not its owner."""
+        feed = await self._log.feed(stored_name("location", location))
+        if feed is not None and feed.owner != stored_name("owner", owner):
+            raise _another_owner(location, owner)
 
     async def newest(self, location: str, which: Which, agent_keys: Iterable[str], limit: int | None) -> Messages:
         """The newest ``limit`` messages of one kind, oldest first."""
         name = stored_name("location", location)
-        keys = [stored_name("agent_key", each) for each in dict.fromkeys(_keys(agent_keys))]
+        keys = [*dict.fromkeys(stored_name("agent_key", each) for each in _keys(agent_keys))]
         most = None if limit is None else _limit(limit)
         if most == 0 or (which == "agents" and not keys):
             return []
@@ -70,7 +80,7 @@ class FeedFlows:
             return []
         log = self._log
         form = MessageForm(log)
-        return [form.item(name, each) for each in await log.after(name, number, most)]
+        return [form.item(name, each) for each in await log.after(name, min(number, MOST_MESSAGES), most)]
 
     def listening(self, location: str, wake: Wake) -> AbstractAsyncContextManager[Arrive]:
         """What :meth:`FeedLog.listening` gives, where it was asked for."""
@@ -84,22 +94,35 @@ class FeedFlows:
     async def clear(self, location: str, keep_last: int | None, older_than: str | timedelta | None) -> int:
         """Delete the oldest messages, as far as every bound given allows; how many."""
         log, name = self._log, stored_name("location", location)
+        kept = 0 if keep_last is None else checked_whole_number("keep_last", keep_last)
+        before = None if older_than is None else _before(older_than)
         feed = await log.feed(name)
         if feed is None:
             return 0
-        until = feed.newest
-        if keep_last is not None:
-            until = min(until, feed.newest - checked_whole_number("keep_last", keep_last))
-        if older_than is not None:
-            first = await log.first_since(name, clock.now() - duration("older_than", older_than))
+        until = feed.newest - kept
+        if before is not None:
+            first = await log.first_since(name, before)
             until = until if first is None else min(until, first - 1)
         return await log.drop(name, until) if until > feed.dropped else 0
 
 
+def _another_owner(location: str, owner: str | None) -> ConflictError:
+    return ConflictError(
+        f"feed {location!r} has another owner than {owner!r}; its first writer decided, and it never changes"
+    )
+
+
 def _keys(agent_keys: Iterable[str]) -> Iterable[str]:
-    if isinstance(agent_keys, str):
-        raise InvalidEntryError("agent_keys", "must be several keys, not one text")
+    if isinstance(agent_keys, str) or not isinstance(agent_keys, Iterable):
+        raise InvalidEntryError("agent_keys", "must be several keys, in a list")
     return agent_keys
+
+
+def _before(older_than: str | timedelta) -> datetime:
+    try:
+        return clock.now() - duration("older_than", older_than)
+    except OverflowError:  # longer ago than there are dates
+        return datetime.min.replace(tzinfo=UTC)
 
 
 def _limit(limit: int) -> int:

@@ -15,7 +15,7 @@ from firefly_memory.concurrency.process_fork import ForkSafeLock
 from firefly_memory.databases.notifications import Arrive, Wake, no_notifications
 from firefly_memory.entries.record import as_it_is
 from firefly_memory.errors import StoreClosedError
-from firefly_memory.feeds.log import Feed, NewMessage, Sizes, StoredMessage, Which, identities_of
+from firefly_memory.feeds.log import Feed, NewMessage, Sizes, StoredMessage, Which, identities_of, numbers_to
 from firefly_memory.tombstones.in_memory import MemoryTombstones
 
 T = TypeVar("T")
@@ -116,6 +116,11 @@ class MemoryFeedLog:
             if owner not in (None, kept.feed.owner):
                 return None
             return kept.append(messages)
+
+    async def append_each(
+        self, location: str, messages: Sequence[NewMessage], owner: str | None, notify: bool = False
+    ) -> Sequence[int | None]:
+        return numbers_to(await self.append(location, messages, owner, notify), len(messages))
 
     async def begin(self, feed: Feed) -> bool:
         with self._lock:

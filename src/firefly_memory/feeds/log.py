@@ -80,6 +80,11 @@ class Sizes(NamedTuple):
     messages: int
 
 
+def numbers_to(last: int | None, count: int) -> list[int | None]:
+    """The numbers of ``count`` messages of which the last one has the number ``last``; of none, if it is ``None``."""
+    return [None] * count if last is None else list(range(last - count + 1, last + 1))
+
+
 def feed_identity(location: str) -> Identity:
     return Identity("feed", location)
 
@@ -135,6 +140,13 @@ class FeedLog(Protocol):
         owner than ``owner``, if one is given. ``ErasedError`` if the location or ``owner`` was erased. ``notify`` tells
         listeners in other processes, where the database can do that and is not asked for it otherwise.
         """
+
+    async def append_each(
+        self, location: str, messages: Sequence[NewMessage], owner: str | None, notify: bool = False
+    ) -> Sequence[int | None]:
+        """The same in the order of the messages, each of which is all or nothing by itself; their numbers. A backend
+        that makes writers wait for each other if a process dies in the middle of several messages appends each on its
+        own: messages of others may come between."""
 
     async def begin(self, feed: Feed) -> bool:
         """Make a feed without messages, whose first message gets the number after ``feed.dropped``; ``False`` if there

@@ -17,6 +17,7 @@ from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.kinds import IN_MEMORY, MONGODB, SQL, is_of_kind
 from firefly_memory.stores.memory import InMemoryStore
+from firefly_memory.validation import true_or_false
 
 
 class StoredMessages(BaseMessageStore):
@@ -40,6 +41,7 @@ class StoredMessages(BaseMessageStore):
                 "kept in SQLiteStore and PostgreSQLStore (SQLMessageStore), in MongoDBStore (MongoMessageStore) and in "
                 "InMemoryStore (InMemoryMessageStore)"
             )
+        true_or_false("notify", notify)
         self.store = store
         self._blocking = FeedFlows(store.blocking, notify=notify)
         self._suspending = FeedFlows(store.suspending, notify=notify)
@@ -56,15 +58,33 @@ class StoredMessages(BaseMessageStore):
         """Append a message, durable when this returns; its number."""
         return (await self._suspending.append(location, [message], owner, "message"))[0]
 
-    def append_many(self, location: str, messages: Iterable[Message], owner: str | None = None) -> list[int]:
-        """Append messages, all of them or none, with no other message between them; their numbers."""
-        return run_without_loop(self._blocking.append(location, messages, owner, "messages[{}]"))
+    def append_many(
+        self, location: str, messages: Iterable[Message], owner: str | None = None, *, whole: bool = True
+    ) -> list[int]:
+        """Append messages, all of them or none, with no other message between them; their numbers.
+
+        ``whole=False`` appends them in their order, and on MongoDB each on its own: others may append between them, and
+        nobody waits for a process that dies in the middle.
+        """
+        return run_without_loop(self._blocking.append(location, messages, owner, "messages[{}]", whole=whole))
 
     async def async_append_many(
-        self, location: str, messages: Iterable[Message], owner: str | None = None
+        self, location: str, messages: Iterable[Message], owner: str | None = None, *, whole: bool = True
     ) -> list[int]:
-        """Append messages, all of them or none, with no other message between them; their numbers."""
-        return await self._suspending.append(location, messages, owner, "messages[{}]")
+        """Append messages, all of them or none, with no other message between them; their numbers.
+
+        ``whole=False`` appends them in their order, and on MongoDB each on its own: others may append between them, and
+        nobody waits for a process that dies in the middle.
+        """
+        return await self._suspending.append(location, messages, owner, "messages[{}]", whole=whole)
+
+    def check_owner(self, location: str, owner: str) -> None:
+        """``ConflictError`` if the location has a feed that is not this person's."""
+        run_without_loop(self._blocking.check_owner(location, owner))
+
+    async def async_check_owner(self, location: str, owner: str) -> None:
+        """``ConflictError`` if the location has a feed that is not this person's."""
+        await self._suspending.check_owner(location, owner)
 
     def get_conversation_messages(self, location: str, limit: int | None = None) -> Messages:
         """The newest ``limit`` messages of people and the assistant, or all, oldest first."""

@@ -13,7 +13,7 @@ from firefly_memory.clock import instant_of
 from firefly_memory.codec import DAMAGE, DOCUMENT, damaged
 from firefly_memory.errors import ConflictError, CorruptDataError, FireflyMemoryError
 from firefly_memory.feeds.items import FeedItem
-from firefly_memory.feeds.log import FEED_LOG, MOST_MESSAGES, Feed, FeedLog, NewMessage, StoredMessage
+from firefly_memory.feeds.log import FEED_LOG, Feed, FeedLog, NewMessage, StoredMessage
 from firefly_memory.feeds.message_form import MessageForm
 from firefly_memory.feeds.trust import speaks_for_itself
 from firefly_memory.identifiers import original_name, original_or_none, stored_name, stored_text
@@ -24,6 +24,10 @@ from firefly_memory.validation import checked_mapping, checked_whole_number
 _PAGE = 200
 _MOST_CHARACTERS = 4_000_000
 """So many of messages, or a little more, are written together."""
+
+
+_MOST_DROPPED = 2**53
+"""An archive with a larger number would leave a feed no room to go on."""
 
 
 async def feeds_of(walk: Walk, _: None) -> Placed:
@@ -236,7 +240,7 @@ def _feed_as_json(log: FeedLog, feed: Feed) -> Item:
 
 def _feed_from_json(item: Item) -> Feed:
     owner, dropped = item.get("owner"), checked_whole_number("dropped", item.get("dropped", 0))
-    if dropped >= MOST_MESSAGES:
+    if dropped > _MOST_DROPPED:
         raise ValueError("it has dropped more messages than a feed can have")
     return Feed(
         location=stored_name("location", item["location"]),

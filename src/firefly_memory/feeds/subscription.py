@@ -9,6 +9,7 @@ from contextlib import suppress
 from firefly_memory.errors import ConflictError
 from firefly_memory.feeds.flows import FeedFlows
 from firefly_memory.feeds.items import FeedItem
+from firefly_memory.feeds.log import Feed
 from firefly_memory.feeds.wakeups import waiting_for
 from firefly_memory.identifiers import stored_name
 from firefly_memory.validation import above_zero, checked_whole_number
@@ -37,21 +38,22 @@ def subscription(flows: FeedFlows, location: str, after: int | None, every: floa
 async def _items(flows: FeedFlows, location: str, after: int | None, every: float) -> Subscription:
     with waiting_for(location) as written:
         async with flows.listening(location, written.set) as notifications_arrive:
-            number = await _newest(flows, location) if after is None else after
+            feed = await flows.feed(location)
+            number = after if after is not None else 0 if feed is None else feed.newest
             was_told = all_tell = True
-            looks = 0
+            idle = 0
             while True:
                 written.clear()  # before the look: what is written after it sets it again
                 items = await flows.items(location, number, _AT_ONCE)
                 all_tell = all_tell and (was_told or written.is_set() or not items)
+                if idle if items else idle % _LOOKS == 0:  # the first items after a pause may be of another feed
+                    feed = await _same_feed(flows, location, number, feed)
                 for item in items:
                     number = item.number
                     yield item
                 was_told = True
-                looks = 0 if items else looks + 1
+                idle = 0 if items else idle + 1
                 if not items:
-                    if looks % _LOOKS == 1:
-                        await _check(flows, location, number)
                     rests = _RESTS if all_tell and notifications_arrive() else 1
                     was_told = await _is_set(written, every * rests)
 
@@ -63,15 +65,14 @@ async def _is_set(event: asyncio.Event, within: float) -> bool:
     return event.is_set()
 
 
-async def _newest(flows: FeedFlows, location: str) -> int:
+async def _same_feed(flows: FeedFlows, location: str, number: int, before: Feed | None) -> Feed | None:
+    """The feed as it is now; ``ConflictError`` if it was deleted since it was seen, and perhaps begun again."""
     feed = await flows.feed(location)
-    return 0 if feed is None else feed.newest
-
-
-async def _check(flows: FeedFlows, location: str, number: int) -> None:
-    """``ConflictError`` if the feed does not reach to ``number``: it was deleted, and perhaps begun again."""
-    if number and (newest := await _newest(flows, location)) < number:
+    newest = 0 if feed is None else feed.newest
+    begun_again = feed is not None and before is not None and feed.created_at != before.created_at
+    if number and (newest < number or begun_again):
         raise ConflictError(
-            f"feed {location!r} ends with message {newest}, before message {number} that was seen: it was deleted, and "
-            "its numbers began anew; subscribe again with after=0"
+            f"feed {location!r} was deleted after message {number} was seen, and its numbers begin anew; it ends with "
+            f"message {newest}; subscribe again with after=0"
         )
+    return feed

@@ -34,7 +34,8 @@ class Budget:
     """A number of tokens for the blocks of a history.
 
     Each block gets an equal share, and blocks that need less leave the rest to the others. A block keeps its newest
-    messages, back to the first one that does not fit. An action and its answer are kept together or not at all: see
+    messages, back to the first one for which there is no room left. A message that is larger than the whole share is
+    left out, and those before it are not. An action and its answer are kept together or not at all: see
     :func:`answered_actions`.
     """
 
@@ -44,18 +45,20 @@ class Budget:
         self._known: dict[tuple[str, ...], int] = {}
         """The tokens of texts: a block is read again with a larger limit."""
 
-    def is_filled_by_half_of(self, block: Block) -> bool:
-        """Whether the newer half of ``block`` has more tokens than the budget.
+    def is_filled_by_half_of(self, block: Block, blocks: int) -> bool:
+        """Whether the newer half of ``block``, one of so many ``blocks``, leaves no room for older messages, whatever
+        the share of the block is. Only messages that fit into every share count.
 
-        Then none of the messages before ``block`` fits. Actions that the newest messages answer are in the older half,
-        unless they are far from their answers.
+        Actions that the newest messages answer are in the older half, unless they are far from their answers.
         """
-        return self._needed(block[len(block) // 2 :]) > self.max_tokens
+        return self._newest(block, self.max_tokens, self.max_tokens // blocks).full_at >= len(block) // 2
 
     def fitting(self, blocks: Sequence[Block]) -> list[Block]:
         """What is kept of each block."""
-        given = shares([self._needed(block) for block in blocks], self.max_tokens)
-        return [self._newest(block, share) for block, share in zip(blocks, given, strict=True)]
+        needed = [self._newest(block, self.max_tokens, self.max_tokens).needed for block in blocks]
+        given = shares(needed, self.max_tokens)
+        kept = [self._newest(block, share, share).kept for block, share in zip(blocks, given, strict=True)]
+        return [[block[place] for place in sorted(places)] for block, places in zip(blocks, kept, strict=True)]
 
     def tokens(self, message: Message) -> int:
         """The tokens of a message. Any number above the budget stands for all numbers above it."""
@@ -74,29 +77,36 @@ class Budget:
                 break
         return tokens
 
-    def _needed(self, block: Block) -> int:
-        """The tokens of a block, or some number above the budget."""
-        tokens = 0
-        for listed in reversed(block):
-            tokens += self.tokens(listed.message)
-            if tokens > self.max_tokens:
-                break
-        return tokens
-
-    def _newest(self, block: Block, share: int) -> Block:
-        """The newest messages that fit into a share."""
+    def _newest(self, block: Block, share: int, largest: int) -> _Newest:
+        """The newest messages that fit into a share, without those that have more tokens than ``largest``."""
         action_of = answered_actions(block)
         kept: set[int] = set()
-        left = share
+        left_out: set[int] = set()
+        needed = 0
         for place in reversed(range(len(block))):
-            if place in kept:  # with its answer
+            if place in kept or place in left_out:  # with its answer
                 continue
             together = {place, action_of.get(place, place)}
-            left -= sum(self.tokens(block[each].message) for each in together)
-            if left < 0:
-                break
+            tokens = sum(self.tokens(block[each].message) for each in together)
+            if tokens > largest:
+                left_out |= together
+                continue
+            needed += tokens
+            if needed > share:
+                return _Newest(kept, needed, place)
             kept |= together
-        return [block[place] for place in sorted(kept)]
+        return _Newest(kept, needed, -1)
+
+
+class _Newest(NamedTuple):
+    """The newest messages of a block."""
+
+    kept: set[int]
+    """Their places."""
+    needed: int
+    """Their tokens, with those of the first message that found no room."""
+    full_at: int
+    """The place of that message; -1 if there is none."""
 
 
 def shares(needs: Sequence[int], total: int) -> list[int]:

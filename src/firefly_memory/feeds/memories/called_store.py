@@ -20,9 +20,12 @@ class CalledStore:
     """A message store, as memories call it."""
 
     def __init__(self, store: Any) -> None:
-        if store is None:
+        if not callable(getattr(store, "get_agent_messages", None)):
+            found = "None" if store is None else type(store).__name__
             raise ConfigurationError(
-                "message_store must be a message store, such as SQLMessageStore(store), and not None"
+                f"message_store must be a message store, not {found}: SQLMessageStore(store), "
+                "MongoMessageStore(store), InMemoryMessageStore(store), or one of your own, derived from "
+                "BaseMessageStore"
             )
         self.store = store
 
@@ -38,7 +41,7 @@ class CalledStore:
             if len(messages) == 1:
                 await store.async_append(location, messages[0], owner)
             else:
-                await store.async_append_many(location, messages, owner)
+                await store.async_append_many(location, messages, owner, whole=False)
             return
         append = self._method("append", "messages cannot be added")
         more = {} if owner is None or not _takes_owner(append) else {"owner": owner}
@@ -47,14 +50,23 @@ class CalledStore:
             if inspect.isawaitable(result):
                 await result
 
+    async def check_owner(self, location: str, owner: str) -> None:
+        """``ConflictError`` if one of our stores has a feed there that is not this person's. Stores of users do not say
+        whose messages they have."""
+        if isinstance(self.store, StoredMessages):
+            await self.store.async_check_owner(location, owner)
+
     async def newest(self, kind: Kind, limit: int | None, *arguments: Any) -> Messages:
-        """The newest ``limit`` messages of a kind, or all, as dicts of the caller's own."""
+        """The newest ``limit`` messages of a kind, or all, as dicts of the caller's own. A method without a limit is
+        asked for all."""
         name = f"get_{kind}_messages"
         given = arguments if limit is None else (*arguments, limit)
         if isinstance(self.store, StoredMessages):
             messages: Messages = await getattr(self.store, f"async_{name}")(*given)
             return messages
         method = self._method(name, "derive it from BaseMessageStore")
+        if limit is not None and not _takes(method, *given):
+            return (await self.newest(kind, None, *arguments))[-limit:]
         result = await self._called(lambda: self._messages(name, method(*given)), method)
         found: Messages = self._messages(name, await result) if inspect.isawaitable(result) else result
         return found
@@ -87,6 +99,17 @@ class CalledStore:
     def _wrong(self, name: str, problem: str) -> DatabaseStoreError:
         wanted = "it must return the messages, each a dict, in a list or another iterable"
         return DatabaseStoreError(name, f"the message store {type(self.store).__name__} {problem}; {wanted}")
+
+
+def _takes(method: Callable[..., Any], *arguments: Any) -> bool:
+    """Whether a method can be called with these arguments, as far as Python knows its signature."""
+    try:
+        inspect.signature(method).bind(*arguments)
+    except TypeError:
+        return False
+    except ValueError:  # a function that is not written in Python
+        return True
+    return True
 
 
 def _takes_owner(append: Callable[..., Any]) -> bool:

@@ -19,19 +19,19 @@ async def read_history(blocks: Sequence[ReadBlock], budget: Budget | None) -> li
     """The messages of all blocks, one block after the other; each message once, in the first block that has it."""
     if budget is not None and budget.max_tokens == 0:
         return []
-    read = without_repeated([await _read(each, budget) for each in blocks])
+    read = without_repeated([await _read(each, budget, len(blocks)) for each in blocks])
     kept = read if budget is None else budget.fitting(read)
     return [listed for block in kept for listed in block]
 
 
-async def _read(block: ReadBlock, budget: Budget | None) -> Block:
-    """A block, with a budget only as much of it as is needed."""
+async def _read(block: ReadBlock, budget: Budget | None, blocks: int) -> Block:
+    """A block, of so many, with a budget only as much of it as is needed."""
     if budget is None:
         return await block(None)
     limit = _FIRST_LIMIT
     while True:
         found = await block(limit)
-        if len(found) != limit or budget.is_filled_by_half_of(found):  # a user's store may not know limits
+        if len(found) != limit or budget.is_filled_by_half_of(found, blocks):  # a user's store may not know limits
             return found
         limit *= 2
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from firefly_memory.errors import NotSupportedError
 from firefly_memory.feeds.base_store import BaseMessageStore
-from firefly_memory.feeds.items import Message
+from firefly_memory.feeds.items import Message, Messages
 from firefly_memory.feeds.memories.base_memory import AgentMemory, checked_name
 from firefly_memory.feeds.memories.budget import Block, Listed
 from firefly_memory.feeds.memories.called_store import CalledStore, Kind
@@ -25,7 +25,8 @@ class StoreMemory(AgentMemory):
     ``message_store`` is one of the library's, or any object with the methods of
     :class:`~firefly_memory.feeds.BaseMessageStore`. Coroutine functions are awaited. Other methods are called in a
     worker thread, one after the other for each store, so that they may block, and need not be safe for threads. An
-    error of the store is the caller's. ``owner`` is the canonical id of the person whose data the location has.
+    error of the store is the caller's. ``owner`` is the canonical id of the person whose data the location has. On one
+    of the library's stores a location with another owner, or with none, is not read: ``ConflictError``.
     """
 
     def __init__(
@@ -53,7 +54,8 @@ class StoreMemory(AgentMemory):
         await self._append([self._own(message, "message")])
 
     async def add_many(self, messages: Iterable[Message]) -> None:
-        """Add messages, with this agent's key where they have none. The library's message stores add all or none."""
+        """Add messages in their order, with this agent's key where they have none. The library's message stores add all
+        or none, except for MongoDB, where each is added on its own."""
         await self._append([self._own(message, f"messages[{place}]") for place, message in enumerate(messages)])
 
     def _own(self, message: Message, what: str) -> Message:
@@ -67,6 +69,12 @@ class StoreMemory(AgentMemory):
             name = type(self.message_store).__name__
             raise NotSupportedError(f"the message store {name} can only be read: it has no append(location, message)")
         await self._store.append(self.location, messages, self.owner)
+
+    async def get_history(self) -> Messages:
+        """The messages that the agent sees, at most ``max_tokens`` of them if there is a bound, block by block."""
+        if self.owner is not None:
+            await self._store.check_owner(self.location, self.owner)
+        return await super().get_history()
 
     def _block(self, kind: Kind, *arguments: Any) -> ReadBlock:
         async def newest(limit: int | None) -> Block:

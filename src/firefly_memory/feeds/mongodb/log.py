@@ -70,8 +70,10 @@ class MongoFeedLog:
         location, _, owner, *_ = appends[0]
         return await self.append_each(location, [message for _, (message,), *_ in appends], owner)
 
-    async def append_each(self, location: str, messages: Sequence[NewMessage], owner: str | None) -> list[int | None]:
-        """Append each message on its own; their numbers. When it raises, some may have been appended."""
+    async def append_each(
+        self, location: str, messages: Sequence[NewMessage], owner: str | None, notify: bool = False
+    ) -> list[int | None]:
+        """When it raises, some may have been appended."""
         with written(OPERATION, self._database.db_name, "message", retryable=False) as writing:
             connection = await self._access.connected(OPERATION)
             tries = self._tries(OPERATION, location)

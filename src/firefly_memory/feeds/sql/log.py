@@ -7,7 +7,7 @@ from functools import partial
 
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.executor import Executor
-from firefly_memory.feeds.log import NewMessage
+from firefly_memory.feeds.log import NewMessage, numbers_to
 from firefly_memory.feeds.sql import operations
 from firefly_memory.feeds.sql.listening import listening
 from firefly_memory.feeds.sql.statements import Append
@@ -36,3 +36,8 @@ class SQLFeedLog:
         self, location: str, messages: Sequence[NewMessage], owner: str | None, notify: bool = False
     ) -> int | None:
         return await self._append(Append(location, messages, owner, notify))
+
+    async def append_each(
+        self, location: str, messages: Sequence[NewMessage], owner: str | None, notify: bool = False
+    ) -> Sequence[int | None]:
+        return numbers_to(await self.append(location, messages, owner, notify), len(messages))
