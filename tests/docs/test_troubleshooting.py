@@ -223,7 +223,7 @@ def _causes_in_teams() -> Iterator[Callable[[], Any]]:
     messages = InMemoryMessageStore()
     messages.append("job", {}, owner="ann")
     yield lambda: messages.append("job", {}, owner="bob")
-    methods = {"get_agent_messages": lambda *_: []}
+    methods: dict[str, Any] = {"get_agent_messages": lambda *_: []}
     for store in (SimpleNamespace(**methods), SimpleNamespace(**methods, get_conversation_messages=lambda _: None)):
         memory = MessageStoreMemory(store, "job", "worker")  # type: ignore[arg-type]
         yield lambda memory=memory: asyncio.run(memory.add({}))  # type: ignore[misc]

@@ -43,8 +43,8 @@ def draw() -> Picture:
         26 + 4 * ROW,
         "Who sees which messages",
         "Nine messages of one location: a question and its answer, two messages of the manager, two of each of two "
-        "workers, and one for all. Worker 1 sees the question and the answer, its own two messages and the one for all. "
-        "The manager sees its own messages, those of both workers and the one for all. The orchestrator sees the "
+        "workers, and one for all. Worker 1 sees the question and the answer, its own two messages and the one for "
+        "all. The manager sees its own messages, those of both workers and the one for all. The orchestrator sees the "
         "question and the answer, and the one for all.",
     )
     store = InMemoryMessageStore()
