@@ -207,9 +207,9 @@ async def test_the_holder_of_the_migration_lock_is_named_while_others_wait(
     with held_by_somebody(place, name, admin) as described:
         since = f"{datetime.now(UTC):%Y}" if sees_all else "a time that this role may not see"
         with pytest.raises(StoreTimeoutError) as caught:
-            await PostgreSQLStore(url, schema_name=name, timeout=0.1).initialize()
+            await PostgreSQLStore(url, schema_name=name, timeout=0.5).initialize()
         assert described + since in str(caught.value)
-        assert "0.1 seconds" in str(caught.value)
+        assert "0.5 seconds" in str(caught.value)
         assert described + since in caplog.text
     if not sees_all:
         admin.execute(f"DROP ROLE starts_{name}".encode())
