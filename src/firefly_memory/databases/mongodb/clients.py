@@ -7,7 +7,7 @@ import inspect
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from datetime import UTC
 from functools import partial
 from typing import Any, TypeVar
@@ -21,6 +21,7 @@ from firefly_memory.concurrency.cancellation import to_its_end
 from firefly_memory.concurrency.per_event_loop import PerLoop, abandon
 from firefly_memory.concurrency.process_fork import ForkAware
 from firefly_memory.concurrency.unclosed import WarnsIfUnclosed
+from firefly_memory.databases.mongodb.elections import NewPrimaries
 from firefly_memory.databases.mongodb.notifications import ChangeStreamReceiver
 from firefly_memory.databases.mongodb.pymongo_cleanup import cut_client
 from firefly_memory.databases.mongodb.url_options import unused_client
@@ -210,7 +211,7 @@ class OwnClients(MongoDatabase, ForkAware, WarnsIfUnclosed):
             with self._lock:
                 self.check_open("use")
                 if self._blocking is None:
-                    self._blocking = self.connection(MongoClient(**self._arguments), passed_on)
+                    self._blocking = self.connection(_watching(MongoClient, self._arguments), passed_on)
                 connection = self._blocking
         return connection
 
@@ -221,7 +222,7 @@ class OwnClients(MongoDatabase, ForkAware, WarnsIfUnclosed):
         pool_size = self._arguments["maxPoolSize"]
         # A change stream keeps one more connection busy, which is opened when it is needed.
         arguments = {**self._arguments, "maxPoolSize": pool_size + 1}
-        return self.connection(AsyncMongoClient(**arguments), awaited_in_turn(pool_size))
+        return self.connection(_watching(AsyncMongoClient, arguments), awaited_in_turn(pool_size))
 
     async def close_blocking(self) -> None:
         self._close()
@@ -274,6 +275,14 @@ class PassedClient(MongoDatabase):
         if self._suspending is None:
             raise NotSupportedError("a MongoClient is used from threads, not from an event loop")
         return self._suspending
+
+
+def _watching(make: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """A client that notices elections."""
+    elections = NewPrimaries()
+    client = make(**arguments, event_listeners=[elections])
+    elections.watch(client)
+    return client
 
 
 async def _close_client(connection: Connection) -> None:

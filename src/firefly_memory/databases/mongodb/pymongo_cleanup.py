@@ -1,11 +1,13 @@
-"""What PyMongo's asynchronous client leaves behind when its event loop is closed under it, ended without that loop.
+"""What PyMongo's asynchronous client leaves behind when its event loop is closed under it, ended without that loop; and
+connections that PyMongo keeps although they are of no use.
 
-PyMongo and asyncio offer nothing for this, so it goes by what they keep to themselves. A test notices changes.
+PyMongo and asyncio offer nothing for this, so it goes by what they keep to themselves. Tests notice changes.
 """
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 from firefly_memory.concurrency.ended_loop import end_task
@@ -25,6 +27,15 @@ def end_tasks(loop: asyncio.AbstractEventLoop) -> None:
     for task in asyncio.all_tasks(loop):
         if _is_from_pymongo(task.get_coro()):
             end_task(task)
+
+
+def drop_connections(client: Any) -> None:
+    """The client opens new connections for its next calls. Calls under way keep theirs until they end."""
+    if type(client).__module__.startswith("motor."):
+        client = client.delegate
+    with suppress(AttributeError):  # another version of PyMongo may keep them elsewhere
+        for server in list(client._topology._servers.values()):  # noqa: SLF001
+            server.pool.gen.inc(None)
 
 
 def _is_from_pymongo(coroutine: Any) -> bool:
