@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, TypeVar
@@ -26,6 +25,7 @@ from firefly_memory.identifiers import original_name, original_or_none, stored_n
 from firefly_memory.messages.pydantic_ai import from_json, to_json
 from firefly_memory.messages.pydantic_ai_values import UnwritableError
 from firefly_memory.stores.base import EntryStore
+from firefly_memory.stores.kinds import MONGODB, SQL, is_of_kind
 
 try:
     from pydantic_ai.conversation_store import (
@@ -60,11 +60,8 @@ class _StoredConversations(ConversationStore):
         self.store = store
 
     def _log_of(self, store: EntryStore) -> HistoryLog:
-        module, kind = self._kind
-        home = sys.modules.get(module)  # whoever has such a store has loaded what it needs: nobody else has to
-        log: HistoryLog | None = None
-        if home is not None and isinstance(store, getattr(home, kind)):
-            log = log_if_there(store.suspending, AGENT_HISTORY_LOG)
+        is_one = is_of_kind(store, self._kind)
+        log = log_if_there(store.suspending, AGENT_HISTORY_LOG) if is_one else None
         if log is None:
             raise ConfigurationError(
                 f"{type(self).__name__} needs {self._works}, not {type(store).__name__}: conversations of pydantic-ai "
@@ -128,7 +125,7 @@ class SQLConversationStore(_StoredConversations):
     """
 
     store: SQLStore
-    _kind = "firefly_memory.stores.sql", "SQLStore"
+    _kind = SQL
     _works = "a SQLiteStore or PostgreSQLStore"
 
 
@@ -144,7 +141,7 @@ class MongoConversationStore(_StoredConversations):
     """
 
     store: MongoDBStore
-    _kind = "firefly_memory.stores.mongodb", "MongoDBStore"
+    _kind = MONGODB
     _works = "a MongoDBStore"
 
 
