@@ -9,11 +9,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from firefly_memory import ConversationMemory, EntryStore, PostgreSQLStore, SQLiteStore
+from firefly_memory import ConversationMemory, EntryStore, MemoryEntry, PostgreSQLStore, SQLiteStore
 from firefly_memory.concurrency import group_commit
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.conversations.sql import operations as conversation_operations
-from firefly_memory.errors import OutcomeUnknownError
+from firefly_memory.erasure import async_erase
+from firefly_memory.errors import ErasedError, OutcomeUnknownError
 from tests.support.backends import Place
 from tests.support.turns import a_turn, is_gap_free, new_id
 
@@ -164,3 +165,27 @@ async def test_a_connection_lost_during_a_group_neither_loses_nor_doubles_a_turn
 
 _CUT = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE pid <> pg_backend_pid() AND wait_event_type = 'Lock' AND query LIKE '%memory_turns%'"""
+
+
+async def test_turns_beside_a_turn_that_is_refused_are_stored_once(place: Place) -> None:
+    """Also if SQLite begins the group again, because another writer of the process is in the way."""
+    path = place.directory / "memory.db"
+    for number in range(12):
+        async with SQLiteStore(path) as eraser, SQLiteStore(path) as store:
+            memory, mine = ConversationMemory(store=store), f"mine {number}"
+            await memory.async_add_turn(mine, "prompt", "answer")
+            erased = await memory.async_new_conversation(owner=f"ann {number}")
+            await async_erase(eraser, f"ann {number}")
+
+            async def is_stored(name: str, memory: ConversationMemory = memory) -> bool:
+                try:
+                    await memory.async_add_turn(name, "prompt", "answer")
+                except ErasedError:
+                    return False
+                return True
+
+            turns = [is_stored(name) for name in (erased, mine) * 4]
+            others = [store.async_save("others", MemoryEntry(content=place)) for place in range(20)]
+            stored = (await asyncio.gather(*turns, *others))[:8]
+            assert list(stored) == [False, True] * 4
+            assert len(await memory.async_get_turns(mine)) == 5

@@ -16,7 +16,7 @@ from firefly_memory import EntryStore, PostgreSQLStore, SQLiteStore
 from firefly_memory.concurrency import group_commit
 from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.databases.sql.session import DriverSession
-from firefly_memory.erasure import erase
+from firefly_memory.erasure import async_erase, erase
 from firefly_memory.errors import ConflictError, ErasedError, OutcomeUnknownError, StoreTimeoutError
 from firefly_memory.feeds.log import FEED_LOG
 from firefly_memory.feeds.message_form import MessageForm
@@ -295,3 +295,23 @@ def test_a_feed_is_deleted_only_as_it_was_seen(place: Place, location: str) -> N
         assert len(messages.get_items(location)) == 3
         assert run_without_loop(log.delete(location, 3)) == 3
         assert run_without_loop(log.delete(location, 3)) is None
+
+
+async def test_messages_beside_one_that_is_refused_are_appended_once(place: Place) -> None:
+    """Also if SQLite begins the group again, because another writer of the process is in the way."""
+    for number in range(12):
+        async with opened("sqlite", place) as eraser, opened("sqlite", place) as store:
+            messages, erased, mine = SQLMessageStore(store), f"erased {number}", f"mine {number}"
+            await messages.async_append(erased, {}, f"ann {number}")
+            await async_erase(eraser, f"ann {number}")
+
+            async def is_appended(location: str, owner: str | None, messages: SQLMessageStore = messages) -> bool:
+                try:
+                    await messages.async_append(location, {}, owner)
+                except ErasedError:
+                    return False
+                return True
+
+            calls = ((erased, None), (erased, f"ann {number}"), (mine, None)) * 3
+            assert await asyncio.gather(*[is_appended(*each) for each in calls]) == [False, False, True] * 3
+            assert [each.number for each in await messages.async_get_items(mine)] == [1, 2, 3]

@@ -115,12 +115,18 @@ def append_group_unless_appended(session: Session, appends: Sequence[_Append]) -
 
 @operation(on_lost_reply=append_group_unless_appended, retryable=False)
 def append_group(session: Session, appends: Sequence[_Append]) -> list[Appended | ErasedError | None]:
-    """Append turns of different callers, which have no conditions and no owners. Durable when it returns."""
+    """Append turns of different callers, which have no conditions and no owners. Durable when it returns.
+
+    ``ErasedError`` if one of them is refused: nothing is written then, and each is tried by itself. Not here: an
+    operation may be begun again, and so it must not have written anything before its one transaction.
+    """
     statements = session.statements(ConversationStatements)
     refusal = refusal_of_several(session, [conversation_identity(conversation_id) for conversation_id, *_ in appends])
     drafts = [(conversation_id, draft) for conversation_id, draft, *_ in appends]
     written = statements.write_turns(session, drafts, refusal)
-    return [*written] or [_alone(_append_turn, session, each) for each in appends]
+    if not written:
+        raise ErasedError("append_turn")
+    return [*written]
 
 
 def _alone(way: Callable[..., Appended | None], session: Session, append: _Append) -> Appended | ErasedError | None:

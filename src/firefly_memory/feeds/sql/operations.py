@@ -69,14 +69,20 @@ def append_group_unless_appended(session: Session, given: Sequence[_Arguments]) 
 
 @operation(on_lost_reply=append_group_unless_appended, retryable=False)
 def append_group(session: Session, given: Sequence[_Arguments]) -> list[int | ErasedError | None]:
-    """Append messages of different callers, all for the same owner. Durable when it returns."""
+    """Append messages of different callers, all for the same owner. Durable when it returns.
+
+    ``ErasedError`` if one of them is refused: nothing is written then, and each is tried by itself. Not here: an
+    operation may be begun again, and so it must not have written anything before its one transaction.
+    """
     appends = [append for (append,) in given]
     statements = session.statements(FeedStatements)
     owner = appends[0].owner
     whose = [] if owner is None else [owner_identity(owner)]
     refusal = refusal_of_several(session, [*whose, *[feed_identity(each.location) for each in appends]])
     written = statements.write_several(session, appends, refusal)
-    return [*written] or [_alone(_append_messages, session, each) for each in appends]
+    if not written:
+        raise ErasedError("append_messages")
+    return [*written]
 
 
 def _alone(way: Callable[..., int | None], session: Session, append: Append) -> int | ErasedError | None:
