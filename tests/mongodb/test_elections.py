@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Callable
-from functools import partial
+from time import monotonic
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,24 +10,20 @@ import pymongo
 import pytest
 from motor.motor_asyncio import AsyncIOMotorClient
 from pymongo.errors import ConfigurationError
+from pymongo.read_preferences import Nearest
 
 from firefly_memory import MemoryEntry, MongoDBStore
 from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.databases.mongodb.clients import Connection
-from firefly_memory.databases.mongodb.errors import translated
 from firefly_memory.databases.mongodb.pymongo_cleanup import drop_connections
 from firefly_memory.databases.mongodb.transactions import run_in_transaction
 from firefly_memory.testing import Mode
 from tests.support.backends import Place
-from tests.support.mongodb_connections import forget_sessions, knows_a_primary
+from tests.support.mongodb_connections import forget_sessions
 from tests.support.servers import EmbeddedMongoDB
 from tests.support.store_caller import MakeStoreCaller
 
 DATABASE = "elections"
-WRITERS = 4
-ENOUGH = 100
-"""Writes after which each of the writers has a connection: one that is opened during the election is another subject."""
-
 IN_BOTH_MODES = pytest.mark.parametrize("mode", Mode)
 
 
@@ -88,65 +81,31 @@ async def test_a_client_of_motor_needs_no_connection_of_an_election(place: Place
 
 @pytest.mark.thorough
 @IN_BOTH_MODES
-async def test_single_writes_continue_after_an_election(mode: Mode) -> None:
+async def test_after_an_election_the_client_has_new_connections(mode: Mode) -> None:
+    """PyMongo would go on with a connection of the election, and try a write on it again and again without a pause."""
     server = EmbeddedMongoDB()
     server.start()
     try:
         url = server.url.replace("directConnection=true", "replicaSet=rs0")
-        async with MongoDBStore(url, database=DATABASE, timeout=5) as store:
-            await Writers(store, mode).write_while(partial(step_down, server))
+        async with MongoDBStore(url, database=DATABASE, timeout=30) as store:
+            connection = connection_of(store, mode)
+            await connection.result_of(connection["writes"].insert_one({}))
+            before = await connection_id(connection)
+            assert await connection_id(connection) == before
+            with pymongo.MongoClient[Any](server.url) as client:
+                client.admin.command({"replSetStepDown": 1, "force": True})
+            deadline = monotonic() + 60
+            while await connection_id(connection) == before:
+                assert monotonic() < deadline, "until the client has heard of the new primary"
+            await connection.result_of(connection["writes"].insert_one({}))
     finally:
         server.remove()
 
 
-def step_down(server: EmbeddedMongoDB) -> None:
-    with pymongo.MongoClient[Any](server.url) as client:
-        client.admin.command({"replSetStepDown": 1, "force": True})
-
-
-class Writers:
-    """Several, each with a connection of its own."""
-
-    def __init__(self, store: MongoDBStore, mode: Mode) -> None:
-        self._connection = connection_of(store, mode)
-        self._collection = self._connection["single_writes"]
-        self._mode = mode
-        self._ended = threading.Event()
-        self._written = 0
-
-    async def write_while(self, act: Callable[[], None]) -> None:
-        """``act`` makes the server elect. The connections that are idle then are as if PyMongo had just opened them."""
-        client = self._connection.client
-        await self._connection.result_of(self._collection.delete_many({}))
-        async with asyncio.TaskGroup() as tasks:
-            for _ in range(WRITERS):
-                tasks.create_task(self._write())
-            try:
-                while self._written < ENOUGH:  # noqa: ASYNC110 - the writers may be threads
-                    await asyncio.sleep(0)
-                await asyncio.to_thread(act)
-                while knows_a_primary(client):  # noqa: ASYNC110 - PyMongo has no event for it
-                    await asyncio.sleep(0)
-                assert forget_sessions(client)
-                await self._ping()
-            finally:
-                self._ended.set()
-
-    async def _ping(self) -> None:
-        """Waits for a primary."""
-        await self._connection.result_of(self._connection.client.admin.command("ping"))
-
-    async def _write(self) -> None:
-        if self._mode is Mode.BLOCKING:
-            await asyncio.to_thread(run_without_loop, self._insert())
-        else:
-            await self._insert()
-
-    async def _insert(self) -> None:
-        while not self._ended.is_set():
-            with translated("insert", DATABASE):  # without it, an error of thousands of tries takes minutes to show
-                await self._connection.result_of(self._collection.insert_one({}))
-            self._written += 1
+async def connection_id(connection: Connection) -> Any:
+    """The server's number of the connection that is used now."""
+    hello = await connection.result_of(connection.client.admin.command("hello", read_preference=Nearest()))
+    return hello["connectionId"]
 
 
 def test_a_client_that_keeps_its_connections_elsewhere_is_left_alone() -> None:

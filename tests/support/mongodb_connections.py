@@ -13,10 +13,5 @@ def forget_sessions(client: Any) -> int:
     return len(pooled)
 
 
-def knows_a_primary(client: Any) -> bool:
-    known: bool = _of_pymongo(client)._topology.description.has_writable_server()
-    return known
-
-
 def _of_pymongo(client: Any) -> Any:
     return client.delegate if type(client).__module__.startswith("motor.") else client

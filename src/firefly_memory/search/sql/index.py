@@ -152,8 +152,11 @@ def _write_arrays(session: Session, statements: IndexStatements, vectors: Sequen
     assert statements.add_signatures is not None
     assert statements.add_vectors is not None
     texts = session.dialect.texts
+    # All rows are locked by one statement, and in their order: a later statement may see rows that others have added
+    # since, and would lock them out of order.
+    held = {row[0] for row in session.fetch(statements.held, {"ids": texts([name for name, _ in vectors])})}
     for embedder in sorted({vector.embedder for _, vector in vectors}):
-        these = [each for each in vectors if each[1].embedder == embedder]
+        these = [each for each in vectors if each[0] in held and each[1].embedder == embedder]
         for start in range(0, len(these), _VECTORS_AT_ONCE):
             ids, some = zip(*these[start : start + _VECTORS_AT_ONCE], strict=True)
             for statement, bits in (

@@ -181,6 +181,12 @@ class IndexStatements(FacetStatements):
         return self.compiled(found.order_by(c.id).with_for_update())
 
     @cached_property
+    def held(self) -> Statement:
+        """The ids of some rows, which nobody deletes until the transaction ends."""
+        found = select(self.table.c.id).where(self._is_one_of_these).order_by(self.table.c.id)
+        return self.compiled(found.with_for_update(read=True, key_share=True))
+
+    @cached_property
     def delete_vectors(self) -> Statement:
         return self.compiled(delete(self.vectors).where(self.dialect.is_one_of_many(self.vectors.c.id, "ids")))
 
