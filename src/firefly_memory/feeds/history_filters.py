@@ -50,7 +50,7 @@ class OrchestratorHistoryFilter(HistoryFilter):
     context comes first. 0 chooses nothing."""
 
     def __init__(self, max_conversation_turns: int = 8) -> None:
-        self.max_conversation_turns = at_least(0, "max_conversation_turns", max_conversation_turns)
+        self.max_conversation_turns: int = at_least(0, "max_conversation_turns", max_conversation_turns)
 
     def filter_for_prompt(self, history: Iterable[Message], context: Context = None) -> Messages:
         given = _from(context, "max_conversation_turns")

@@ -56,7 +56,7 @@ class AgentMemory(BaseMemory):
 
     def __init__(self, agent_key: str, max_tokens: int | None, estimator: TokenEstimator | None) -> None:
         self.agent_key = checked_name("agent_key", agent_key)
-        self.max_tokens = None if max_tokens is None else at_least(0, "max_tokens", max_tokens)
+        self.max_tokens: int | None = None if max_tokens is None else at_least(0, "max_tokens", max_tokens)
         self._estimator = TokenEstimator() if estimator is None else checked_estimator(estimator)
 
     @even_half_built

@@ -71,8 +71,8 @@ class _SharingMemory(InProcessMemory):
         estimator: TokenEstimator | None,
     ) -> None:
         super().__init__(agent_key, max_tokens, estimator)
-        self.namespace = checked_name("namespace", namespace)
-        self.state = STATE_OF_THE_PROCESS if state is None else _checked_state(state)
+        self.namespace: str = checked_name("namespace", namespace)
+        self.state: SharedStateStore = STATE_OF_THE_PROCESS if state is None else _checked_state(state)
 
     def _shown(self) -> Sequence[str]:
         return repr(self.namespace), repr(self.agent_key)
@@ -139,7 +139,7 @@ class HierarchicalSharedMemory(_SharingMemory):
         estimator: TokenEstimator | None = None,
     ) -> None:
         super().__init__(namespace, agent_key, state, max_tokens, estimator)
-        self.subordinates = subordinates_of(self.agent_key, subordinates)
+        self.subordinates: tuple[str, ...] = subordinates_of(self.agent_key, subordinates)
 
     async def add(self, message: Message) -> None:
         """Add a note of the manager's own. A message for every agent is seen by every agent."""

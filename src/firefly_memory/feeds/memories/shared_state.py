@@ -117,7 +117,7 @@ class SharedStateStore:
 
     def __init__(self, max_messages: int | None = None) -> None:
         most = None if max_messages is None else at_least(1, "max_messages", max_messages)
-        self.notes = NotesByNamespace(most)
+        self.notes: NotesByNamespace = NotesByNamespace(most)
 
     @even_half_built
     def __repr__(self) -> str:

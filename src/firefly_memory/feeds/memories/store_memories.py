@@ -40,9 +40,9 @@ class StoreMemory(AgentMemory):
     ) -> None:
         super().__init__(agent_key, max_tokens, estimator)
         self._store = CalledStore(message_store)
-        self.message_store = message_store
-        self.location = checked_name("location", location)
-        self.owner = None if owner is None else checked_name("owner", owner)
+        self.message_store: BaseMessageStore = message_store
+        self.location: str = checked_name("location", location)
+        self.owner: str | None = None if owner is None else checked_name("owner", owner)
 
     @property
     def writable(self) -> bool:
@@ -123,7 +123,7 @@ class HierarchicalMessageStoreMemory(StoreMemory):
         estimator: TokenEstimator | None = None,
     ) -> None:
         super().__init__(message_store, location, agent_key, owner, max_tokens, estimator)
-        self.subordinates = subordinates_of(self.agent_key, subordinates)
+        self.subordinates: tuple[str, ...] = subordinates_of(self.agent_key, subordinates)
 
     def _blocks(self) -> Sequence[ReadBlock]:
         team = [self._block("team", [*self.subordinates])] if self.subordinates else []
