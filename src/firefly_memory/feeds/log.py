@@ -119,6 +119,7 @@ def _name(location: Any) -> str:
 
 class FeedLog(Protocol):
     """The operations on feeds, for one mode of one backend. Ids and texts are in their stored form, instants in UTC.
+    Arguments are given by position.
 
     Each write is all or nothing, and durable when the method returns, as far as the backend is durable.
     """

@@ -46,7 +46,9 @@ async def _items(flows: FeedFlows, location: str, after: int | None, every: floa
                 written.clear()  # before the look: what is written after it sets it again
                 items = await flows.items(location, number, _AT_ONCE)
                 all_tell = all_tell and (was_told or written.is_set() or not items)
-                if idle if items else idle % _LOOKS == 0:  # the first items after a pause may be of another feed
+                # The first items after a pause may be of another feed.
+                looks_at_head = idle > 0 if items else idle % _LOOKS == 0
+                if looks_at_head:
                     feed = await _same_feed(flows, location, number, feed)
                 for item in items:
                     number = item.number

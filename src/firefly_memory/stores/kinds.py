@@ -10,7 +10,7 @@ IN_MEMORY = ("firefly_memory.stores.memory", "InMemoryStore")
 
 
 def is_of_kind(store: object, kind: tuple[str, str]) -> bool:
-    """Whether ``store`` is an instance of the class in that module. Whoever has such a store has loaded the module."""
+    """Whether ``store`` is an instance of that class. If its module is not loaded, the class has no instance."""
     module, name = kind
     home = sys.modules.get(module)
     return home is not None and isinstance(store, getattr(home, name))

@@ -33,7 +33,7 @@ from firefly_memory.conversations.mongodb.making import (
 from firefly_memory.conversations.mongodb.tries import tries_of
 from firefly_memory.databases.mongodb.access import MongoAccess
 from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection
-from firefly_memory.databases.mongodb.errors import DUPLICATE, translated, written
+from firefly_memory.databases.mongodb.errors import duplicate_in, translated, written
 from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.databases.mongodb.tries import Tries
 from firefly_memory.entries.record import as_it_is
@@ -286,8 +286,8 @@ class MongoConversationLog:
             result = await gate.write(inserts, then=[settle])
             return len(turns), None, result.matched_count == 1
         except BulkWriteError as exc:
-            refusal = {"code": None, **(exc.details.get("writeErrors") or [{}])[0]}
-            if refusal["code"] != DUPLICATE or exc.details.get("writeConcernErrors"):
+            refusal = duplicate_in(exc)
+            if refusal is None:
                 await self._undo(connection, new)
                 raise
         placed, taken = refusal["index"] - len(new), list(refusal["keyPattern"])[-1]

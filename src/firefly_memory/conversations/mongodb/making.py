@@ -19,7 +19,7 @@ from firefly_memory.conversations.mongodb.damage import lacks_turns
 from firefly_memory.conversations.mongodb.documents import ALL, CONVERSATIONS, Pipeline
 from firefly_memory.conversations.mongodb.flushing import copy_flushes, delete_flushes
 from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection
-from firefly_memory.databases.mongodb.errors import DUPLICATE, despite_a_loss
+from firefly_memory.databases.mongodb.errors import despite_a_loss, duplicate_in
 from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.databases.mongodb.tries import Tries
 from firefly_memory.errors import ErasedError
@@ -90,10 +90,9 @@ class Maker:
         try:
             result = await self._gate.write([write])
         except BulkWriteError as exc:
-            refused = exc.details.get("writeErrors") or [{}]
-            if refused[0].get("code") == DUPLICATE and not exc.details.get("writeConcernErrors"):
-                return False
-            raise
+            if duplicate_in(exc) is None:
+                raise
+            return False
         return int(result.upserted_count + result.matched_count) == 1
 
     async def _delete(self, made: Document) -> None:

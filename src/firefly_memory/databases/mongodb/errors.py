@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bson.errors import BSONError, InvalidBSON
 from pymongo import errors
@@ -186,3 +186,10 @@ def _is_too_large_to_insert(exc: Exception) -> bool:
 def _one_line(error: Exception) -> str:
     text = without_key(str(error).partition(", full error:")[0]).partition(", Timeout:")[0]
     return (text.strip().splitlines() or [type(error).__name__])[0]
+
+
+def duplicate_in(exc: errors.BulkWriteError) -> dict[str, Any] | None:
+    """What the unique index has refused; ``None`` for another error."""
+    refusal = {"code": None, **(exc.details.get("writeErrors") or [{}])[0]}
+    is_taken = refusal["code"] == DUPLICATE and not exc.details.get("writeConcernErrors")
+    return refusal if is_taken else None

@@ -13,7 +13,7 @@ from firefly_memory.databases.mongodb.pymongo_cleanup import end_tasks
 from firefly_memory.databases.notifications import Inbox, NeverArriveError
 
 KEY = "location"
-"""The field whose value is the key of a notification. Documents with a ``number`` are told of."""
+"""The field whose value is the key of a notification. Only documents with a ``number`` cause one."""
 
 _PIPELINE = [
     {"$match": {"operationType": "insert", "fullDocument.number": {"$exists": True}}},

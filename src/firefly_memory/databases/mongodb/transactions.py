@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from pymongo.errors import ConfigurationError, PyMongoError
 
+from firefly_memory.concurrency.growing_pauses import growing_pauses
 from firefly_memory.concurrency.sync_bridge import result_of
 from firefly_memory.databases.mongodb.clients import DURABLE, Connection
 from firefly_memory.databases.mongodb.pymongo_cleanup import drop_connections
@@ -30,7 +31,7 @@ async def run_in_transaction(connection: Connection, work: Callable[[Any], Await
     """All that ``work`` does with the session, or nothing; tried again for ``seconds``, while the server says that may
     help, and while PyMongo has connections that it opened during an election."""
     deadline = time.monotonic() + seconds
-    pauses = _growing_pauses()
+    pauses = growing_pauses(_FIRST_PAUSE, _LONGEST_PAUSE)
     session = await result_of(connection.client.start_session())
     try:
         while True:
@@ -75,13 +76,6 @@ async def _commit(connection: Connection, session: Any, deadline: float, pauses:
                 await connection.pause(next(pauses))
         else:
             return
-
-
-def _growing_pauses() -> Iterator[float]:
-    pause = _FIRST_PAUSE
-    while True:
-        yield pause
-        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def _needs_other_connections(exc: BaseException) -> bool:

@@ -1,9 +1,9 @@
 """How messages are appended, without holding anybody up.
 
-Whoever inserts the message with the next number has appended it; the unique index refuses everybody else, who then take
-the number after. The same command settles the head of the feed afterwards. If the head is gone, or in another life, or
-hides the number because others have appended and dropped messages meanwhile, the message is taken back and appended
-again.
+A writer inserts its message with the next number. If another writer was faster, the unique index refuses that number,
+and the writer takes the number after it. The same command settles the head of the feed afterwards. If the head is gone,
+or in another life, or hides the number because others have appended and dropped messages meanwhile, the message is
+taken back and appended again.
 
 Several messages of one call go in a transaction. It changes the head, so that it meets a deletion at the same moment.
 If its client dies before the commit, others who append to the feed wait until the server ends the transaction, for a
@@ -23,7 +23,7 @@ from pymongo import UpdateOne
 from pymongo.errors import BulkWriteError, PyMongoError
 
 from firefly_memory.databases.mongodb.clients import Connection
-from firefly_memory.databases.mongodb.errors import DUPLICATE, Writing, despite_a_loss
+from firefly_memory.databases.mongodb.errors import Writing, despite_a_loss, duplicate_in
 from firefly_memory.databases.mongodb.fields import Document
 from firefly_memory.databases.mongodb.transactions import InTransaction
 from firefly_memory.databases.mongodb.tries import Tries
@@ -251,13 +251,6 @@ class Appender:
             return int(number)
         await self._take_back(life, messages)
         return None
-
-
-def duplicate_in(exc: BulkWriteError) -> Document | None:
-    """What the unique index has refused; ``None`` for another error."""
-    refusal = {"code": None, **(exc.details.get("writeErrors") or [{}])[0]}
-    is_taken = refusal["code"] == DUPLICATE and not exc.details.get("writeConcernErrors")
-    return refusal if is_taken else None
 
 
 async def delete_life(connection: Connection, location: str, life: Any) -> None:

@@ -6,11 +6,12 @@ from pymongo import UpdateOne
 from pymongo.errors import BulkWriteError
 
 from firefly_memory.databases.mongodb.clients import Connection
+from firefly_memory.databases.mongodb.errors import duplicate_in
 from firefly_memory.databases.mongodb.tries import Tries
 from firefly_memory.errors import ErasedError
 from firefly_memory.feeds.log import Feed
 from firefly_memory.feeds.mongodb import documents
-from firefly_memory.feeds.mongodb.appending import delete_life, duplicate_in
+from firefly_memory.feeds.mongodb.appending import delete_life
 from firefly_memory.feeds.mongodb.reading import Tails, read_feed
 from firefly_memory.tombstones.mongodb.gates import Gate, Write
 

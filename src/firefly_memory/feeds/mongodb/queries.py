@@ -1,7 +1,7 @@
 """Queries of feeds.
 
-A query of messages gives the head after them. A message that was inserted after others were dropped, by a writer who
-did not know of that, is seen by nobody: whoever has read it reads ``dropped`` after it.
+A query of messages gives the head after them. A writer that does not know of a drop may insert a message with a number
+that is dropped already. No reader returns it: each reads ``dropped`` after the messages.
 """
 
 from __future__ import annotations
