@@ -4,7 +4,7 @@ BIN := .venv/bin
 DEMO := .cache/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-thorough coverage lint types demo bench bench-comparison bench-search eval fuzz mutants test-containers environments docs clean
+.PHONY: help setup test test-thorough coverage lint types demo bench bench-comparison bench-search eval fuzz mutants test-containers environments docs pages clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ environments: setup ## The library in environments of its own, for every night (
 
 docs: $(READY) ## The documentation as a site, in .cache/site
 	@$(BIN)/python -m website
+
+pages: $(READY) ## The parts of pages that are written from the facets and their pages in docs/data
+	@$(BIN)/python -m website.data_pages
 
 clean: ## Remove all that was made here
 	@rm -rf .venv .cache .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache dist

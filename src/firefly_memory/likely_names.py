@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,14 +24,20 @@ def _plain(word: str) -> str:
     return re.sub("[_-]", "", word).lower()
 
 
-def meant(word: str, known: Iterable[str], guesses: Mapping[str, str] | None = None) -> str | None:
-    """The right name in place of ``word``; ``None`` if nothing is like it."""
+def guesses(names: Mapping[str, str]) -> dict[str, str]:
+    """What names stand for, by their plain form, which :func:`meant` looks up."""
+    return {_plain(name): right for name, right in names.items()}
+
+
+def meant(word: str, known: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> str | None:
+    """The right name in place of ``word``, one that is ``known`` or, by its plain form, ``elsewhere``; ``None`` if
+    nothing is like it."""
     from difflib import get_close_matches  # only where something is wrong
 
     plain = {_plain(each): each for each in known}
     wanted = _plain(word)
-    if wanted not in plain and guesses is not None and wanted in guesses:
-        return guesses[wanted]
+    if wanted not in plain and elsewhere is not None and wanted in elsewhere:
+        return elsewhere[wanted]
     similar = get_close_matches(wanted, plain, 1, 0.75 if len(wanted) > _SHORT else 0.65)
     return plain[similar[0]] if similar else None
 
@@ -43,7 +49,6 @@ _HOMES = {
     "archive": "async_export_jsonl async_import_jsonl export_jsonl import_jsonl",
     "copying": "async_copy_store copy_store",
     "erasure": "async_erase async_find_text async_readmit erase find_text readmit",
-    "feeds": "BaseMessageStore InMemoryMessageStore MessageStoreMemory MongoMessageStore SQLMessageStore",
     "pipeline": "PipelineContext PipelineEngine",
     "reasoning": "PlanAndExecutePattern ReActPattern",
     "retention": "async_prune prune",
@@ -51,9 +56,9 @@ _HOMES = {
     "sweeper": "Sweeper",
 }
 
-NAMES = {
-    _plain(name): f"firefly_memory.{module}.{name}" for module, names in _HOMES.items() for name in names.split()
-} | _table(
+NAMES = guesses(
+    {name: f"firefly_memory.{module}.{name}" for module, names in _HOMES.items() for name in names.split()}
+) | _table(
     PostgreSQLStore="PGStore PsqlStore",
     MongoDBStore="MongoStore",
     FileStore="FileMemoryStore JSONFileStore JSONStore",
@@ -63,7 +68,7 @@ NAMES = {
 )
 NAMES["conversationstore"] = "firefly_memory.agents.SQLConversationStore or MongoConversationStore"
 NAMES["agent"] = "firefly_memory.agents.FireflyAgent"
-"""The names that are elsewhere, and those that other libraries use."""
+"""The names that are elsewhere, and those that other libraries use. Those of facets are in their packages."""
 
 # Keywords of constructors, by the right one.
 
@@ -76,11 +81,6 @@ _KEYWORDS = {
     "collection": "collection_name",
     "pool_size": "max_connections max_pool_size pool_max_size",
     "store": "backend memory_store",
-    "message_store": "store messages backend",
-    "location": "namespace job job_id room",
-    "namespace": "location job job_id",
-    "agent_key": "agent agent_name key",
-    "subordinates": "workers team",
     "working_scope_id": "scope scope_id",
     "scope_id": "scope",
     "max_conversation_tokens": "max_tokens",
@@ -91,6 +91,15 @@ _URLS = {"url", *map(_plain, _KEYWORDS["url"].split())}
 
 def answers_guesses(constructor: F) -> F:
     """A constructor. Its ``TypeError`` for a wrong keyword names the right one."""
+    return _answering(constructor, _KEYWORDS)
+
+
+def answers_guesses_of(**keywords: str) -> Callable[[F], F]:
+    """The same for the constructors of a facet: what people write in place of its own keywords, by the right one."""
+    return partial(_answering, words=_KEYWORDS | keywords)
+
+
+def _answering(constructor: F, words: Mapping[str, str]) -> F:
     code = constructor.__code__
     positional = code.co_varnames[1 : code.co_argcount]
     known = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
@@ -98,14 +107,19 @@ def answers_guesses(constructor: F) -> F:
     @wraps(constructor)
     def checked(self: Any, *args: Any, **kwargs: Any) -> None:
         if len(args) > len(positional) or not kwargs.keys() <= set(known):
-            raise TypeError(_wrong_call(type(self).__name__, args, kwargs, positional, known))
+            raise TypeError(_wrong_call(type(self).__name__, args, kwargs, positional, known, words))
         constructor(self, *args, **kwargs)
 
     return checked  # type: ignore[return-value]
 
 
 def _wrong_call(
-    name: str, args: tuple[Any, ...], kwargs: dict[str, Any], positional: tuple[str, ...], known: tuple[str, ...]
+    name: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    positional: tuple[str, ...],
+    known: tuple[str, ...],
+    words: Mapping[str, str],
 ) -> str:
     """The values are not shown: a URL may hold a password."""
     with_store = f"{name}(store=connect(url)), with firefly_memory.connect"
@@ -118,8 +132,8 @@ def _wrong_call(
     if _plain(wrong) in _URLS and "url" not in known and known:
         instead = f"write {with_store}" if "store" in known else f"it takes {known[0]}; connect(url) takes a URL"
         return f"{problem}: {instead}"
-    guesses = {_plain(guess): right for right in known for guess in _KEYWORDS.get(right, "").split()}
-    right = meant(wrong, known, guesses)
+    theirs = {_plain(guess): right for right in known for guess in words.get(right, "").split()}
+    right = meant(wrong, known, theirs)
     return problem if right is None else f"{problem}; did you mean {right!r}?"
 
 

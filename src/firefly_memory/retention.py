@@ -89,7 +89,8 @@ def prune(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> Pruned:
-    """Delete the conversations that are out of bounds, with their turns and facts, and agent history; what was deleted.
+    """Delete the conversations that are out of bounds, with their turns and facts, and what other facets have that is
+    out of bounds; what was deleted.
 
     ``older_than`` is a ``timedelta``, seconds, or text such as ``"90d"``, ``"12h"`` or ``"30m"``: a conversation goes
     whose newest turn is older. ``keep_last`` is how many conversations stay, those with the newest turns.
@@ -114,7 +115,8 @@ async def async_prune(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> Pruned:
-    """Delete the conversations that are out of bounds, with their turns and facts, and agent history; what was deleted.
+    """Delete the conversations that are out of bounds, with their turns and facts, and what other facets have that is
+    out of bounds; what was deleted.
 
     ``older_than`` is a ``timedelta``, seconds, or text such as ``"90d"``, ``"12h"`` or ``"30m"``: a conversation goes
     whose newest turn is older. ``keep_last`` is how many conversations stay, those with the newest turns.

@@ -58,8 +58,11 @@ def state_of(url: str, capsys: pytest.CaptureFixture[str], name: str = "pgvector
 
 
 def test_it_is_switched_on_shown_and_switched_off(filled: str, capsys: pytest.CaptureFixture[str]) -> None:
+    functions = "SELECT proname FROM pg_proc WHERE pronamespace = 'firefly_memory'::regnamespace ORDER BY proname"
+    before = execute(filled, functions)
     assert state_of(filled, capsys)["state"] == "disabled"
     assert main([*ENABLE, "--url", filled]) == Exit.DONE
+    assert execute(filled, functions) != before
     assert "pgvector is enabled for chunks" in capsys.readouterr().out
     assert main(["index", "status", "--url", filled]) == Exit.DONE
     said = capsys.readouterr().out
@@ -78,8 +81,7 @@ def test_it_is_switched_on_shown_and_switched_off(filled: str, capsys: pytest.Ca
     }
     assert main(["index", "disable", "pgvector", "--url", filled]) == Exit.DONE
     assert main(["db", "check", "--url", filled]) == Exit.DONE
-    rest = "SELECT count(*) FROM pg_proc WHERE pronamespace = 'firefly_memory'::regnamespace"
-    assert execute(filled, rest) == [(0,)]
+    assert execute(filled, functions) == before
 
 
 def test_only_the_embedder_that_is_named_is_switched_off(enabled: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from firefly_memory.cli import COMPLETION, main
 from firefly_memory.cli.commands import COMMANDS
 from firefly_memory.cli.exits import Exit
+from firefly_memory.facets import all_facets
 
 PROGRAM = Path(sys.executable).with_name("firefly-memory")
 
@@ -37,9 +38,11 @@ def test_bash_completes_commands() -> None:
 
 
 def test_bash_completes_options_arguments_and_files() -> None:
-    assert completed_by_bash("export", "--without") == [
-        f"--without-{each}" for each in ("agent-history", "knowledge", "feeds")
+    options = [
+        facet.option_without for facet in all_facets() if isinstance(getattr(facet.moving, "without", None), str)
     ]
+    assert "--without-agent-history" in options
+    assert completed_by_bash("export", "--without") == options
     assert completed_by_bash("--url-") == ["--url-file"]
     assert completed_by_bash("completion", "") == ["bash", "zsh", "fish"]
     assert completed_by_bash("db", "sql", "--dialect", "p") == ["postgresql"]

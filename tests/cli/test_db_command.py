@@ -10,6 +10,7 @@ from firefly_memory.cli.exits import Exit
 from firefly_memory.schema import HEAD, REVISIONS
 from tests.support.databases import execute
 from tests.support.db_command import LATER, Db
+from tests.support.revisions import first_made, making
 
 
 def test_upgrade_and_downgrade_return_the_documented_exit_codes(db: Db, url: str) -> None:
@@ -67,9 +68,10 @@ def test_a_stamp_adopts_a_table_made_by_hand(db: Db, url: str) -> None:
     db("stamp", "base")
     assert db("upgrade") == Exit.FAILED
     assert "memory_entries is there already, but no revision is recorded" in db.err
-    assert "firefly-memory db stamp 0010_0005 --url " in db.err  # the last one that makes a table or a column
+    last, _ = making("0010_0005")[-1]
+    assert f"firefly-memory db stamp {last} --url " in db.err
     assert f"firefly-memory db check --url {url}" in db.err.replace("'", "")
-    assert db("stamp", "0010_0005") == Exit.DONE
+    assert db("stamp", last) == Exit.DONE
     assert db("upgrade") == Exit.DONE
     assert db("check") == Exit.DONE
 
@@ -77,7 +79,7 @@ def test_a_stamp_adopts_a_table_made_by_hand(db: Db, url: str) -> None:
 @pytest.mark.parametrize(
     ("there", "recorded"),
     [
-        ("0010_0005", "0009_0005"), ("0010_0005", "0005"), ("0009_0005", "0008_0005"), ("0009_0005", "0005"), ("0008_0005", "0007_0005"), ("0008_0005", "0005"), ("0007_0005", "0006_0005"), ("0007_0005", "0005"), ("0007_0005", "base"),
+        *making("0010_0005"), *((later, "0005") for later, _ in making("0010_0005")), ("0009_0005", "0008_0005"), ("0009_0005", "0005"), ("0008_0005", "0007_0005"), ("0008_0005", "0005"), ("0007_0005", "0006_0005"), ("0007_0005", "0005"), ("0007_0005", "base"),
         ("0006_0005", "0005"), ("0006_0005", "0004"), ("0006_0005", "base"), ("0005", "0004"), ("0005", "0003"), ("0005", "0002"), ("0005", "0001"),
         ("0003", "0002"), ("0003", "0001"), ("0002", "0001"), ("0001", "base"),
     ],
@@ -90,19 +92,22 @@ def test_a_wrongly_recorded_revision_is_named_with_the_right_one(there: str, rec
     first = {"0002": "memory_dialogues", "0001": "memory_conversations", "base": "memory_entries"}.get(recorded)
     if first is None or (first == "memory_dialogues" and there >= "0005"):
         first = "memory_agent_history"  # revision 0005 renames the other one
-    what = {
-        "0005": "column owner of memory_conversations",
-        "0006_0005": "table memory_tombstones",
-        "0007_0005": "table memory_chunks",
-        "0008_0005": "column dropped_turns of memory_conversations",
-        "0009_0005": "table memory_feeds",
-    }.get(recorded)
-    what = what or f"table {first}"
+    what = f"table {first}" if recorded < "0005" or recorded == "base" else first_made(recorded, there)
     assert f"the {what} is there already" in db.err
     assert f"firefly-memory db stamp {there} --url" in db.err
     assert db("stamp", there) == Exit.DONE
     assert db("upgrade") == Exit.DONE
     assert db("check") == Exit.DONE
+
+
+def test_what_is_there_already_is_known_from_the_script() -> None:
+    found = {"0005": "column owner of memory_conversations", "0006_0005": "table memory_tombstones"}
+    found |= {"0007_0005": "table memory_chunks", "0008_0005": "column dropped_turns of memory_conversations"}
+    assert {each: first_made(each, "0010_0005") for each in found} == found
+    assert first_made("0009_0005", "0010_0005") == "table memory_feeds"
+    assert first_made("0003", "0004") is None
+    assert making("0002")[0] == ("0002", "0001")
+    assert ("0004", "0003") not in making("0002")
 
 
 def test_a_useless_stamp_is_not_advised(db: Db, url: str) -> None:

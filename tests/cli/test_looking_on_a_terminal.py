@@ -6,14 +6,14 @@ import json
 import re
 import unicodedata
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from firefly_memory import ConversationMemory, MemoryEntry, SQLiteStore, WorkingMemory
+from firefly_memory import SQLiteStore
 from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
-from firefly_memory.feeds.message_stores import SQLMessageStore
+from firefly_memory.looking import resources_of
+from tests.support.facet_samples import looked_at, sample_of
 from tests.support.terminal import answered_on_a_terminal, on_a_terminal
 
 pytestmark = pytest.mark.thorough
@@ -26,13 +26,8 @@ NAME = f"n/{EVIL}"
 def url(tmp_path: Path) -> str:
     """A store in which every text is hostile, and long."""
     with SQLiteStore(tmp_path / "memory.db") as store:
-        for number in range(3):
-            content: Any = {EVIL: [EVIL * 30]} if number else "短い" * 100
-            store.save(NAME, MemoryEntry(entry_id=f"{number}{EVIL}", key=EVIL, content=content))
-        WorkingMemory(store=store, scope_id=EVIL).set(EVIL, EVIL)
-        ConversationMemory(store=store).add_turn(EVIL, EVIL, EVIL * 20, metadata={EVIL: EVIL})
-        for message in ({"type": EVIL, "agent_key": EVIL, "content": EVIL * 20}, {EVIL: {EVIL: EVIL}}):
-            SQLMessageStore(store).append(EVIL, message, owner=EVIL)
+        for facet in looked_at():
+            sample_of(facet.name, "store_hostile")(store, EVIL)
     return f"sqlite:///{tmp_path}/memory.db"
 
 
@@ -47,15 +42,18 @@ def is_harmless(text: str) -> bool:
 
 IN_ARGUMENTS = EVIL.replace(chr(0), "").encode("utf-8", "ignore").decode()
 
+RESOURCES = {resource.kind: resource for facet in looked_at() for resource in resources_of(facet)}
+
+
+def where(kind: str, value: str) -> list[str]:
+    """The options without which rows of the kind are not listed."""
+    return [option for field in RESOURCES[kind].needs for option in ("--where", f"{field}={value}")]
+
+
 LISTS = [
     ["ls"],
-    ["ls", "entries"],
+    *(["ls", kind, *where(kind, IN_ARGUMENTS)] for kind in RESOURCES),
     ["ls", "entries", "--limit", "1"],
-    ["ls", "working-facts"],
-    ["ls", "conversations"],
-    ["ls", "turns", "--where", f"conversation_id={IN_ARGUMENTS}"],
-    ["ls", "feeds"],
-    ["ls", "feed-messages", "--where", f"location={IN_ARGUMENTS}"],
     ["stats"],
 ]
 
@@ -70,13 +68,10 @@ def test_tables_fit_the_terminal_and_contents_are_data(url: str, arguments: list
     assert max(map(width_of, table.splitlines())) <= columns
 
 
-NEEDED = {"turns": "conversation_id", "feed-messages": "location"}
-
-
-@pytest.mark.parametrize("kind", ["entries", "working-facts", "conversations", "turns", "feeds", "feed-messages"])
+@pytest.mark.parametrize("kind", RESOURCES)
 def test_a_row_with_hostile_contents_is_shown(url: str, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    where = ["--where", f"{NEEDED[kind]}={EVIL}"] if kind in NEEDED else []
-    assert main(["ls", kind, "--json", *where, "--url", url]) == Exit.DONE
+    kept = RESOURCES[kind].why_kept is not None
+    assert main(["ls", kind, "--json", *where(kind, EVIL), "--url", url]) == Exit.DONE
     lines = capsys.readouterr().out.splitlines()
     rows = [json.loads(line) for line in lines]
     assert rows
@@ -89,7 +84,7 @@ def test_a_row_with_hostile_contents_is_shown(url: str, kind: str, capsys: pytes
         assert main(["show", kind, row["id"], "--url", url, "--json"]) == Exit.DONE
         shown_as_json = json.loads(capsys.readouterr().out)
         assert {name: shown_as_json[name] for name in row} == row
-        assert main(["rm", kind, row["id"], "--url", url, "--yes"]) == (Exit.FAILED if where else Exit.DONE)
+        assert main(["rm", kind, row["id"], "--url", url, "--yes"]) == (Exit.FAILED if kept else Exit.DONE)
         assert is_harmless("".join(capsys.readouterr()))
 
 

@@ -18,9 +18,10 @@ from firefly_memory.cli import COMPLETION, main
 from firefly_memory.cli.commands.search import MODES
 from firefly_memory.cli.exits import Exit
 from firefly_memory.concurrency.sync_bridge import run_without_loop
-from firefly_memory.facets import registered
+from firefly_memory.facets import all_facets, registered
 from firefly_memory.knowledge import Chunk, KnowledgeStore
 from firefly_memory.knowledge import searching as chunk_search
+from firefly_memory.looking import resources_of
 from firefly_memory.search import hits
 from firefly_memory.search.embedders import default
 from tests.support.databases import execute
@@ -209,11 +210,14 @@ def test_a_standard_input_of_any_bytes_is_a_question(
     assert [hit["text"] for hit in found(lines)] == [CALLED]
 
 
+SEARCHED = ", ".join(each.kind for facet in all_facets() for each in resources_of(facet) if each.search is not None)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["facts", "dog"], "there is no kind 'facts'; there are entries, "),
-        (["entries", "dog"], "entries cannot be searched; chunks can"),
+        (["entries", "dog"], f"entries cannot be searched; {SEARCHED} can"),
         (["chunks", "dog"], "chunks are searched by their collection; name it: collection=…"),
         (["chunks", "dog", "--owner", "ann"], "chunks are searched by their collection"),
         (["chunks", "dog", "--where", "colour=red"], "cannot be searched by 'colour'; there are collection, space"),

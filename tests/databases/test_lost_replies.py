@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
+from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -30,21 +31,16 @@ from firefly_memory import (
     adapt,
 )
 from firefly_memory.agent_history.log import AGENT_HISTORY_LOG
-from firefly_memory.agent_history.sql import operations as history_operations
 from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.conversations.sql import flushing
-from firefly_memory.conversations.sql import operations as conversation_operations
 from firefly_memory.databases.sql.operation import Operation, operation
-from firefly_memory.entries.sql import operations
-from firefly_memory.feeds.sql import operations as feed_operations
+from firefly_memory.facets import FACETS
 from firefly_memory.testing import Mode, checks
 from firefly_memory.testing.checks import Check
 from firefly_memory.testing.proxy import CALM, Proxy, Weather
-from firefly_memory.tombstones.sql import operations as tombstone_operations
 from tests.support.backends import BY_NAME, Place
-from tests.support.lost_feed_cases import FEED_MEETINGS, FEEDS
-from tests.support.lost_flush_cases import FLUSH_MEETINGS, FLUSHES
-from tests.support.lost_reply_cases import ACTS, MANY, MEETINGS, Act, Meeting, Uses
+from tests.support.lost_cases import ACTS, MEETINGS
+from tests.support.lost_reply_cases import MANY, Act, Meeting, Uses
 from tests.support.store_worker import start, together
 
 pytestmark = pytest.mark.thorough
@@ -109,7 +105,7 @@ class Run:
             self._runner.close()
 
 
-@pytest.mark.parametrize("act", [*ACTS, *FLUSHES, *FEEDS], ids=str)
+@pytest.mark.parametrize("act", ACTS, ids=str)
 def test_after_any_lost_reply_the_result_is_right_or_outcome_unknown(act: Act, server: Server) -> None:
     mode, run = server.mode, Run(server.mode)
     with server.open(server.url) as direct:
@@ -150,7 +146,7 @@ def test_after_any_lost_reply_the_result_is_right_or_outcome_unknown(act: Act, s
     run.close()
 
 
-@pytest.mark.parametrize("meeting", [*MEETINGS, *FLUSH_MEETINGS, *FEED_MEETINGS], ids=str)
+@pytest.mark.parametrize("meeting", MEETINGS, ids=str)
 def test_a_retry_does_not_undo_changes_of_others(meeting: Meeting, server: Server) -> None:
     mode, run = server.mode, Run(server.mode)
     with server.open(server.url) as direct:
@@ -313,10 +309,15 @@ def test_an_operation_must_declare_on_lost_reply() -> None:
     decorate: Any = operation
     with pytest.raises(TypeError, match="on_lost_reply"):
         decorate(name="forgetful")
-    of_memories = (conversation_operations, flushing, history_operations, feed_operations)
-    for module in (operations, *of_memories, tombstone_operations):
+    of_facets = [import_module(f"{package}.operations") for package in sql_packages()]
+    for module in (*of_facets, flushing):
         for name, each in _functions_of(module):
             assert isinstance(each, Operation) or "_unless_" in name or name == "not_the_owner", name
+
+
+def sql_packages() -> list[str]:
+    """Of every facet of the library."""
+    return [name.replace(".facet:FACET", ".sql") for name in FACETS]
 
 
 def _functions_of(module: ModuleType) -> list[tuple[str, Any]]:

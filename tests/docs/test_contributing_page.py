@@ -29,7 +29,7 @@ NAMES = {
     "facets/logs.py": "STORES",
     "facets/registry.py": "FACETS",
     "settings.py": "backend",
-    "tests/unit/test_architecture.py": "DRIVERS FACETS",
+    "tests/unit/test_architecture.py": "DRIVERS BUILDS_ON",
     "urls.py": "Kind",
 }
 

@@ -1,12 +1,13 @@
 """Every documented import path and public name keeps working.
 
-The list is written out here, so that neither a change of the code nor one of the documents makes it shorter. A name
-leaves it with a release that says so in the changelog, never with a change of the tree.
+The list is written out in ``tests/support/public_names``, so that neither a change of the code nor one of the documents
+makes it shorter. A name leaves it with a release that says so in the changelog, never with a change of the tree.
 """
 
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import subprocess
 import sys
@@ -20,19 +21,20 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 import firefly_memory
+from firefly_memory import schema
+from firefly_memory.facets import FACETS
 from tests.support import documentation
 from tests.support.documentation import ROOT, pages
-from tests.support.public_names import NAMES, PACKAGE
+from tests.support.public_names import NAMES, PACKAGE, REVISIONS
 
 COMMAND = "firefly-memory"
 
 LOGGERS = ["firefly_memory", "firefly_memory.stores.sql.migration_lock"]
 
-# In the `alembic.ini` of users: locations, a branch, and the revisions that they name on the command line.
+# In the `alembic.ini` of users: locations, a branch, and the revisions, which they name on the command line.
 LOCATION_OF_MIGRATIONS = "firefly_memory:migrations"
 LOCATION_OF_BRANCH = "firefly_memory:alembic_branch"
 BRANCH = "firefly_memory"
-REVISIONS = ["0001", "0002", "0003", "0004", "0005", "0006_0005", "0007_0005", "0008_0005", "0009_0005", "0010_0005"]
 
 
 @pytest.mark.parametrize("module", NAMES)
@@ -46,6 +48,18 @@ def test_a_documented_module_has_its_names_also_if_it_is_the_first_to_be_importe
 def test_every_name_of_all_is_in_the_list(module: str) -> None:
     imported = __import__(module, fromlist=["*"])
     assert set(getattr(imported, "__all__", ())) <= set(NAMES[module].split())
+
+
+def test_every_facet_with_public_names_is_in_the_list() -> None:
+    for facet in FACETS:
+        package = facet.partition(".facet:")[0]
+        has_names = hasattr(importlib.import_module(package), "__all__")
+        file = f"tests/support/public_names/{package.rpartition('.')[2]}.py"
+        assert package in NAMES or not has_names, f"{package} has public names: write them into {file}"
+
+
+def test_every_revision_is_in_the_list() -> None:
+    assert list(schema.REVISIONS) == REVISIONS, "a new revision belongs into a file of tests/support/public_names"
 
 
 def test_every_name_of_the_list_can_be_imported_with_a_star() -> None:
@@ -86,7 +100,7 @@ def test_the_command_runs_as_a_script_and_as_a_module(command: list[str]) -> Non
     for arguments in (["--help"], ["db", "history"]):
         ended = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
         assert ended.returncode == 0, ended.stderr
-    assert [line.split()[0] for line in ended.stdout.splitlines()][: len(REVISIONS)] == REVISIONS
+    assert [line.split()[0] for line in ended.stdout.splitlines()] == REVISIONS
 
 
 def test_the_loggers_that_the_documents_name_are_used() -> None:

@@ -113,6 +113,17 @@ def test_the_example_with_a_team_accepts_the_name_of_a_model(tmp_path: Path) -> 
     assert "manager sees:" in run("team.py", tmp_path / "team.db", model="test")
 
 
+def test_the_example_with_preferences_knows_in_a_process_what_another_one_learned(tmp_path: Path) -> None:
+    printed = run("preferences.py", tmp_path / "memory.db")
+    assert len(set(re.findall(r"^Process (\d+)$", printed, re.MULTILINE))) == 3
+    assert re.findall(r"^  Agent: +(.*)\n  Known: +(.*)$", printed, re.MULTILINE) == [
+        ("I will remember that.", "{'units': 'metric'}"),
+        ("Take 454 g of butter.", "{'units': 'metric'}"),
+        ("Take a pound of butter.", "{}"),
+    ]
+    assert "recall" in run("preferences.py", tmp_path / "memory.db", "chat:eve", "Hello", model="test")
+
+
 @pytest.mark.parametrize("name", ["two_agents.py", "pipeline.py"])
 def test_an_example_accepts_the_name_of_a_model(name: str) -> None:
     assert "success (no tool calls)" in run(name, model="test")

@@ -26,8 +26,8 @@ UNPLAIN = {
 # The former name of agent history. Archives, revisions and the renaming of collections have it, because data has it.
 TELLING_HISTORY = {
     "docs/changelog.md",
+    "docs/data/agent-history.md",
     "docs/mongodb.md",
-    "docs/schema.md",
     "docs/decisions",
     "migrations/versions/0003_dialogues.py",
     "migrations/versions/0005_agent_history.py",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,7 +13,6 @@ import pytest
 from firefly_memory import (
     ConversationMemory,
     EntryStore,
-    ErasedError,
     FileStore,
     InMemoryStore,
     InvalidEntryError,
@@ -27,14 +24,10 @@ from firefly_memory import (
     erasure,
     service,
 )
-from firefly_memory.agent_history.log import AGENT_HISTORY_LOG, HistoryEntry, HistoryLog, HistoryRecord
-from firefly_memory.facets import log_if_there, registered
-from firefly_memory.feeds.flows import FeedFlows
-from firefly_memory.feeds.log import FEED_LOG
-from firefly_memory.identifiers import stored_text
+from firefly_memory.facets import registered
 from tests.support.backends import Place
-from tests.toy_facet.facet import key, toys
-from tests.toy_facet.log import Note
+from tests.support.facet_samples import of_people
+from tests.toy_facet.facet import toys
 
 SECRET = "Tarantella-\u00e9\U0001f98b"
 """What nobody else says. As JSON it may be escaped."""
@@ -82,43 +75,11 @@ def _opened(kind: str, place: Place) -> _Opened:
     return _Opened(lambda: PostgreSQLStore(place.with_driver(kind), schema_name=own), drop)
 
 
-def history_of(owner: str | None, conversation_id: str) -> tuple[HistoryRecord, list[HistoryEntry]]:
-    message = json.dumps({"text": f"message of {owner}"})
-    entry = HistoryEntry(stored_text(f"entry of {conversation_id}"), None, "request", message)
-    moment = datetime(2024, 5, 6, tzinfo=UTC)
-    scope = None if owner is None else stored_text(owner)
-    record = HistoryRecord(
-        stored_text(conversation_id), "r1", entry.entry_id, scope, None, None, [], "{}", None, moment, 1
-    )
-    return record, [entry]
-
-
 async def write_data_of(store: EntryStore, owner: str) -> None:
     """Something of a person in every facet that the store has; every text has the owner's name in it."""
-    memory = ConversationMemory(store=store, summarizer=lambda _: f"summary of {owner}", summarize_threshold=40)
-    for number in range(2):
-        conversation = f"conversation {number} of {owner}"
-        for turn in range(4):
-            await memory.async_add_turn(
-                conversation,
-                f"prompt {turn} of {owner}",
-                f"answer to {owner}",
-                metadata={f"key of {owner}": [owner]},
-                idempotency_key=f"{turn} of {owner}",
-                owner=owner,
-            )
-        await WorkingMemory(store=store, conversation_id=conversation).async_set(f"key of {owner}", {owner: owner})
-    await WorkingMemory(store=store, scope_id=owner).async_set("name", owner)
+    for store_data_of in of_people(store.suspending, "store_data_of"):
+        await store_data_of(store, owner)
     await store.async_save(f"notes {owner.removeprefix('person ')}", MemoryEntry(content={"of": owner}, key=owner))
-    log = log_if_there(store.suspending, AGENT_HISTORY_LOG)
-    if log is not None:
-        assert await log.write(*history_of(owner, f"history of {owner}"), None)
-    if log_if_there(store.suspending, FEED_LOG) is not None:
-        messages = [{"content": f"{number} of {owner}", "agent_key": owner, owner: owner} for number in range(3)]
-        await FeedFlows(store.suspending).append(f"location of {owner}", messages, owner, "messages")
-    notes = log_if_there(store.suspending, key())
-    if notes is not None:
-        await notes.put(Note(f"note of {owner}", f"body of {owner}", owner=owner))
 
 
 async def test_nothing_of_an_erased_person_is_left_anywhere(store: EntryStore, tmp_path: Path) -> None:
@@ -145,32 +106,11 @@ def _files_with(text: str, directory: Path) -> list[str]:
 async def test_late_writes_of_every_facet_are_refused(store: EntryStore) -> None:
     await write_data_of(store, PERSON)
     await erasure.async_erase(store, PERSON, [NOTES])
-    log = log_if_there(store.suspending, AGENT_HISTORY_LOG)
-    if log is not None:
-        await _histories_are_refused(log)
-    if log_if_there(store.suspending, FEED_LOG) is not None:
-        for owner, location in ((PERSON, "new"), (PERSON, f"location of {PERSON}"), (None, f"location of {PERSON}")):
-            with pytest.raises(ErasedError):
-                await FeedFlows(store.suspending).append(location, [{"content": 1}], owner, "messages")
-    notes = log_if_there(store.suspending, key())
-    if notes is not None:
-        with pytest.raises(ErasedError):
-            await notes.put(Note("new", "body", owner=PERSON))
+    for assert_late_writes_are_refused in of_people(store.suspending, "assert_late_writes_are_refused"):
+        await assert_late_writes_are_refused(store, PERSON)
     assert await erasure.async_find_text(store, SECRET) == {}
     assert await erasure.async_readmit(store, PERSON)
     await write_data_of(store, PERSON)
-
-
-async def _histories_are_refused(log: HistoryLog) -> None:
-    for owner, conversation_id in ((PERSON, "new"), (PERSON, f"history of {PERSON}"), (None, f"history of {PERSON}")):
-        with pytest.raises(ErasedError):
-            await log.write(*history_of(owner, conversation_id), None)
-    record, entries = history_of("somebody else", "other")
-    assert await log.write(record, entries, None)
-    taken_over = record._replace(scope=stored_text(PERSON), revision="r2")
-    with pytest.raises(ErasedError):
-        await log.write(taken_over, [], "r1")
-    assert await log.delete(record.conversation_id, "r1")
 
 
 async def test_a_dry_run_counts_what_an_erasure_deletes(store: EntryStore) -> None:

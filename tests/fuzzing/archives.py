@@ -14,17 +14,15 @@ from uuid import uuid4
 from hypothesis import strategies as st
 
 from firefly_memory import ConversationMemory, EntryStore, InMemoryStore, MemoryEntry, SQLiteStore
-from firefly_memory.agent_history.log import AGENT_HISTORY_LOG
 from firefly_memory.archive import async_import_jsonl, export_jsonl, import_jsonl
 from firefly_memory.errors import FireflyMemoryError
-from firefly_memory.facets import log_if_there
-from firefly_memory.feeds.message_stores import SQLMessageStore
 from firefly_memory.testing import Mode
 from tests.fuzzing.limits import bounded
 from tests.fuzzing.mutations import bent, bent_bytes
 from tests.fuzzing.sample_data import fill
 from tests.fuzzing.stored_data import behind
 from tests.support.backends import Place
+from tests.support.facet_samples import archived, is_in
 
 BACKENDS = ["memory", "file", "sqlite", "asyncpg", "psycopg", "mongodb"]
 
@@ -85,9 +83,9 @@ def _seen(store: EntryStore) -> Any:
 
 def _example(data: st.DataObject, there: Opened) -> None:
     with there() as store:
-        has_all = log_if_there(store.blocking, AGENT_HISTORY_LOG) is not None  # a store with this facet has every one
+        kept = frozenset(facet.name for facet in archived() if is_in(store.blocking, facet))
         before = _seen(store)
-    text = data.draw(bent_archives(has_all=has_all))
+    text = data.draw(bent_archives(kept))
     mode = data.draw(st.sampled_from(list(Mode)))
     with bounded():
         try:
@@ -129,22 +127,17 @@ def _is_whole(store: EntryStore) -> None:
 
 
 @cache
-def _honest(*, has_all: bool) -> tuple[bytes, ...]:
+def _honest(facets: frozenset[str]) -> tuple[bytes, ...]:
     with SQLiteStore(":memory:") as store:
-        fill(store)
-        feeds = SQLMessageStore(store)
-        for location, owner in (("job", "ann"), ("dropped", None), ("empty", None)):
-            feeds.append_many(location, [{"type": "task", "agent_key": "a", "n": n} for n in range(4)], owner)
-        feeds.clear("dropped", keep_last=2)
-        feeds.clear("empty")
+        fill(store, facets)
         file = io.StringIO()
-        export_jsonl(store, file, agent_history=has_all, feeds=has_all)
+        export_jsonl(store, file)
     return tuple(file.getvalue().encode().splitlines(keepends=True))
 
 
 @st.composite
-def bent_archives(draw: Any, *, has_all: bool) -> bytes:
-    lines = list(_honest(has_all=has_all))
+def bent_archives(draw: Any, facets: frozenset[str]) -> bytes:
+    lines = list(_honest(facets))
     for _ in range(draw(st.integers(1, 2))):
         number = draw(st.integers(0, len(lines) - 1))
         match draw(st.sampled_from(["value", "value", "value", "remove", "double", "move", "bytes"])):

@@ -14,7 +14,7 @@ from firefly_memory.facets import log_if_there
 from firefly_memory.protocols import ABSENT
 from firefly_memory.testing import Mode
 from firefly_memory.testing.checks import Memory
-from tests.fuzzing.sample_data import memory_of
+from tests.support.facet_samples.conversations import memory_of
 
 Operations = dict[str, Callable[[], Awaitable[Any]]]
 

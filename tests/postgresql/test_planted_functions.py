@@ -18,17 +18,14 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from firefly_memory import EntryStore, MemoryEntry, PostgreSQLStore
 from firefly_memory.cli import main
-from firefly_memory.feeds.log import FEED_LOG
-from firefly_memory.feeds.message_form import MessageForm
 from firefly_memory.testing import Mode
 from tests.support.command_line import run
 from tests.support.databases import execute
 from tests.support.host_project import PROJECT, done
-from tests.support.lost_feed_cases import FEED_ERASURE, FEEDS
-from tests.support.lost_reply_cases import ACTS, ERASURES, Uses
+from tests.support.lost_cases import ACTS, ERASURES, READINGS
+from tests.support.lost_reply_cases import Uses
 from tests.support.pgbouncer import PgBouncer
 from tests.support.planted_functions import calls, planted_database
-from tests.support.turns import NOW
 
 pytestmark = pytest.mark.thorough
 
@@ -110,46 +107,15 @@ async def on_async_engine(url: str, driver: str, name: str) -> AsyncIterator[Pos
 
 
 async def every_act(store: EntryStore, mode: Mode, *, is_bound: bool = False) -> None:
-    acts = [*ACTS, *FEEDS]
-    for number, act in enumerate(each for each in acts if not (is_bound and each in (*ERASURES, FEED_ERASURE))):
+    for number, act in enumerate(each for each in ACTS if not (is_bound and each in ERASURES)):
         uses = Uses(store, mode, f"{act} {number}")
         if act.prepare is not None:
             await act.prepare(uses)
         await act.do(uses)
         await act.look(uses)
     if mode is SUSPENDING:
-        await reading(store)
-        await reading_feeds(store, is_bound=is_bound)
-
-
-async def reading(store: EntryStore) -> None:
-    """What no act does."""
-    await store.async_save_many("lists", [MemoryEntry(key="k", content=number) for number in range(7)])
-    assert len(await store.async_load("lists")) == 7
-    assert await store.async_load_by_key("lists", "k")
-    assert len((await store.async_load_readable(["lists", "others"]))["lists"].entries) == 7
-    assert await store.async_count("lists") == 7
-    assert "lists" in await store.async_namespaces(prefix="li")
-
-
-async def reading_feeds(store: EntryStore, *, is_bound: bool) -> None:
-    log = store.suspending.log(FEED_LOG)
-    new = MessageForm(log).new
-    for notify in (False, True):
-        calls = [log.append("job", [new({"type": "task", "agent_key": f"{n}"})], "Ann", notify) for n in range(3)]
-        together = [asyncio.gather(*calls)] if not is_bound else calls
-        for each in together:
-            await each
-    for limit in (None, 2):
-        for which in ("conversation", "global"):
-            assert await log.newest("job", which, (), limit) == []
-        for keys in (["1"], ["1", "2"]):
-            assert await log.newest("job", "agents", keys, limit)
-        assert await log.after("job", 1, limit)
-    assert await log.first_since("job", NOW) == 1
-    assert [each.location for each in await log.of_owner("Ann", 9, "")][-1] == "job"
-    assert await log.page(1, "")
-    assert (await log.sizes()).messages >= 6
+        for reading in READINGS:
+            await reading(store, is_bound=is_bound)
 
 
 @pytest.mark.parametrize(

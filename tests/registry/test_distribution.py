@@ -34,21 +34,10 @@ from firefly_memory.databases.sql.schema.metadata import metadata, tables_of
 from firefly_memory.databases.sql.statements import Statements
 from firefly_memory.facets import Facet, all_facets
 from tests.support.distribution import refusals
+from tests.support.facet_samples import of_several_nodes
 from tests.support.sql_statements import statements_of_facet
 
 SCHEMA = "distributed"
-
-REFUSED = {
-    "conversations: ConversationStatements.delete_heads": (
-        "deletes all conversations, and locks them in one order, which is an order of one node only"
-    ),
-    "conversations: PostgreSQLConversationStatements.append_group": (
-        "appends to several conversations; Citus takes the results of its parts over the coordinator"
-    ),
-    "feeds: PostgreSQLFeedStatements.append_group": "the same for several feeds",
-    "feeds: PostgreSQLFeedStatements.append_group_and_notify": "the same for several feeds",
-}
-"""Statements that are of several nodes by design, and why."""
 
 
 def distributed() -> dict[str, str]:
@@ -104,7 +93,7 @@ def test_citus_runs_every_statement_of_a_distributed_facet(driver: str) -> None:
         "feeds: PostgreSQLFeedStatements",
     }
     refused = {name: found for name, each in statements.items() if (found := refusals(each, keys))}
-    assert refused.keys() == REFUSED.keys(), refused
+    assert refused.keys() == of_several_nodes().keys(), refused
 
 
 _TABLES, _INSTANT = MetaData(), DateTime(timezone=True)

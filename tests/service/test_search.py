@@ -27,9 +27,10 @@ from firefly_memory import (
     adapt,
     service,
 )
-from firefly_memory.facets import registered
+from firefly_memory.facets import all_facets, registered
 from firefly_memory.knowledge import Chunk, Hit, KnowledgeStore
 from firefly_memory.knowledge import searching as chunk_search
+from firefly_memory.looking import resources_of
 from firefly_memory.search.embedders import default
 from firefly_memory.search.hits import MODES, Explanation
 from firefly_memory.service.registered import search_of
@@ -148,6 +149,7 @@ async def test_any_text_may_be_a_question_or_a_filter(search: Search) -> None:
 
 
 NOTHING = InMemoryStore()
+SEARCHED = ", ".join(each.kind for facet in all_facets() for each in resources_of(facet) if each.search is not None)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +157,7 @@ NOTHING = InMemoryStore()
     [
         ({"kind": "facts"}, ConfigurationError, "there is no kind 'facts'; there are entries, "),
         ({"kind": None}, ConfigurationError, "there is no kind None"),
-        ({"kind": "entries"}, ConfigurationError, "entries cannot be searched; chunks can"),
+        ({"kind": "entries"}, ConfigurationError, f"entries cannot be searched; {SEARCHED} can"),
         ({"where": {}}, InvalidEntryError, "where: chunks are searched by their collection; name it: collection=…"),
         ({"where": None}, InvalidEntryError, "chunks are searched by their collection"),
         ({"where": {"owner": "ann"}}, InvalidEntryError, "chunks are searched by their collection"),
@@ -296,5 +298,5 @@ async def test_a_facet_of_another_package_is_searched(
             assert await search("dog", mode="semantic", kind="toy-1-notes") == (), "notes have no vectors"
             with pytest.raises(InvalidEntryError, match="cannot be searched by 'collection'; there are owner"):
                 await search("dog", kind="toy-1-notes", where={"collection": "notes"})
-            with pytest.raises(ConfigurationError, match="turns cannot be searched; chunks, toy-1-notes can"):
+            with pytest.raises(ConfigurationError, match=f"turns cannot be searched; {SEARCHED}, toy-1-notes can"):
                 await search("dog", kind="turns")

@@ -34,6 +34,8 @@ class Place:
     postgresql: Callable[[], str]
     mongodb: Callable[[], str]
     later: ExitStack
+    engine: Callable[[str], Engine] | None = None
+    """An application's engine for the URL of a server, if the application lasts longer than the test."""
 
     def with_driver(self, driver: str) -> str:
         return self.postgresql().replace("postgresql://", f"postgresql+{driver}://")
@@ -62,6 +64,11 @@ def _engine(url: str, place: Place) -> Engine:
     engine = create_engine(url)
     place.later.callback(engine.dispose)
     return engine
+
+
+def _engine_of_server(driver: str, place: Place) -> Engine:
+    url = place.with_driver(driver)
+    return _engine(url, place) if place.engine is None else place.engine(url)
 
 
 def _async_engine(url: str, place: Place) -> AsyncEngine:
@@ -94,11 +101,11 @@ BACKENDS = [
     ),
     Backend(
         "postgresql-engine",
-        lambda place: PostgreSQLStore(engine=_engine(place.with_driver("psycopg"), place), schema_name="own"),
+        lambda place: PostgreSQLStore(engine=_engine_of_server("psycopg", place), schema_name="own"),
     ),
     Backend(
         "postgresql-psycopg2-engine",
-        lambda place: PostgreSQLStore(engine=_engine(place.with_driver("psycopg2"), place), schema_name="psycopg2"),
+        lambda place: PostgreSQLStore(engine=_engine_of_server("psycopg2", place), schema_name="psycopg2"),
     ),
     Backend(
         "postgresql-async-engine",

@@ -1,4 +1,4 @@
-"""What workers do with memories: imported by ``tests.support.store_worker``."""
+"""What workers do with memories: ``tests.support.store_worker`` finds it by the name of this module."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from importlib import import_module
 import tiktoken
 
 import firefly_memory
+import tests.support
 from tests.support import pymongo_pauses
 from tests.support.tiktoken_vocabularies import VOCABULARIES
 
@@ -31,20 +32,15 @@ for name in (
     "rich.console",
     "rich.table",
     "tqdm",
-    "tests.support.agent_worker",
     "tests.support.command_line",
-    "tests.support.copy_worker",
     "tests.support.documentation",
-    "tests.support.forget_worker",
     "tests.support.history_stores",
-    "tests.support.mongodb_append_worker",
-    "tests.support.mongodb_feed_worker",
-    "tests.support.prune_worker",
-    "tests.support.store_worker",
 ):
     import_module(name)
-with suppress(ImportError):
-    import_module("tests.support.agent_history_worker")
+for module in pkgutil.iter_modules(tests.support.__path__, f"{tests.support.__name__}."):
+    if module.name.endswith("_worker"):
+        with suppress(ImportError):  # as above; a worker that cannot be imported fails where it is started
+            import_module(module.name)
 for name in VOCABULARIES:
     tiktoken.get_encoding(name)
 gc.freeze()  # so the collector of a worker looks at the objects of that worker only

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from firefly_memory.facets import FACETS
+
+# The packages of the library's facets. Two are below the stores.
+PACKAGES = {name.split(".")[1] for name in FACETS}
+_BELOW_STORES = {"tombstones", "entries"}
+
 # Each layer may import those below it. A name stands for a module or for a package with all that is in it.
 LAYERS = [
     {"errors", "clock", "lazy_names", "likely_names", "reprs", "validation", "url_text", "yaml_text"},
@@ -10,9 +16,9 @@ LAYERS = [
     {"messages", "tokens", "language_model"},
     {"databases", "facets"},
     {"search"},
-    {"tombstones", "entries", "protocols", "moving", "looking", "people"},
+    {*_BELOW_STORES, "protocols", "moving", "looking", "people", "erasing"},
     {"stores"},
-    {"conversations", "agent_history", "knowledge", "feeds"},
+    PACKAGES - _BELOW_STORES,
     {"urls", "settings", "target", "database_store", "schema"},
     {"working", "summarization"},
     {"strategies"},

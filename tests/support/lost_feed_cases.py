@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+from firefly_memory import EntryStore
 from firefly_memory.errors import ErasedError
-from firefly_memory.feeds.log import Feed, feed_identity
+from firefly_memory.feeds.log import FEED_LOG, Feed, feed_identity
 from firefly_memory.feeds.message_form import MessageForm
 from firefly_memory.identifiers import stored_text
 from firefly_memory.tombstones.log import owner_identity
@@ -14,16 +16,16 @@ from tests.support.turns import NOW
 
 
 async def _append(uses: Uses, *contents: str, owner: str | None = None) -> int | None:
-    form = MessageForm(uses.feeds)
+    form = MessageForm(uses.log_of(FEED_LOG))
     messages = [form.new({"content": content, "agent_key": "a"}) for content in contents]
-    return await uses.feeds.append(stored_text(uses.name), messages, owner)
+    return await uses.log_of(FEED_LOG).append(stored_text(uses.name), messages, owner)
 
 
 async def messages(uses: Uses) -> Any:
     """The numbers and contents of the messages, and the facts about the feed."""
-    name, form = stored_text(uses.name), MessageForm(uses.feeds)
-    items = [form.item(name, each) for each in await uses.feeds.after(name, 0, None)]
-    feed = await uses.feeds.feed(name)
+    name, form = stored_text(uses.name), MessageForm(uses.log_of(FEED_LOG))
+    items = [form.item(name, each) for each in await uses.log_of(FEED_LOG).after(name, 0, None)]
+    feed = await uses.log_of(FEED_LOG).feed(name)
     facts = [] if feed is None else [(feed.newest, feed.dropped, feed.owner)]
     return [*facts, *[(each.number, each.message["content"]) for each in items]]
 
@@ -61,30 +63,51 @@ async def erased(uses: Uses) -> None:
 
 
 async def begin_feed(uses: Uses) -> Any:
-    return await uses.feeds.begin(Feed(stored_text(uses.name), 7, 7, "Ann", NOW, NOW))
+    return await uses.log_of(FEED_LOG).begin(Feed(stored_text(uses.name), 7, 7, "Ann", NOW, NOW))
 
 
 async def drop_messages(uses: Uses) -> Any:
-    return await uses.feeds.drop(stored_text(uses.name), 2)
+    return await uses.log_of(FEED_LOG).drop(stored_text(uses.name), 2)
 
 
 async def delete_feed(uses: Uses) -> Any:
-    return await uses.feeds.delete(stored_text(uses.name))
+    return await uses.log_of(FEED_LOG).delete(stored_text(uses.name))
 
 
 async def append_another(uses: Uses) -> None:
     assert await _append(uses, "the other's") is not None
 
 
-FEED_ERASURE = Act(append_refused_message, messages, erased, doubts="never")
-"""Not in a transaction of the application's, where nobody can be erased."""
+async def reading(store: EntryStore, *, is_bound: bool) -> None:
+    log = store.suspending.log(FEED_LOG)
+    new = MessageForm(log).new
+    for notify in (False, True):
+        calls = [log.append("job", [new({"type": "task", "agent_key": f"{n}"})], "Ann", notify) for n in range(3)]
+        together = [asyncio.gather(*calls)] if not is_bound else calls
+        for each in together:
+            await each
+    for limit in (None, 2):
+        for which in ("conversation", "global"):
+            assert await log.newest("job", which, (), limit) == []
+        for keys in (["1"], ["1", "2"]):
+            assert await log.newest("job", "agents", keys, limit)
+        assert await log.after("job", 1, limit)
+    assert await log.first_since("job", NOW) == 1
+    assert [each.location for each in await log.of_owner("Ann", 9, "")][-1] == "job"
+    assert await log.page(1, "")
+    assert (await log.sizes()).messages >= 6
 
-FEEDS = [
+
+READINGS = [reading]
+
+ERASURES = [Act(append_refused_message, messages, erased, doubts="never")]
+
+ACTS = [
     Act(append_message, messages, three_messages, doubts="never"),
     Act(append_messages, messages, three_messages, doubts="never"),
     Act(append_first_message_of_an_owner, messages, doubts="never"),
     Act(append_as_somebody_else, messages, three_messages, doubts="never"),
-    FEED_ERASURE,
+    *ERASURES,
     Act(begin_feed, messages, doubts="never"),
     Act(drop_messages, messages, three_messages, doubts="always"),
     Act(delete_feed, messages, three_messages, doubts="always"),
@@ -92,7 +115,7 @@ FEEDS = [
 
 _AFTER = [(5, 0, None), (1, "1"), (2, "2"), (3, "3"), (4, "4"), (5, "the other's")]
 
-FEED_MEETINGS = [
+MEETINGS = [
     Meeting(append_message, append_another, messages, _AFTER, three_messages),
     Meeting(delete_feed, append_another, messages, [(1, 0, None), (1, "the other's")], three_messages),
 ]

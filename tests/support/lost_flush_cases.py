@@ -86,13 +86,13 @@ async def in_force(uses: Uses) -> Any:
     return head.flush_id, head.evicted_turns
 
 
-FLUSHES = [
+ACTS = [
     Act(flush, chain, four_turns, doubts="never"),
     Act(flush_and_drop, chain, four_turns, doubts="never"),
     Act(restore, chain, two_flushes, doubts="never"),
 ]
 
-FLUSH_MEETINGS = [
+MEETINGS = [
     Meeting(flush, flush_further, in_force, ("the other's", 3), four_turns),
     Meeting(flush, start_again, in_force, (None, 0), four_turns),
     Meeting(restore, flush_further, in_force, ("the other's", 1), two_flushes),

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 from firefly_memory import ABSENT, ConversationMemory, EntryStore, ErasedError, MemoryEntry, WorkingMemory, clock
 from firefly_memory.conversations.log import CONVERSATION_LOG
 from firefly_memory.entries.scopes import stored_facts_of
-from firefly_memory.feeds.log import FEED_LOG, FeedLog
+from firefly_memory.facets import LogOf
 from firefly_memory.identifiers import stored_text
 from firefly_memory.protocols import SAME_METADATA
 from firefly_memory.testing import Mode
@@ -50,9 +50,8 @@ class Uses:
             ConversationMemory(store=store, summarize_threshold=1, summarizer=lambda _: "short"), mode
         )
 
-    @property
-    def feeds(self) -> FeedLog:
-        return self._view.log(FEED_LOG)
+    def log_of(self, of: LogOf[T]) -> T:
+        return self._view.log(of)
 
     @property
     def tombstones(self) -> TombstoneLog:
@@ -289,7 +288,6 @@ ERASURES = [
     Act(add_refused_turn, TURNS, erased, doubts="never"),
     Act(set_refused_fact, FACTS, erased),
 ]
-"""Not in a transaction of the application's, where nobody can be erased."""
 
 ACTS = [
     Act(save_new, ENTRIES, two_entries),
@@ -389,3 +387,14 @@ MEETINGS = [
     Meeting(clear_all, start_again, prompts, ["the other's"], two_turns),
     Meeting(add_turn, start_again, prompts, ["first", "second", "third", "the other's"], two_turns),
 ]
+
+
+async def reading(store: EntryStore, *, is_bound: bool) -> None:
+    await store.async_save_many("lists", [MemoryEntry(key="k", content=number) for number in range(7)])
+    assert await store.async_load_by_key("lists", "k")
+    assert len((await store.async_load_readable(["lists", "others"]))["lists"].entries) == 7
+    assert len(await store.async_load("lists")) == await store.async_count("lists") == 7
+    assert "lists" in await store.async_namespaces(prefix="li")
+
+
+READINGS = [reading]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pkgutil
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from firefly_memory import EntryStore, MemoryEntry, adapt
 from firefly_memory.tokens import tiktoken_loader
-from tests.support import conversation_work, feed_work
+from tests import support
 from tests.support.backends import BY_NAME, Backend, Place
 from tests.support.tiktoken_vocabularies import LONG_ENOUGH
 from tests.support.workers import Worker
@@ -80,6 +84,16 @@ def load(store: EntryStore, namespace: str) -> None:
     print(json.dumps([entry.content for entry in store.load(namespace)]))
 
 
+def _work_named(name: str) -> Callable[..., Any]:
+    """A function of this module, or of a module ``…_work`` beside it."""
+    names = [each.name for each in pkgutil.iter_modules(support.__path__) if each.name.endswith("_work")]
+    modules = [sys.modules[__name__], *(import_module(f"{support.__name__}.{each}") for each in names)]
+    found = [vars(each)[name] for each in modules if name in vars(each)]
+    assert len(found) == 1, f"{len(found)} modules have {name}, of {', '.join(each.__name__ for each in modules)}"
+    work: Callable[..., Any] = found[0]
+    return work
+
+
 def main() -> None:
     tiktoken_loader.LOAD_TIMEOUT = LONG_ENOUGH
     name, wheres, work, *arguments = sys.argv[1:]
@@ -89,6 +103,5 @@ def main() -> None:
         store = adapt(BY_NAME[name].open(place))
         print("ready", flush=True)
         sys.stdin.readline()
-        done_elsewhere = getattr(conversation_work, work, None) or getattr(feed_work, work, None)
-        (done_elsewhere or globals()[work])(store, *arguments)
+        _work_named(work)(store, *arguments)
         store.close_sync()

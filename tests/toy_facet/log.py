@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 from firefly_memory import clock
 from firefly_memory.facets import Purged
 from firefly_memory.identifiers import original_or_none
+from firefly_memory.search.filters import Comparison, Filter
 from firefly_memory.search.index import SearchIndex, Subject, Vector, indexed
 from firefly_memory.search.scopes import scope_word
 from firefly_memory.tombstones.log import Identity, owner_identity
@@ -18,7 +19,8 @@ LANGUAGE = "english"
 
 def subject(number: int) -> Subject:
     """What of the notes is searched."""
-    return Subject(f"toy-{number}-notes", f"toy_{number}_notes", expires="expires_at")
+    filters = (Filter("owner", Comparison.ONE_OF), Filter("position", Comparison.AT_LEAST))
+    return Subject(f"toy-{number}-notes", f"toy_{number}_notes", expires="expires_at", filters=filters)
 
 
 def scope_of(owner: str | None) -> str:

@@ -31,6 +31,7 @@ from firefly_memory.cli import main
 from firefly_memory.cli.exits import Exit
 from tests.support.backends import OWN, Backend, Place
 from tests.support.command_line import run
+from tests.support.empty_store import delete_everything
 from tests.support.ram_use import Work, assert_more_takes_no_more_memory
 from tests.support.stored_contents import contents, equal, filled
 from tests.support.terminal import shown_on_a_terminal
@@ -43,9 +44,7 @@ ROOT = Path(__file__).parents[2]
 )
 def test_an_export_of_one_backend_can_be_imported_into_another(backend: Backend, place: Place) -> None:
     store = adapt(backend.open(place))
-    for namespace in store.namespaces(limit=10_000):  # what other tests left
-        store.clear(namespace)
-    ConversationMemory(store=store).clear_all()
+    delete_everything(store)  # what other tests left
     try:
         filled(store)
         file = io.StringIO()
@@ -59,9 +58,7 @@ def test_an_export_of_one_backend_can_be_imported_into_another(backend: Backend,
             export_jsonl(other, again)
             assert sorted(again.getvalue().splitlines()[1:]) == sorted(file.getvalue().splitlines()[1:])
     finally:
-        for namespace in store.namespaces(limit=10_000):
-            store.clear(namespace)
-        ConversationMemory(store=store).clear_all()
+        delete_everything(store)
         store.close_sync()
 
 

@@ -102,7 +102,7 @@ def test_the_command_has_these_options(file: Path, capsys: pytest.CaptureFixture
     assert main([*importing, "--only", "user:"]) == Exit.DONE
     assert capsys.readouterr().err == "imported 1 entries, 0 conversations with 0 turns\n"
     assert main([*importing, "--untrusted", "--dry-run"]) == Exit.DONE
-    left_out = "left out 6 messages that may speak as the system"
+    left_out = "left out 6 things that an untrusted archive may not have"
     assert capsys.readouterr().err == f"would import 1 entries, 1 conversations with 1 turns; {left_out}\n"
     assert main([*importing, "--untrusted", "--quiet"]) == Exit.DONE
     with SQLiteStore("a.db") as store:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, get_type_hints
 
 import pytest
@@ -25,6 +26,7 @@ from firefly_memory import (
     likely_names,
 )
 from firefly_memory.agents import conversation_stores
+from firefly_memory.facets import FACETS
 from firefly_memory.urls import TABLE, StoreOptions
 
 NAMES = {
@@ -92,6 +94,17 @@ def test_the_names_that_are_elsewhere_are_there() -> None:
         found = getattr(firefly_memory, module)
         assert [name for name in names.split() if not hasattr(found, name)] == []
     assert agents.SQLConversationStore is conversation_stores.SQLConversationStore
+
+
+def test_the_classes_and_functions_of_facets_are_found_in_their_packages() -> None:
+    found = 0
+    for package in [name.partition(".facet:")[0] for name in FACETS]:
+        for name in getattr(import_module(package), "__all__", ()):
+            if not name.isupper() and name not in firefly_memory.__all__:
+                with pytest.raises(AttributeError, match=f"did you mean {package}.{name}\\?"):
+                    getattr(firefly_memory, name)
+                found += 1
+    assert found > 40
 
 
 WRONG_CALLS: list[tuple[Callable[[], Any], str]] = [

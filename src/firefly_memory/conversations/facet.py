@@ -49,6 +49,16 @@ FACET = Facet(
     packaging=Packaging(
         settings="firefly_memory.settings:MemorySettings",
         extra=absent("part of the core"),
-        rules="firefly_memory.testing.rules:CONVERSATIONS",
+        rules=(
+            "firefly_memory.testing.rules.conversation_forks",
+            "firefly_memory.testing.rules.conversations",
+            "firefly_memory.testing.rules.dropped_turns",
+            "firefly_memory.testing.rules.erasure",
+            "firefly_memory.testing.rules.exports",
+            "firefly_memory.testing.rules.flushes",
+            "firefly_memory.testing.rules.owners",
+            "firefly_memory.testing.rules.windows",
+            "firefly_memory.testing.rules.working",
+        ),
     ),
 )

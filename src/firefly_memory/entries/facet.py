@@ -36,6 +36,17 @@ FACET = Facet(
     packaging=Packaging(
         settings=absent("what configures a store configures entries"),
         extra=absent("part of the core"),
-        rules="firefly_memory.testing.rules:ENTRIES",
+        rules=(
+            "firefly_memory.testing.rules.atomicity",
+            "firefly_memory.testing.rules.bounds",
+            "firefly_memory.testing.rules.concurrency",
+            "firefly_memory.testing.rules.expiry",
+            "firefly_memory.testing.rules.isolation",
+            "firefly_memory.testing.rules.order",
+            "firefly_memory.testing.rules.refusals",
+            "firefly_memory.testing.rules.reserved",
+            "firefly_memory.testing.rules.upsert",
+            "firefly_memory.testing.rules.values",
+        ),
     ),
 )

@@ -43,15 +43,18 @@ class Declaration:
 
 
 def load(group: Declaration | Absent, entry: str) -> Any:
-    """What an entry of a group names; ``None`` if it is absent."""
+    """What an entry of a group names, a tuple if it has several names; ``None`` if it is absent."""
     declared = group if isinstance(group, Absent) else getattr(group, entry)
     if isinstance(declared, Absent):
         return None
+    if isinstance(declared, tuple):
+        return tuple(load_name(name) for name in declared)
     return load_name(declared) if isinstance(declared, str) else declared
 
 
 @cache
 def load_name(name: str) -> Any:
-    """The object that ``package.module:object`` names; its module is imported."""
+    """The object that ``package.module:object`` names, or the module ``package.module``; the module is imported."""
     module, _, attribute = name.partition(":")
-    return getattr(import_module(module), attribute)
+    loaded = import_module(module)
+    return getattr(loaded, attribute) if attribute else loaded

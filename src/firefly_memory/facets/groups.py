@@ -79,7 +79,8 @@ class People(Declaration):
     owner: str | Absent = NOT_DECLARED
     """The column or field with the id of the person."""
     aliases: Name = NOT_DECLARED
-    """Further ids of the same person."""
+    """``(view)``, an :class:`~firefly_memory.people.Aliases`: further ids of the same person, which an erasure follows,
+    and the erasure of the rows that tell them."""
     erase: Name = NOT_DECLARED
     """``(view)``, an :class:`~firefly_memory.people.Eraser`: deletes everything of a person."""
     find_text: Name = NOT_DECLARED
@@ -114,8 +115,8 @@ class Packaging(Declaration):
     """Its part of the environment."""
     extra: str | Absent = NOT_DECLARED
     """The extra of the package that installs what it needs."""
-    rules: Name = NOT_DECLARED
-    """Its rules in the conformance kit."""
+    rules: Name | tuple[str, ...] = NOT_DECLARED
+    """Its rules in the conformance kit: the modules that have them, or what loads all of them."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

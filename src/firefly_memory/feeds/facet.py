@@ -52,6 +52,10 @@ FACET = Facet(
     packaging=Packaging(
         settings=absent("a message store is made from a store"),
         extra=absent("part of the core; YAML has an extra of its own"),
-        rules="firefly_memory.testing.rules:FEEDS",
+        rules=(
+            "firefly_memory.testing.rules.feeds",
+            "firefly_memory.testing.rules.feeds_changes",
+            "firefly_memory.testing.rules.feeds_subscriptions",
+        ),
     ),
 )

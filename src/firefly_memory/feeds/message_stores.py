@@ -11,8 +11,8 @@ from firefly_memory.errors import ConfigurationError
 from firefly_memory.feeds.base_store import BaseMessageStore
 from firefly_memory.feeds.flows import FeedFlows
 from firefly_memory.feeds.items import Items, Message, Messages
+from firefly_memory.feeds.likely_keywords import answers_guesses
 from firefly_memory.feeds.subscription import Subscription, subscription
-from firefly_memory.likely_names import answers_guesses
 from firefly_memory.reprs import even_half_built
 from firefly_memory.stores.base import EntryStore
 from firefly_memory.stores.kinds import IN_MEMORY, MONGODB, SQL, is_of_kind

@@ -51,6 +51,11 @@ FACET = Facet(
     packaging=Packaging(
         settings=absent("a KnowledgeStore is made from a store"),
         extra=absent("part of the core; an embedder has an extra of its own"),
-        rules="firefly_memory.testing.rules:KNOWLEDGE",
+        rules=(
+            "firefly_memory.testing.rules.knowledge",
+            "firefly_memory.testing.rules.knowledge_erasure",
+            "firefly_memory.testing.rules.knowledge_isolation",
+            "firefly_memory.testing.rules.knowledge_search",
+        ),
     ),
 )

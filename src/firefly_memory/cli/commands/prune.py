@@ -9,11 +9,10 @@ from firefly_memory.cli.values import a_name, a_whole_number
 
 
 @command(
-    "Delete conversations that are too old, too many or too long, with their turns and facts, agent history, old "
-    "chunks that belong to people, and old messages of teams of agents. It says how many that are, and asks. Each "
-    "bound counts for each owner apart. Without a bound, those of the settings count: RETENTION_OLDER_THAN and "
-    "RETENTION_KEEP_LAST. A conversation to which somebody appends meanwhile stays. If it was interrupted, start it "
-    "again.",
+    "Delete conversations that are too old, too many or too long, with their turns and facts, and rows of other kinds "
+    "to which such a bound applies. It says how many rows of each kind that are, and asks. Each bound counts for each "
+    "owner apart. Without a bound, those of the settings count: RETENTION_OLDER_THAN and RETENTION_KEEP_LAST. A "
+    "conversation to which somebody appends meanwhile stays. If it was interrupted, start it again.",
     examples=[
         "firefly-memory prune --older-than 90d --url sqlite:///memory.db --dry-run",
         "firefly-memory prune --keep-last 100 --url sqlite:///memory.db --yes",

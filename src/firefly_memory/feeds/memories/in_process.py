@@ -8,6 +8,7 @@ from functools import partial
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.feeds.constants import ASSISTANT_MESSAGE, USER_MESSAGE
 from firefly_memory.feeds.items import Message, Messages
+from firefly_memory.feeds.likely_keywords import answers_guesses
 from firefly_memory.feeds.memories.base_memory import AgentMemory, checked_keys, checked_name
 from firefly_memory.feeds.memories.budget import Block, Listed
 from firefly_memory.feeds.memories.history_blocks import ReadBlock
@@ -21,7 +22,6 @@ from firefly_memory.feeds.memories.shared_state import (
     SharedStateStore,
     of_agent,
 )
-from firefly_memory.likely_names import answers_guesses
 from firefly_memory.tokens.estimator import TokenEstimator
 from firefly_memory.validation import checked_mapping
 

@@ -8,13 +8,13 @@ from typing import Any
 from firefly_memory.errors import NotSupportedError
 from firefly_memory.feeds.base_store import BaseMessageStore
 from firefly_memory.feeds.items import Message, Messages
+from firefly_memory.feeds.likely_keywords import answers_guesses
 from firefly_memory.feeds.memories.base_memory import AgentMemory, checked_name
 from firefly_memory.feeds.memories.budget import Block, Listed
 from firefly_memory.feeds.memories.called_store import CalledStore, Kind
 from firefly_memory.feeds.memories.history_blocks import ReadBlock
 from firefly_memory.feeds.memories.in_process import subordinates_of
 from firefly_memory.feeds.memories.message_copies import copied_message
-from firefly_memory.likely_names import answers_guesses
 from firefly_memory.tokens.estimator import TokenEstimator
 from firefly_memory.validation import checked_mapping
 
