@@ -56,6 +56,9 @@ collect_ignore_glob = _OF_CONVERSATION_STORES if _WITH_OLDEST_PYDANTIC_AI else [
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
 
+_NEW_OBJECTS = 10_000
+"""The garbage collector waits for so many: with Python's 700 it takes a twentieth of the time of the tests."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     use_ram_disk()
@@ -73,7 +76,22 @@ def pytest_collection() -> Iterator[None]:
     finally:
         find(none(), lambda _: True)  # the oldest Hypothesis starts only where its random numbers are not frozen yet
         gc.freeze()
+        gc.set_threshold(_NEW_OBJECTS, 10, 10)
         gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Blocking calls go through psycopg, whatever driver a URL names. With asyncpg's URL a test of them is a second look at
+    the same calls, and thorough, if the test is there with psycopg's URL as well."""
+    there = {item.nodeid for item in items}
+    for item in items:
+        name, _, parameters = item.nodeid.partition("[")
+        parts = parameters.rstrip("]").split("-")
+        if "blocking" in parts and "asyncpg" in parts:
+            with_psycopg = parameters.replace("asyncpg", "psycopg", 1)
+            if f"{name}[{with_psycopg}" in there:
+                item.add_marker(pytest.mark.thorough)
 
 
 class _Connections(monitoring.ConnectionPoolListener):
@@ -163,7 +181,7 @@ def using() -> Iterator[MakeStoreCaller]:
 @pytest.fixture
 def place(tmp_path: Path, servers_of_the_session: dict[str, Callable[[], str]]) -> Iterator[Place]:
     with ExitStack() as later:
-        yield Place(tmp_path, later=later, **servers_of_the_session)
+        yield Place(tmp_path, servers_of_the_session["postgresql"], servers_of_the_session["mongodb"], later)
 
 
 @pytest.fixture(params=["memory", "sqlite", "asyncpg", "psycopg", "mongodb"])

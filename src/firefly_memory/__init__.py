@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         TurnConflictError,
         TurnsDroppedError,
         UnknownConversationError,
+        UnknownRecordError,
     )
     from firefly_memory.manager import MemoryManager
     from firefly_memory.protocols import ABSENT, AsyncMemoryStore, Capability, MemoryStore, Page, StoreView
@@ -99,6 +100,7 @@ __all__ = [
     "TurnConflictError",
     "TurnsDroppedError",
     "UnknownConversationError",
+    "UnknownRecordError",
     "Window",
     "WorkingMemory",
     "adapt",
@@ -152,6 +154,7 @@ _WHERE = {
     "TurnConflictError": _ERRORS,
     "TurnsDroppedError": _ERRORS,
     "UnknownConversationError": _ERRORS,
+    "UnknownRecordError": _ERRORS,
     "Window": "firefly_memory.conversations.types",
     "WorkingMemory": "firefly_memory.working",
     "adapt": "firefly_memory.stores.adapter",

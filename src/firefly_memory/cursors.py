@@ -27,8 +27,9 @@ def from_token(token: str, call: str) -> Moment:
     moment, separator, name = token.partition("/") if isinstance(token, str) else ("", "", "")
     try:
         at = datetime.fromisoformat(moment)
-    except ValueError:
+        in_utc = at.astimezone(UTC)
+    except (OverflowError, ValueError):
         separator = ""
     if not separator or at.tzinfo is None:
         raise InvalidEntryError("after", f"{token!r} is not the next of a page of {call}")
-    return Moment(at.astimezone(UTC), stored_text(name))
+    return Moment(in_utc, stored_text(name))

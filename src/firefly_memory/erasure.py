@@ -5,19 +5,15 @@ Every function exists twice: ``erase(store, …)`` and ``await async_erase(store
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-from firefly_memory import clock
 from firefly_memory.concurrency.sync_bridge import run_without_loop
-from firefly_memory.entries.scopes import NAMESPACE, checked_scope
-from firefly_memory.errors import DatabaseStoreError, InvalidEntryError
-from firefly_memory.identifiers import stored_name, stored_namespace, stored_text
-from firefly_memory.people import Eraser, parts_in
+from firefly_memory.erasing import Progress, Receipt, erase_from
+from firefly_memory.errors import InvalidEntryError
+from firefly_memory.identifiers import stored_name
 from firefly_memory.protocols import MemoryStore, StoreView
 from firefly_memory.stores.adapter import adapt
-from firefly_memory.tombstones.log import TOMBSTONES, namespace_identity, owner_identity
+from firefly_memory.tombstones.log import TOMBSTONES
 from firefly_memory.validation import checked_text
 
 __all__ = [
@@ -29,25 +25,6 @@ __all__ = [
     "find_text",
     "readmit",
 ]
-
-Progress = Callable[[Mapping[str, int]], None]
-"""Is called with the rows that were erased so far, by kind."""
-
-_OTHER_ENTRIES = "entries have no owner: no namespaces were looked at but those of this person's facts"
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """What an erasure deleted. It does not say whose it was."""
-
-    rows: Mapping[str, int]
-    """How many rows of each kind; the kinds are those of :mod:`firefly_memory.service`."""
-    namespaces: int
-    """How many namespaces of entries were named, and cleared."""
-    is_dry_run: bool
-    """Whether the rows were only counted."""
-    note: str
-    """What was not looked at."""
 
 
 def erase(
@@ -62,11 +39,14 @@ def erase(
 
     Deleted are the conversations of the owner with their turns and facts, agent history whose scope is the owner, what
     other facets have of the owner, the facts in the scope ``owner``, and the entries in ``namespaces``: entries have no
-    owner. A tombstone without a name stays. By it, a late write raises ``ErasedError``, until :func:`readmit`.
+    owner. If the store knows further ids of the person, such as those of people who were merged into this one, all of
+    this is deleted of each of these ids as well.
+
+    A tombstone without a name stays for each id. By it, a late write raises ``ErasedError``, until :func:`readmit`.
 
     What was interrupted is simply started again. ``dry_run`` only counts.
     """
-    return run_without_loop(_erase(adapt(store).blocking, owner, namespaces, dry_run, progress))
+    return run_without_loop(erase_from(adapt(store).blocking, owner, namespaces, dry_run=dry_run, progress=progress))
 
 
 async def async_erase(
@@ -81,11 +61,14 @@ async def async_erase(
 
     Deleted are the conversations of the owner with their turns and facts, agent history whose scope is the owner, what
     other facets have of the owner, the facts in the scope ``owner``, and the entries in ``namespaces``: entries have no
-    owner. A tombstone without a name stays. By it, a late write raises ``ErasedError``, until :func:`readmit`.
+    owner. If the store knows further ids of the person, such as those of people who were merged into this one, all of
+    this is deleted of each of these ids as well.
+
+    A tombstone without a name stays for each id. By it, a late write raises ``ErasedError``, until :func:`readmit`.
 
     What was interrupted is simply started again. ``dry_run`` only counts.
     """
-    return await _erase(adapt(store).suspending, owner, namespaces, dry_run, progress)
+    return await erase_from(adapt(store).suspending, owner, namespaces, dry_run=dry_run, progress=progress)
 
 
 def readmit(store: MemoryStore, owner: str) -> bool:
@@ -108,93 +91,6 @@ async def async_find_text(store: MemoryStore, text: str) -> dict[str, int]:
     """Every table, collection or file of the store that has the text, and in how many rows or documents: the proof
     that it was erased, if there is none. It reads everything."""
     return await _find_text(adapt(store).suspending, text)
-
-
-async def _erase(
-    view: StoreView, owner: str, namespaces: Iterable[str], dry_run: bool, progress: Progress | None
-) -> Receipt:
-    erasure = _Erasure(view, stored_name("owner", owner), progress)
-    scope = _scope_of_person(owner)
-    named = [name for name in dict.fromkeys(_texts(namespaces)) if name not in scope]
-    for name in named:
-        stored_namespace(name)  # says what is wrong with it before anything is deleted
-    if dry_run:
-        await erasure.count([*scope, *named])
-    else:
-        await erasure.delete(scope, named)
-    return Receipt(dict(erasure.rows), len(named), dry_run, _OTHER_ENTRIES + (" and those named" if named else ""))
-
-
-class _Erasure:
-    """Of one person from one store."""
-
-    def __init__(self, view: StoreView, owner: str, progress: Progress | None) -> None:
-        self.rows = Counter[str]()
-        self._view = view
-        self._owner = owner
-        self._progress = progress
-        self._tombstones = view.log(TOMBSTONES)
-
-    async def count(self, namespaces: Iterable[str]) -> None:
-        for eraser in _erasers_in(self._view):
-            async for page in eraser.owned(self._owner):
-                for each in page:
-                    self._add(each.counts)
-        for namespace in namespaces:
-            await self._count_entries(namespace)
-
-    async def delete(self, scope: Iterable[str], named: Iterable[str]) -> None:
-        """First the tombstone, so that nothing comes after what is deleted; a second run goes on from there."""
-        identities = [namespace_identity(stored_text(each)) for each in scope]
-        await self._tombstones.add([owner_identity(self._owner), *identities], self._owner, clock.now())
-        while await self._delete_owned():  # until nothing is found, for a write was perhaps under way
-            pass
-        for namespace in (*scope, *named):
-            await self._count_entries(namespace)
-            await self._view.clear(namespace)
-        await self._tombstones.scrub()
-
-    async def _delete_owned(self) -> bool:
-        """Whether there was anything."""
-        found, before = 0, self.rows.total()
-        for eraser in _erasers_in(self._view):
-            self._add(await eraser.delete(()))
-            async for page in eraser.owned(self._owner):
-                identities = [identity for each in page for identity in each.identities]
-                await self._tombstones.add(identities, self._owner, clock.now())
-                self._add(await eraser.delete(page))
-                found += len(page)
-        if found and self.rows.total() == before:
-            raise DatabaseStoreError("erase", "some of what belongs to this person cannot be deleted", retryable=True)
-        return found > 0
-
-    async def _count_entries(self, namespace: str) -> None:
-        kind = "working-facts" if namespace.startswith(NAMESPACE) else "entries"
-        self._add({kind: await self._view.count(namespace)})
-
-    def _add(self, counts: Mapping[str, int]) -> None:
-        self.rows.update({kind: rows for kind, rows in counts.items() if rows})
-        if self._progress is not None:
-            self._progress(self.rows)
-
-
-def _erasers_in(view: StoreView) -> Iterator[Eraser]:
-    """Those of the facets that the store keeps."""
-    return parts_in(view, "erase")
-
-
-def _scope_of_person(owner: str) -> list[str]:
-    """The namespace of the facts in the scope of this name; none if no scope can have it."""
-    try:
-        return [f"{NAMESPACE}{checked_scope(owner)}"]
-    except InvalidEntryError:
-        return []
-
-
-def _texts(names: Iterable[str]) -> Iterable[str]:
-    if isinstance(names, str):
-        raise InvalidEntryError("namespaces", "must be several names, not one text")
-    return names
 
 
 async def _readmit(view: StoreView, owner: str) -> bool:

@@ -160,6 +160,19 @@ class UnknownFlushError(FireflyMemoryError, KeyError):
         return f"conversation {self.conversation_id!r} has no flush {self.flush_id!r}; list_flushes() lists them"
 
 
+class UnknownRecordError(FireflyMemoryError, KeyError):
+    """Long-term memory has no such fact, or no such person, in the space."""
+
+    def __init__(self, kind: str, name: str, space: str) -> None:
+        super().__init__(kind, name, space)
+        self.kind = kind
+        self.name = name
+        self.space = space
+
+    def __str__(self) -> str:
+        return f"there is no {self.kind} {self.name!r} in the space {self.space!r}"
+
+
 class NotSupportedError(FireflyMemoryError, NotImplementedError):
     """This backend, or this way of opening it, cannot do what was asked."""
 

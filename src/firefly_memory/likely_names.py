@@ -45,7 +45,7 @@ def meant(word: str, known: Iterable[str], elsewhere: Mapping[str, str] | None =
 # Names in `firefly_memory`.
 
 _HOMES = {
-    "agents": "FireflyAgent Memory MongoConversationStore SQLConversationStore",
+    "agents": "FireflyAgent LongTermMemory Memory MongoConversationStore SQLConversationStore",
     "archive": "async_export_jsonl async_import_jsonl export_jsonl import_jsonl",
     "copying": "async_copy_store copy_store",
     "erasure": "async_erase async_find_text async_readmit erase find_text readmit",

@@ -80,7 +80,8 @@ class Kind:
     """An item in the words of an error message."""
     from_archive: Callable[[Item, bool], tuple[Item, int]] = unchanged
     """``from_archive(item, untrusted)``: checks an item of an archive, and takes out of an untrusted one what a model
-    would believe to be said by the system. Also returns how many messages were left out."""
+    would believe to be said by the system, and what would let one person act for another. Also returns how many things
+    were left out."""
     canonical: Callable[[Item], str] = as_sorted_json
     """The text that is equal for equal items of any two stores. Comparisons and checksums use it."""
     descending: bool = False

@@ -1,11 +1,11 @@
 """What erasing a person, and pruning what is old, need of a facet.
 
-:mod:`firefly_memory.erasure` and :mod:`firefly_memory.retention` name no facet. They walk the registry.
+:mod:`firefly_memory.erasing` and :mod:`firefly_memory.retention` name no facet. They walk the registry.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
@@ -51,6 +51,24 @@ class Eraser(Protocol):
     async def delete(self, owned: Sequence[Owned]) -> Counts:
         """Delete these, whose identities are refused by now; how many rows were deleted. Without any, only end what an
         interrupted deletion has left."""
+
+
+class Aliases(Protocol):
+    """What one facet of one store knows of the ids of people, and the rows that it knows them from.
+
+    These rows are erased last, after everything else of all ids of the person in every facet: so an erasure that was
+    interrupted finds the ids again.
+    """
+
+    async def same(self, owners: Collection[str]) -> Collection[str]:
+        """Further ids of the people who have these ids. It is called again with what it has found, until it finds
+        nothing new. Everything is in the stored form."""
+
+    async def owned(self, owners: Collection[str]) -> Sequence[Owned]:
+        """The rows of these people: all that :meth:`same` looks at."""
+
+    async def delete(self, owned: Sequence[Owned]) -> Counts:
+        """Delete these, all of them or none; how many rows were deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,8 +59,8 @@ for each in imports:
         print(type(error).__name__, error)
 """
     names, *errors = printed(code).splitlines()
-    others = ["FireflyAgent", "Memory", "feed_memory", "from_model_messages", "to_model_messages"]
-    assert names == f"Memory FireflyAgent {others}"
+    others = ["FireflyAgent", "LongTermMemory", "Memory", "feed_memory", "from_model_messages", "long_term_tools"]
+    assert names == f"Memory FireflyAgent {[*others, 'to_model_messages']}"
     words = f"firefly_memory.agents.conversation_stores needs pydantic-ai-slim>=2.66,<3; {FOUND} is installed; run: "
     assert [error.startswith(f"MissingDependencyError {words}") for error in errors] == [True, True]
 

@@ -89,7 +89,8 @@ def test_only_the_embedder_that_is_named_is_switched_off(enabled: str, capsys: p
         KnowledgeStore(store, embedder=of_numbers(lambda _: [1.0, 2.0], 2)).add("notes", "x")
         enable_accelerator(store, "pgvector", embedder="numbers")
         assert main(["index", "disable", "pgvector", "--embedder-name", "letters", "--url", enabled]) == Exit.DONE
-        assert [each.embedder for each in accelerators(store) if each.name == "pgvector"] == ["numbers"]
+        of_chunks = [each for each in accelerators(store) if (each.kind, each.name) == ("chunks", "pgvector")]
+        assert [each.embedder for each in of_chunks] == ["numbers"]
 
 
 BROKEN = {

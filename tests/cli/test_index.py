@@ -39,9 +39,9 @@ def test_an_embedder_of_ones_own_is_named(
     )
     monkeypatch.syspath_prepend(tmp_path)
     assert main(["index", "embed", "--embedder", "my_embedders:MINE", "--url", url]) == Exit.DONE
-    assert capsys.readouterr().out == "made the vectors of 2 chunks\n"
+    assert "made the vectors of 2 chunks\n" in capsys.readouterr().out
     assert main(["index", "status", "--embedder", "my_embedders:make", "--url", url]) == Exit.DONE
-    assert capsys.readouterr().out == "chunks: 2 rows, english, each with a vector\n  2 vectors of mine\n"
+    assert "chunks: 2 rows, english, each with a vector\n  2 vectors of mine\n" in capsys.readouterr().out
     searching = ["search", "chunks", "cold", "--collection", "notes", "--mode", "semantic", "--url", url, "--embedder"]
     assert main([*searching, "my_embedders:make"]) == Exit.DONE
     assert "The lake is cold" in capsys.readouterr().out
@@ -54,20 +54,21 @@ def test_an_embedder_of_ones_own_is_named(
         assert main([*searching, name]) == Exit.USAGE, name
         assert message in capsys.readouterr().err
     assert main(["index", "delete-vectors", "mine", "--url", url]) == Exit.DONE
-    assert capsys.readouterr().out == "deleted the vectors of 2 chunks\n"
+    assert "deleted the vectors of 2 chunks\n" in capsys.readouterr().out
     assert main(["index", "status", "--embedder", "my_embedders:MINE", "--url", url]) == Exit.DONE
-    assert capsys.readouterr().out == "chunks: 2 rows, english, 2 without a vector\n"
+    assert "chunks: 2 rows, english, 2 without a vector\n" in capsys.readouterr().out
 
 
 def test_status_compares_and_embed_makes_vectors(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["index", "status", "--url", url]) == Exit.DONE
-    assert capsys.readouterr().out == "chunks: 2 rows, english, 2 without a vector\n"
+    assert "chunks: 2 rows, english, 2 without a vector\n" in capsys.readouterr().out
     assert main(["index", "embed", "--url", url]) == Exit.DONE
-    assert capsys.readouterr().out == "made the vectors of 2 chunks\n"
+    assert "made the vectors of 2 chunks\n" in capsys.readouterr().out
     assert main(["index", "embed", "--quiet", "--url", url]) == Exit.DONE
     assert capsys.readouterr().out == ""
     assert main(["index", "status", "--json", "--url", url]) == Exit.DONE
-    (state,) = json.loads(capsys.readouterr().out)["indexes"]
+    states = json.loads(capsys.readouterr().out)["indexes"]
+    (state,) = [each for each in states if each["kind"] == "chunks"]
     assert state == {
         "kind": "chunks",
         "rows": 2,
@@ -93,7 +94,7 @@ def test_what_is_out_of_step_is_named_and_mended(url: str, capsys: pytest.Captur
     assert "1 signatures have no chunks" in said
     assert "run `firefly-memory index rebuild" in said
     assert main(["index", "rebuild", "--json", "--url", url]) == Exit.DONE
-    assert json.loads(capsys.readouterr().out) == {"rows": {"chunks": 2}}
+    assert json.loads(capsys.readouterr().out)["rows"]["chunks"] == 2
     assert main(["index", "status", "--url", url]) == Exit.DONE
     assert main(["search", "chunks", "boat", "--collection", "notes", "--mode", "text", "--url", url]) == Exit.DONE
     assert "We sail a boat" in capsys.readouterr().out

@@ -216,7 +216,7 @@ SEARCHED = ", ".join(each.kind for facet in all_facets() for each in resources_o
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["facts", "dog"], "there is no kind 'facts'; there are entries, "),
+        (["people", "dog"], "there is no kind 'people'; there are entries, "),
         (["entries", "dog"], f"entries cannot be searched; {SEARCHED} can"),
         (["chunks", "dog"], "chunks are searched by their collection; name it: collection=…"),
         (["chunks", "dog", "--owner", "ann"], "chunks are searched by their collection"),

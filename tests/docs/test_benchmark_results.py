@@ -41,3 +41,22 @@ def test_feeds_are_compared_with_the_driver_and_then_with_themselves(tmp_path: P
         "| sqlite sync | 3 of an agent | 10 and 100,000 | 30 | 33 | 1.10 |",
     ]
     assert "Old." not in (tmp_path / "performance.md").read_text()
+
+
+def test_long_term_memory_is_compared_with_the_driver_and_with_itself_and_with_vectors(tmp_path: Path) -> None:
+    for name in PAGES:
+        (tmp_path / name).write_text(f"{BEGIN}\n{END}\n")
+    compared = {"backend": "mongodb async", "operation": "find_fact", "callers": 1, "size": 1_000}
+    ratio = {"ours": 300.0, "bare": 250.0, "aim": 1.2, "limit": 1.5, "ratio": 1.2}
+    growth = {"backend": "mongodb async", "operation": "find_fact", "sizes": [1_000, 200_000]}
+    times = {"short": 30.0, "long": 33.0, "ratio": 1.1}
+    best = {"backend": "mongodb", "operation": "search", "size": 1_000, "without": 2_000.0}
+    rows = [compared | ratio, growth | times, best | {"vectors": 3_000.0}, best | {"vectors": None}]
+    write({"long_term": rows}, tmp_path / "results.json", tmp_path)
+    text = (tmp_path / "long-term-figures.md").read_text()
+    assert [line for line in text.splitlines() if line.startswith("| mongodb")] == [
+        "| mongodb async | find_fact | 1 | 1,000 | 300 | 250 | 1.20 | 1.2 | 1.5 |",
+        "| mongodb async | find_fact | 1,000 and 200,000 | 30 | 33 | 1.10 |",
+        "| mongodb | search | 1,000 | 2,000 | 3,000 |",
+        "| mongodb | search | 1,000 | 2,000 | - |",
+    ]

@@ -37,6 +37,7 @@ from firefly_memory.cli import main
 from firefly_memory.errors import EmbedderError
 from firefly_memory.feeds import InMemoryMemory, InMemoryMessageStore, MessageStoreMemory
 from firefly_memory.knowledge import KnowledgeStore
+from firefly_memory.longterm import MemoryService
 from firefly_memory.search import searching
 from firefly_memory.search.embedders import default
 from firefly_memory.search.embedders.adapters import CallableEmbedder
@@ -118,6 +119,7 @@ def _causes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Any]]:
     yield from _causes_in_strategies()
     yield from _causes_in_search(monkeypatch)
     yield from _causes_in_teams()
+    yield from _causes_in_long_term_memory()
 
 
 def _raise(error: Exception) -> None:
@@ -228,6 +230,18 @@ def _causes_in_teams() -> Iterator[Callable[[], Any]]:
         memory = MessageStoreMemory(store, "job", "worker")  # type: ignore[arg-type]
         yield lambda memory=memory: asyncio.run(memory.add({}))  # type: ignore[misc]
         yield lambda memory=memory: asyncio.run(memory.get_history())  # type: ignore[misc]
+
+
+def _causes_in_long_term_memory() -> Iterator[Callable[[], Any]]:
+    service = MemoryService(embedder=None)
+    yield lambda: service.confirm_fact("0192")
+    yield lambda: service.merge_users("web:ann", "web:bob")
+    for name in ("ann", "bob"):
+        service.get_or_create_user("web", name)
+    service.merge_users("web:ann", "web:bob")
+    yield lambda: service.merge_users("web:bob", "web:ann")
+    yield lambda: service.set_fact("color", "blue", scope="user")
+    yield lambda: MemoryService(FileStore("files"), embedder=None).get_fact("color")
 
 
 def _embedder(dimensions: int, error: Exception | None = None) -> CallableEmbedder:

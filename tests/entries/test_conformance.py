@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Engine, create_engine
 
 from firefly_memory.testing import Check, Mode, checks
 from tests.support.backends import BACKENDS, Backend, Place
@@ -19,20 +24,58 @@ _COVERED_BY_OTHERS = {"sqlite-memory", "postgresql-psycopg", "mongodb-motor"} | 
 }
 """Their lines run on other backends as well. Coverage doubles the time of a check, and counts a line once."""
 
+_QUICK_IN_ONE_MODE = {
+    "sqlite-memory",
+    "sqlite-engine",
+    "postgresql-engine",
+    "postgresql-psycopg2-engine",
+    "mongodb-motor",
+}
+"""The quick part runs each check once on them, and in both modes on a store of the same database that opens by URL."""
+
+
+@pytest.fixture(scope="module")
+def engine_of_the_module() -> Iterator[Callable[[str], Engine]]:
+    """Engines whose connections last: a new connection costs PostgreSQL several milliseconds."""
+    with ExitStack() as later:
+
+        @cache
+        def engine(url: str) -> Engine:
+            made = create_engine(url)
+            later.callback(made.dispose)
+            return made
+
+        yield engine
+
+
+def _marks(backend: Backend, number: int, mode: Mode) -> list[pytest.MarkDecorator]:
+    """``number`` is the check's: the modes of the quick part take turns."""
+    marks = [pytest.mark.no_cover] if backend.name in _COVERED_BY_OTHERS else []
+    if backend.name in _QUICK_IN_ONE_MODE and mode is not list(Mode)[number % 2]:
+        marks.append(pytest.mark.thorough)
+    return marks
+
 
 @pytest.mark.parametrize(
     ("backend", "check", "mode"),
     [
-        pytest.param(
-            *(backend, check, mode), marks=[pytest.mark.no_cover] if backend.name in _COVERED_BY_OTHERS else []
-        )
+        pytest.param(backend, check, mode, marks=_marks(backend, number, mode))
         for backend in BACKENDS
-        for check in checks(backend.capabilities)
+        for number, check in enumerate(checks(backend.capabilities))
         for mode in backend.modes
     ],
     ids=str,
 )
-def test_conformance(backend: Backend, check: Check, mode: Mode, place: Place, new_sqlite_file: Path) -> None:
+def test_conformance(
+    backend: Backend,
+    check: Check,
+    mode: Mode,
+    place: Place,
+    new_sqlite_file: Path,
+    engine_of_the_module: Callable[[str], Engine],
+) -> None:
+    if check.rule not in _OF_STARTS:
+        place = replace(place, engine=engine_of_the_module)
     if backend.name.startswith("sqlite") and check.rule not in _OF_STARTS:
         (place.directory / "new").mkdir()
         for name in ("new/memory.db", "own.db"):

@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.backends import Place
 from tests.support.knowledge_stores import make, new_store
 from tests.support.mongodb_chunks import Chunks
+from tests.support.mongodb_servers import server, somewhere, standalone
 from tests.support.mongodb_tombstones import Somewhere
-from tests.support.servers import EmbeddedMongoDB
-
-
-@pytest.fixture(scope="package")
-def standalone() -> Iterator[EmbeddedMongoDB]:
-    """A server without transactions."""
-    server = EmbeddedMongoDB(replica_set=False)
-    server.start()
-    yield server
-    server.remove()
-
-
-@pytest.fixture(params=["replica set", "standalone"])
-def server(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def somewhere(server: str, request: pytest.FixtureRequest, place: Place) -> Iterator[Somewhere]:
-    """A database of the test's own."""
-    url = place.mongodb() if server == "replica set" else request.getfixturevalue("standalone").url
-    with ExitStack() as later:
-        yield Somewhere(url, later)
 
 
 @pytest.fixture(params=["blocking", "suspending"])
@@ -43,4 +19,4 @@ async def chunks(request: pytest.FixtureRequest, somewhere: Somewhere) -> AsyncI
         yield Chunks(somewhere, store, request.param)
 
 
-__all__ = ["make", "new_store"]
+__all__ = ["make", "new_store", "server", "somewhere", "standalone"]

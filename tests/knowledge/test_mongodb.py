@@ -20,9 +20,9 @@ from firefly_memory.concurrency.sync_bridge import run_without_loop
 from firefly_memory.cursors import Moment
 from firefly_memory.databases.mongodb.clients import VERSION
 from firefly_memory.knowledge.log import KNOWLEDGE_LOG, ChunkRow
-from firefly_memory.knowledge.mongodb import log as mongodb_log
 from firefly_memory.search.index import SearchIndex, Signatures
 from firefly_memory.search.index_language import IndexLanguage
+from firefly_memory.search.mongodb import kept_rows
 from firefly_memory.search.words import FORM
 from tests.knowledge import ENGLISH, START, row
 from tests.support.backends import Place
@@ -89,7 +89,7 @@ async def test_a_vector_is_stored_once_for_each_embedder(chunks: Chunks) -> None
 
 
 async def test_chunks_without_a_vector_come_in_pages(chunks: Chunks, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mongodb_log, "_WALKED", 3)
+    monkeypatch.setattr(kept_rows, "_WALKED", 3)
     rows = by_id(*(f"text {number}" for number in range(9)))
     await chunks("add", rows, {rows[2].id: vector(1)}, ENGLISH)
     assert await chunks("without_vector", "e", 2, "") == rows[:2]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -15,59 +14,13 @@ from firefly_memory.knowledge.log import KNOWLEDGE_LOG, ChunkRow
 from tests.knowledge import ENGLISH, row
 from tests.support.backends import Place
 from tests.support.mongodb_chunks import Commands, vector
+from tests.support.mongodb_plans import Planned
 from tests.support.mongodb_tombstones import Somewhere
-
-_OF_SESSIONS = {"lsid", "$db", "$clusterTime", "$readPreference", "readConcern", "batchSize", "maxTimeMS"}
 
 BY_ID, OF_WORDS, OF_PLACES, OF_PEOPLE = "_id_", "scope_1_words_1__id_1", "place_1", "scope_1_who_1"
 IN_COLLECTION, NEWEST = "space_1_collection_1_added_1", "scope_1_newest_-1_newest_us_-1__id_1"
 OF_OWNER, OF_ROW = "owner_1__id_1", "id_1_embedder_1"
 OF_SIGNATURES = "scope_1_embedder_1_id_1_signature_1"
-
-
-@dataclass
-class Plan:
-    """How the server did the reads of one call."""
-
-    indexes: set[str] = field(default_factory=set)
-    stages: set[str] = field(default_factory=set)
-    documents: int = 0
-    keys: int = 0
-
-
-class Planned:
-    """Asks the chunks of a store, and then for the plans of what was asked."""
-
-    def __init__(self, somewhere: Somewhere, log: Any, commands: Commands) -> None:
-        self._somewhere = somewhere
-        self._log = log
-        self._commands = commands
-
-    def __call__(self, ask: Callable[[Any], Any]) -> Plan:
-        self._commands.sent.clear()
-        run_without_loop(ask(self._log))
-        plan = Plan()
-        for _, command in self._commands.sent:
-            asked = {name: value for name, value in command.items() if name not in _OF_SESSIONS}
-            _look(self._somewhere.database.command("explain", asked, verbosity="executionStats"), plan)
-        assert plan.stages.isdisjoint({"COLLSCAN", "SORT"})
-        return plan
-
-
-def _look(found: Any, plan: Plan) -> None:
-    if isinstance(found, dict):
-        if "stage" in found:
-            plan.stages.add(found["stage"])
-        if "indexName" in found:
-            plan.indexes.add(found["indexName"])
-        plan.documents += found.get("totalDocsExamined", 0)
-        plan.keys += found.get("totalKeysExamined", 0)
-        for name, each in found.items():
-            if name not in ("rejectedPlans", "executionStages", "command"):
-                _look(each, plan)
-    elif isinstance(found, list):
-        for each in found:
-            _look(each, plan)
 
 
 @pytest.fixture

@@ -192,11 +192,19 @@ def _seen(hits: Sequence[Hit]) -> list[tuple[str, str, float, Mapping[str, int]]
     return [(hit.id, ascii(hit.text), hit.score, hit.ranks) for hit in hits]
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(st.lists(additions, max_size=20), st.lists(questions, min_size=1, max_size=3), st.sampled_from([None, "ann"]))
-def test_every_store_finds_what_a_look_at_every_document_finds(
-    stores: Stores, added: list[Added], asked: list[str], owner: str | None
-) -> None:
+@pytest.mark.parametrize("examples", [25, pytest.param(100, marks=pytest.mark.thorough)])
+def test_every_store_finds_what_a_look_at_every_document_finds(stores: Stores, examples: int) -> None:
+    @settings(max_examples=examples, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+    @given(
+        st.lists(additions, max_size=20), st.lists(questions, min_size=1, max_size=3), st.sampled_from([None, "ann"])
+    )
+    def finds(added: list[Added], asked: list[str], owner: str | None) -> None:
+        _check_searches(stores, added, asked, owner)
+
+    finds()
+
+
+def _check_searches(stores: Stores, added: list[Added], asked: list[str], owner: str | None) -> None:
     documents = Documents(stores, added)
     parts = [each.chunk.text[1:5] for each in added[:1]]
     for question in [*asked, *parts]:

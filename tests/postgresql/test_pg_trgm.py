@@ -14,6 +14,9 @@ from firefly_memory.cli.exits import Exit
 from firefly_memory.databases.sql.schema.commands import grants
 from firefly_memory.knowledge import KnowledgeStore
 from firefly_memory.knowledge.log import CHUNKS
+from firefly_memory.longterm import MemoryService
+from firefly_memory.longterm.rows import Filters
+from firefly_memory.longterm.sql.list_statements import ListStatements
 from firefly_memory.search.scopes import scope_word
 from firefly_memory.search.sql.statements import statements_of
 from firefly_memory.service import accelerators, disable_accelerator, enable_accelerator
@@ -81,6 +84,53 @@ _MANY = """INSERT INTO firefly_memory.memory_chunks
     (id, space, collection, text, created_at, scope, position, searchable, words, newest)
     SELECT 'i' || n, '', 'notes', 'text', now(), scope, 0, 'text ' || n || ' of many others', words, now()
     FROM generate_series(1, 100000) AS n, (SELECT scope, words FROM firefly_memory.memory_chunks LIMIT 1) AS one"""
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
+async def test_facts_are_the_same_with_and_without_it(driver: str, url: str) -> None:
+    memory = MemoryService(InMemoryStore(), embedder=None)
+    async with PostgreSQLStore(url.replace("postgresql:", f"postgresql+{driver}:")) as store:
+        stored = MemoryService(store, embedder=None)
+        for number, text in enumerate(TEXTS):
+            memory.set_fact(f"key {number} of {text[:9]}", text, confidence=number % 2)
+            await stored.async_set_fact(f"key {number} of {text[:9]}", text, confidence=number % 2)
+        for is_enabled in (False, True):
+            if is_enabled:
+                enable_accelerator(store, "pg_trgm", kind="facts")
+                execute(url, f"ALTER DATABASE {url.rpartition('/')[2]} SET enable_seqscan = off")
+                execute(url, f"ALTER DATABASE {url.rpartition('/')[2]} SET enable_indexscan = off")
+            for query in (*QUESTIONS, "key invoice", "invoice april", "april invoice", "1 2", "key", ""):
+                for least in (None, 0.5):
+                    found = await stored.async_search_facts(query, limit=100, min_confidence=least)
+                    expected = memory.search_facts(query, limit=100, min_confidence=least)
+                    assert [hit.text for hit in found] == [hit.text for hit in expected], query
+
+
+_MANY_FACTS = """INSERT INTO firefly_memory.memory_facts
+    (id, space, fact_scope, scope_id, key, value, fact_type, confidence, times_confirmed, times_contradicted, versions,
+     written_by, access_count, valid_from, created_at, newest, scope, position, searchable, words)
+    SELECT 'i' || n, space, 'global', '', 'key ' || n, '1', fact_type, 1, 1, 0, 0, 'w', 0, now(), now(), now(), scope, 0,
+      'key ' || n || ' of many others' || chr(10) || '1', words
+    FROM generate_series(1, 100000) AS n, (SELECT * FROM firefly_memory.memory_facts LIMIT 1) AS one"""
+
+
+def test_a_query_that_few_of_many_facts_have_is_searched_by_the_index(url: str) -> None:
+    with PostgreSQLStore(url) as store:
+        memory = MemoryService(store, embedder=None)
+        first = memory.set_fact("the first", 1)
+        assert main(["index", "enable", "pg_trgm", "--kind", "facts", "--url", url]) == Exit.DONE
+        execute(url, _MANY_FACTS)
+        execute(url, "VACUUM ANALYZE")
+        (scope,) = execute(url, f"SELECT scope FROM firefly_memory.memory_facts WHERE id = '{first.id}'")[0]
+        statements = on_postgresql(ListStatements, "firefly_memory")
+        for places in ([scope], [scope, "another"]):
+            wanted = Filters(pattern=("key", "77777"), min_confidence=0.5)
+            statement, values = statements.asked(places, wanted, 11, None)
+            with psycopg.connect(url) as connection:
+                found = connection.execute(f"EXPLAIN {statement.sql}".encode(), statement.parameters(values))
+                plan = "\n".join(row[0] for row in found)
+            assert "idx_facts_trigrams" in plan, plan
+        assert [hit.fact.key for hit in memory.search_facts("key_77777")] == ["key 77777"]
 
 
 def test_it_is_checked_dumped_and_switched_off(

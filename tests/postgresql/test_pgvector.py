@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from firefly_memory import ConfigurationError, NotSupportedError, PostgreSQLStore
 from firefly_memory.erasure import erase
 from firefly_memory.knowledge import KnowledgeStore
+from firefly_memory.longterm import MemoryService
 from firefly_memory.search import searching
 from firefly_memory.search.signatures import vector_bytes
 from firefly_memory.service import disable_accelerator, enable_accelerator
@@ -106,6 +107,29 @@ def test_nothing_of_other_scopes_is_found_though_all_of_it_is_nearer(url: str, e
         knowledge.add("notes", "zy")
         assert found(knowledge, "zzzzzz", 3)[0][0] == "zy"
         assert not {text for text, _ in found(knowledge, "zzzzzz", 100)} & {f"zzzzzz {n}" for n in range(1_500)}
+
+
+@pytest.mark.usefixtures("small_limit")
+@pytest.mark.parametrize("driver", ["psycopg", "asyncpg"])
+def test_facts_that_pass_the_filters_are_found_though_all_others_are_nearer(driver: str, url: str) -> None:
+    with PostgreSQLStore(url.replace("postgresql:", f"postgresql+{driver}:")) as store:
+        memory = MemoryService(store, embedder=Letters())
+        memory.update_preferences(memory.get_or_create_user("web", "ann").canonical_id, dict.fromkeys(texts(30), 1))
+        for number in range(30):
+            memory.set_fact(f"zzzz {number}", "zzzz", fact_type="correction", confidence=number / 100)
+        memory.set_fact("sure", "zyx", fact_type="correction", confidence=0.9)
+        memory.set_fact("other", "zyxw")
+        enable_accelerator(store, "pgvector", kind="facts", embedder=Letters())
+        for mode in ("semantic", "hybrid"):
+            for options, keys in (
+                ({"fact_types": ["correction"]}, ["sure"]),
+                ({"fact_types": ["world_knowledge"], "min_confidence": None}, ["other"]),
+                ({"min_confidence": 0.95}, ["other"]),
+                ({"fact_types": ["relationship", "it's"]}, []),
+            ):
+                hits = memory.search_facts("zzzz", mode=mode, **options)
+                assert [hit.fact.key for hit in hits] == keys, (mode, options)
+            assert len(memory.search_facts("zzzz", mode=mode, limit=100, min_confidence=None)) == 32
 
 
 @pytest.mark.usefixtures("small_limit")

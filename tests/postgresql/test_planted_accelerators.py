@@ -55,7 +55,9 @@ def test_pgvector_on_an_engine_of_the_caller_s_own(of_wheel: str) -> None:
         assert len(knowledge.search("notes", "abc", 10, "semantic")) == 10
         knowledge.add("empty", [f"zz {number}" for number in range(30)])
         assert knowledge.search("empty", "abc zz", 10)
-        assert [each.state for each in accelerators(store) if each.name == "pgvector"] == ["enabled"]
+        assert [each.state for each in accelerators(store) if (each.kind, each.name) == ("chunks", "pgvector")] == [
+            "enabled"
+        ]
         with engine.connect() as connection, connection.begin():
             bound = KnowledgeStore(store.bind(connection), embedder=Letters(), space="blocking")
             assert len(bound.search("notes", "abc", 10, "semantic")) == 10

@@ -16,6 +16,7 @@ from firefly_memory.knowledge.types import Chunk
 from firefly_memory.search import index_keeper
 from firefly_memory.search.embedders.adapters import CallableEmbedder
 from firefly_memory.search.index_language import IndexLanguage
+from firefly_memory.search.keeping import IndexState
 from firefly_memory.search.words import FORM
 from firefly_memory.testing import Mode
 from tests.knowledge import START, Chunks
@@ -49,6 +50,12 @@ def ask(store: EntryStore, mode: Mode) -> Callable[..., Any]:
     return call
 
 
+async def chunks_in(ask: Callable[..., Any], embedder: Any) -> IndexState:
+    """The state of their index."""
+    states: dict[str, IndexState] = {each.kind: each for each in await ask("index_states", embedder=embedder)}
+    return states["chunks"]
+
+
 async def found(store: EntryStore, question: str) -> set[str]:
     hits = await KnowledgeStore(store, embedder=None).async_search("notes", question, mode="text")
     return {hit.text for hit in hits}
@@ -56,18 +63,17 @@ async def found(store: EntryStore, question: str) -> set[str]:
 
 @IN_ONE_SERVER
 async def test_a_language_is_changed_row_by_row(store: EntryStore, ask: Callable[..., Any]) -> None:
-    (state,) = await ask("index_states", embedder=None)
+    state = await chunks_in(ask, embedder=None)
     assert (state.kind, state.rows, state.language, state.outdated) == ("chunks", 3, "english", 0)
     assert (state.without_vector, state.problems, state.is_right) == (None, (), True)
     earlier = KnowledgeStore(store, embedder=None)
     assert await found(store, "haus") == {TEXTS[0]}
     seen: list[tuple[str, int]] = []
-    assert await ask("rebuild_indexes", "german", progress=lambda kind, rows: seen.append((kind, rows))) == {
-        "chunks": 3
-    }
-    assert seen[0] == ("chunks", 3)
+    made = await ask("rebuild_indexes", "german", progress=lambda kind, rows: seen.append((kind, rows)))
+    assert made["chunks"] == 3
+    assert ("chunks", 3) in seen
     assert await found(store, "haus") == {TEXTS[0], TEXTS[1]}
-    (state,) = await ask("index_states", embedder=None)
+    state = await chunks_in(ask, embedder=None)
     assert (state.language, state.outdated, state.is_right) == ("german", 0, True)
     await earlier.async_add("notes", "Alte Häuser")
     assert await found(store, "haus") == {TEXTS[0], TEXTS[1], "Alte Häuser"}
@@ -94,13 +100,13 @@ async def test_words_of_other_rules_are_found_and_made_again(store: EntryStore, 
     )  # fmt: skip
     await Chunks(store)("add", [row._replace(words=(row.scope, "other"))], {}, None)
     await Chunks(store)("set_language", IndexLanguage("english", FORM + 1))
-    (state,) = await ask("index_states", embedder=None)
+    state = await chunks_in(ask, embedder=None)
     assert (state.outdated, state.is_right) == (1, False)
     assert f"the words were made by the rules {FORM + 1}" in state.problems[0]
     with pytest.raises(ConfigurationError, match="index rebuild"):
         await found(store, "schiff")
-    assert await ask("rebuild_indexes") == {"chunks": 4}
-    (state,) = await ask("index_states", embedder=None)
+    assert (await ask("rebuild_indexes"))["chunks"] == 4
+    state = await chunks_in(ask, embedder=None)
     assert state.is_right
     assert await found(store, "schiff") == {"Ein Schiff"}
     assert await found(store, "other") == set()
@@ -109,11 +115,11 @@ async def test_words_of_other_rules_are_found_and_made_again(store: EntryStore, 
 @IN_ONE_SERVER
 async def test_vectors_that_are_missing_are_made_once(store: EntryStore, ask: Callable[..., Any]) -> None:
     letters = Letters()
-    (state,) = await ask("index_states", embedder=letters)
+    state = await chunks_in(ask, embedder=letters)
     assert (state.without_vector, state.is_right) == (3, True)
-    assert await ask("embed_missing", embedder=letters) == {"chunks": 3}
-    assert await ask("embed_missing", embedder=letters) == {"chunks": 0}
-    (state,) = await ask("index_states", embedder=letters)
+    assert (await ask("embed_missing", embedder=letters))["chunks"] == 3
+    assert (await ask("embed_missing", embedder=letters))["chunks"] == 0
+    state = await chunks_in(ask, embedder=letters)
     assert state.without_vector == 0
     with pytest.raises(ConfigurationError, match="there is no embedder"):
         await ask("embed_missing", embedder=None)
@@ -127,19 +133,19 @@ async def test_vectors_of_a_former_embedder_are_deleted(
     former, used = CallableEmbedder(_two_numbers, name="former", dimensions=2), Letters()
     for embedder in (former, used):
         await ask("embed_missing", embedder=embedder)
-    (state,) = await ask("index_states", embedder=None)
+    state = await chunks_in(ask, embedder=None)
     assert (state.vectors, state.is_right) == ({"former": 3, used.name: 3}, True)
     seen: list[int] = []
-    assert await ask("delete_vectors", "former", progress=lambda _, rows: seen.append(rows)) == {"chunks": 3}
+    assert (await ask("delete_vectors", "former", progress=lambda _, rows: seen.append(rows)))["chunks"] == 3
     assert seen == [2, 3]
-    assert await ask("delete_vectors", "unknown") == {"chunks": 0}
-    (state,) = await ask("index_states", embedder=former)
+    assert (await ask("delete_vectors", "unknown"))["chunks"] == 0
+    state = await chunks_in(ask, embedder=former)
     assert (state.vectors, state.without_vector, state.is_right) == ({used.name: 3}, 3, True)
-    (state,) = await ask("index_states", embedder=used)
+    state = await chunks_in(ask, embedder=used)
     assert state.without_vector == 0
     hits = await ask("search", "chunks", "Boot", mode="semantic", where={"collection": "notes"}, embedder=used)
     assert len(hits) == 3
-    assert await ask("embed_missing", embedder=former) == {"chunks": 3}, "and they can be made again"
+    assert (await ask("embed_missing", embedder=former))["chunks"] == 3, "and they can be made again"
     with pytest.raises(InvalidEntryError, match="embedder"):
         await ask("delete_vectors", None)
 

@@ -155,7 +155,7 @@ SEARCHED = ", ".join(each.kind for facet in all_facets() for each in resources_o
 @pytest.mark.parametrize(
     ("arguments", "error", "said"),
     [
-        ({"kind": "facts"}, ConfigurationError, "there is no kind 'facts'; there are entries, "),
+        ({"kind": "people"}, ConfigurationError, "there is no kind 'people'; there are entries, "),
         ({"kind": None}, ConfigurationError, "there is no kind None"),
         ({"kind": "entries"}, ConfigurationError, f"entries cannot be searched; {SEARCHED} can"),
         ({"where": {}}, InvalidEntryError, "where: chunks are searched by their collection; name it: collection=…"),

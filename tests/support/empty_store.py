@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from firefly_memory import ConversationMemory, EntryStore, MongoDBStore, PostgreSQLStore
+from firefly_memory import ConversationMemory, EntryStore, MongoDBStore, PostgreSQLStore, service
 
 _emptied: set[tuple[str, type[EntryStore]]] = set()
 
@@ -31,3 +31,13 @@ async def empty(store: EntryStore) -> None:
     while namespaces := await store.async_namespaces():
         for namespace in namespaces:
             await store.async_clear(namespace)
+
+
+def delete_everything(store: EntryStore) -> None:
+    """Delete the rows of every kind, whichever facet they are of, and all namespaces."""
+    store.initialize_sync()
+    for each in service.resources(store):
+        if each.why_kept is None:
+            service.delete(store, each.kind, where={})
+    for namespace in store.namespaces(limit=10_000):
+        store.clear(namespace)

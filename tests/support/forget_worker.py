@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from firefly_memory import erasure
+from firefly_memory import erasing
 from firefly_memory.cli import main as command
 from tests.support.workers import Worker
 
@@ -47,12 +47,12 @@ def main() -> None:
             found = getattr(self._inner, name)
             return dying_after(found) if name in ("add", "delete", "scrub") else found
 
-    class DyingErasure(erasure._Erasure):
+    class DyingErasure(erasing._Erasure):
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
             self._tombstones: Any = Dying(self._tombstones)
 
-    erasers = erasure._erasers_in
-    setattr(erasure, "_Erasure", DyingErasure)  # noqa: B010 - the command offers neither
-    setattr(erasure, "_erasers_in", lambda view: map(Dying, erasers(view)))  # noqa: B010
+    erasers = erasing._erasers_in
+    setattr(erasing, "_Erasure", DyingErasure)  # noqa: B010 - the command offers neither
+    setattr(erasing, "_erasers_in", lambda view: map(Dying, erasers(view)))  # noqa: B010
     command(["forget", owner, "--yes", *options])

@@ -25,7 +25,7 @@ from firefly_memory.tombstones.log import (
 
 T = TypeVar("T")
 
-MANY = 20
+MANY = 80
 """More conversations than a test has."""
 
 

@@ -31,6 +31,7 @@ ERRORS = [
     errors.UnknownConversationError("chat"),
     errors.TurnsDroppedError("chat", 3),
     errors.UnknownFlushError("chat", "0192"),
+    errors.UnknownRecordError("fact", "0192", "default"),
     errors.SchemaMismatchError("load", None, "0001", "alembic upgrade head", "initialize()"),
     errors.StepError("extract", "it broke"),
     errors.ErasedError("append_turn"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from website.paths import DOCS
-from website.pictures import feeds, migrations, run, search, strategies, window
+from website.pictures import facts, feeds, migrations, run, search, strategies, window
 
 FOLDER = DOCS / "pictures"
 PICTURES = {
@@ -13,6 +13,7 @@ PICTURES = {
     "search.svg": search.draw,
     "strategies.svg": strategies.draw,
     "feeds.svg": feeds.draw,
+    "facts.svg": facts.draw,
 }
 
 

@@ -24,18 +24,30 @@ if TYPE_CHECKING:
     from firefly_memory.agents.conversation_stores import MongoConversationStore, SQLConversationStore
     from firefly_memory.agents.feed_capability import feed_memory
     from firefly_memory.agents.feed_messages import from_model_messages, to_model_messages
+    from firefly_memory.agents.long_term_capability import LongTermMemory
+    from firefly_memory.agents.long_term_toolset import long_term_tools
 
-__all__ = ["FireflyAgent", "Memory", "feed_memory", "from_model_messages", "to_model_messages"]
+__all__ = [
+    "FireflyAgent",
+    "LongTermMemory",
+    "Memory",
+    "feed_memory",
+    "from_model_messages",
+    "long_term_tools",
+    "to_model_messages",
+]
 if find_spec("pydantic_ai.conversation_store"):  # an older pydantic-ai has none, and ``import *`` works all the same
     __all__ += ["MongoConversationStore", "SQLConversationStore"]
 
 _CONVERSATION_STORES = "firefly_memory.agents.conversation_stores"
 _FEED_MESSAGES = "firefly_memory.agents.feed_messages"
 _WHERE = {
+    "LongTermMemory": "firefly_memory.agents.long_term_capability",
     "MongoConversationStore": _CONVERSATION_STORES,
     "SQLConversationStore": _CONVERSATION_STORES,
     "feed_memory": "firefly_memory.agents.feed_capability",
     "from_model_messages": _FEED_MESSAGES,
+    "long_term_tools": "firefly_memory.agents.long_term_toolset",
     "to_model_messages": _FEED_MESSAGES,
 }
 

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 from pydantic_ai import ModelRetry
 
+from firefly_memory.agents.fact_texts import fact_text, fitting
 from firefly_memory.entries.entry import MemoryEntry
 from firefly_memory.entries.scopes import BY_A_MODEL
 from firefly_memory.errors import ConflictError, CorruptDataError
 from firefly_memory.identifiers import stored_name
-from firefly_memory.messages.quoted_text import FACTS, fact_line, fenced, in_a_fence
+from firefly_memory.messages.quoted_text import FACTS, fenced
 from firefly_memory.messages.storage import sendable
 from firefly_memory.protocols import ABSENT, SAME_METADATA, Readable
 from firefly_memory.tokens.estimator import TokenEstimator
@@ -79,14 +80,9 @@ class RunFacts:
         facts = [fact for entry in await self._load() if (fact := self._fact_text(entry)) is not None]
         if not facts:
             return ""
-        room, chosen = self._limits.max_fact_tokens, set()
-        for fact in sorted(facts, key=lambda fact: fact.rank):
-            if room <= 1:
-                break
-            tokens = 1 + _counted(estimator, fact.text)
-            if tokens <= room:
-                room -= tokens
-                chosen.add(fact.entry.key)
+        ranked = sorted(facts, key=lambda fact: fact.rank)
+        positions = fitting((fact.text for fact in ranked), self._limits.max_fact_tokens, estimator)
+        chosen = {ranked[position].entry.key for position in positions}
         return self._text([fact for fact in facts if fact.entry.key in chosen], len(facts) - len(chosen))
 
     async def remember(self, key: str, value: str) -> str:
@@ -161,13 +157,8 @@ class RunFacts:
 
     def _fact_text(self, entry: MemoryEntry) -> _FactText | None:
         """The fact with its text; ``None`` for a value that cannot be written as text."""
-        key = str(entry.key)
-        try:
-            text = in_a_fence({key: entry.content}) if self._is_fenced else fact_line(key, entry.content)
-        except (RecursionError, TypeError, ValueError) as exc:
-            logger.warning("the fact %r is not in the instructions: %s: %s", key, type(exc).__name__, exc)
-            return None
-        return _FactText(entry, sendable(text))
+        text = fact_text(str(entry.key), entry.content, is_fenced=self._is_fenced)
+        return None if text is None else _FactText(entry, text)
 
     def _text(self, facts: Sequence[_FactText], left_out: int) -> str:
         if self._is_fenced:
@@ -180,14 +171,6 @@ class RunFacts:
 
 def _refusal_of(key: str) -> str:
     return f"not remembered: {key!r} is a fact of the application; remember this under another key"
-
-
-def _counted(estimator: TokenEstimator, text: str) -> int:
-    try:
-        return estimator.estimate_turn("", text) - estimator.estimate_turn("", "")
-    except Exception as exc:  # noqa: BLE001 - a warning that is an error, or the user's own: no run is lost for it
-        logger.warning("the tokens of a fact were not counted (%s: %s), its characters were", type(exc).__name__, exc)
-        return len(text)
 
 
 def _sendable(content: Any) -> Any:

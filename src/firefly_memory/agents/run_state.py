@@ -211,8 +211,9 @@ class RunState:
         return own
 
     def _own(self, messages: list[ModelMessage], ctx: RunContext[Any]) -> list[ModelMessage]:
-        # Facts and summaries may be deleted later, so no stored turn contains them.
-        return own_messages(messages, ctx.run_id, with_instructions=not self._has_instructions)
+        # Facts and summaries may be deleted later, so no stored turn contains them. LongTermMemory tells facts, too.
+        has_told = self._has_instructions or any(map(_tells_data, messages))
+        return own_messages(messages, ctx.run_id, with_instructions=not has_told)
 
     def _answers(self, calls: list[ToolCallPart], output: str, *, goes_on: bool) -> Iterator[ModelRequestPart]:
         for call in calls:
@@ -255,6 +256,10 @@ def _open_calls(messages: Iterable[ModelMessage]) -> list[ToolCallPart]:
         for part in message.parts:
             calls.pop(getattr(part, "tool_call_id", ""), None)
     return list(calls.values())
+
+
+def _tells_data(message: ModelMessage) -> bool:
+    return isinstance(message, ModelRequest) and ARE_DATA in (message.instructions or "")
 
 
 def _in_front(system_prompt: list[SystemPromptPart], messages: list[ModelMessage]) -> list[ModelMessage]:

@@ -19,25 +19,25 @@ def forget_owner(
     with changing(where.target(), timeout=where.timeout) as store:
         there = erasure.erase(store, owner, namespaces, dry_run=True)
         if dry_run:
-            lines = [*_table(there.rows, "would delete"), there.note]
-            show({"rows": there.rows, "deleted": {}, "note": there.note}, lines)
+            lines = [*_would_delete(there), there.note]
+            show({"rows": there.rows, "deleted": {}, "further_ids": there.further_ids, "note": there.note}, lines)
             return
-        would = f"delete {number_of_rows(sum(there.rows.values()))} of this person"
+        ids = f", of {there.further_ids + 1:,} ids" if there.further_ids else ""
+        would = f"delete {number_of_rows(sum(there.rows.values()))} of this person{ids}"
         require_consent(
             yes=yes,
             name=owner,
             of="the owner",
-            would=_table(there.rows, "would delete"),
+            would=_would_delete(there),
             lost=would,
             is_to="this person is to be erased",
             or_else="; --dry-run only counts",
         )
         receipt = erasure.erase(store, owner, namespaces)
         found = {text: erasure.find_text(store, text) for text in texts}
-    show(
-        {"rows": there.rows, "deleted": receipt.rows, "note": receipt.note, "found": found},
-        [*_table(receipt.rows, "deleted"), receipt.note, *_places(found)],
-    )
+    result = {"rows": there.rows, "deleted": receipt.rows, "further_ids": receipt.further_ids, "note": receipt.note}
+    lines = [*_table(receipt.rows, "deleted"), *_ids(receipt, "were"), receipt.note, *_places(found)]
+    show({**result, "found": found}, lines)
     if any(found.values()):
         raise FireflyMemoryError("a text of --find is still in the store: it belongs to somebody else, or to nobody")
 
@@ -47,6 +47,18 @@ def readmit_owner(where: Where, owner: str) -> None:
         if not erasure.readmit(store, owner):
             raise FireflyMemoryError("this owner was not erased")
     show({"readmitted": True}, ["new data of this owner is accepted"])
+
+
+def _would_delete(there: erasure.Receipt) -> Iterator[str]:
+    yield from _table(there.rows, "would delete")
+    yield from _ids(there, "would be")
+
+
+def _ids(receipt: erasure.Receipt, verb: str) -> Iterator[str]:
+    """That the person has several ids, if so."""
+    if receipt.further_ids:
+        ids = "id" if receipt.further_ids == 1 else "ids"
+        yield f"{receipt.further_ids:,} further {ids} of this person {verb} erased as well"
 
 
 def _table(rows: Mapping[str, int], what: str) -> Iterator[str]:

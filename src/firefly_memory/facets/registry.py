@@ -17,6 +17,7 @@ FACETS = (
     "firefly_memory.agent_history.facet:FACET",
     "firefly_memory.knowledge.facet:FACET",
     "firefly_memory.feeds.facet:FACET",
+    "firefly_memory.longterm.facet:FACET",
 )
 """The facets of this library, in the order in which they are archived and copied."""
 

@@ -15,6 +15,7 @@ from firefly_memory.concurrency.process_fork import ForkSafeLock
 from firefly_memory.errors import StoreClosedError
 from firefly_memory.identifiers import original_name, original_or_none
 from firefly_memory.search.candidates import Candidate
+from firefly_memory.search.filters import Conditions, passes
 from firefly_memory.search.index import Signatures, Subject, Vector, WithoutAccelerator
 from firefly_memory.search.neighbours import REACH
 
@@ -102,6 +103,10 @@ class MemorySearchIndex(WithoutAccelerator):
         self._with_vector.setdefault((row.scope, vector.embedder), set()).add(row.id)
         return True
 
+    def vectors_of(self, row_id: str) -> list[Vector]:
+        """The vectors of a row, one for each embedder. The caller holds the lock."""
+        return [of_embedder[row_id] for of_embedder in self._vectors.values() if row_id in of_embedder]
+
     def has_vector(self, row_id: str, embedder: str) -> bool:
         """Whether the row has a vector of this embedder. The caller holds the lock."""
         return row_id in self._vectors.get(embedder, {})
@@ -127,32 +132,37 @@ class MemorySearchIndex(WithoutAccelerator):
         with self._opened():
             return {word: sum(len(ids) for ids in self._ids_having(scopes, word)) for word in words}
 
-    async def best(self, scopes: Sequence[str], weights: Mapping[str, int], limit: int) -> Sequence[str]:
+    async def best(
+        self, scopes: Sequence[str], weights: Mapping[str, int], limit: int, conditions: Conditions = ()
+    ) -> Sequence[str]:
         sums = Counter[str]()
         with self._opened():
             for word, weight in weights.items():
                 for ids in self._ids_having(scopes, word):
                     for each in ids:
                         sums[each] += weight
-            live = self._live(sums)
-        return nsmallest(limit, live, key=lambda each: (-sums[each], each))
+            wanted = self._wanted(sums, conditions)
+        return nsmallest(limit, wanted, key=lambda each: (-sums[each], each))
 
     async def around(
         self,
         scopes: Sequence[str],
         ids: Sequence[str],
+        conditions: Conditions = (),
         *,
         words: bool = True,
     ) -> Sequence[Candidate]:
         with self._opened():
-            these = self._live([each for each in ids if each in self._rows])
+            these = self._wanted([each for each in ids if each in self._rows], conditions)
             rows = [self._rows[each] for each in these if self._rows[each].scope in scopes]
             found = {near: None for row in rows for near in (row.id, *self._neighbours(row))}
-            return [_candidate(self._rows[each]) for each in self._live(found)]
+            return [_candidate(self._rows[each]) for each in self._wanted(found, conditions)]
 
-    async def containing(self, scopes: Sequence[str], text: str, limit: int) -> Sequence[str]:
+    async def containing(
+        self, scopes: Sequence[str], text: str, limit: int, conditions: Conditions = ()
+    ) -> Sequence[str]:
         with self._opened():
-            rows = (self._rows[each] for each in self._live(self._ids_in(scopes)))
+            rows = (self._rows[each] for each in self._wanted(self._ids_in(scopes), conditions))
             found = sorted((row for row in rows if text in row.searchable), key=lambda row: row.id)
         return [row.id for row in sorted(found, key=lambda row: row.newest, reverse=True)[:limit]]
 
@@ -161,13 +171,17 @@ class MemorySearchIndex(WithoutAccelerator):
             if self._expires is None:
                 found = {who for scope in scopes for who in self._people.get(scope, ())}
             else:
-                live = (self._rows[each].who for each in self._live(self._ids_in(scopes)))
+                live = (self._rows[each].who for each in self._wanted(self._ids_in(scopes)))
                 found = {who for who in live if who is not None}
         return [original_name(who) for who in sorted(found)[:limit]]
 
-    async def signatures(self, scopes: Sequence[str], embedder: str, most: int) -> Signatures | None:
+    async def signatures(
+        self, scopes: Sequence[str], embedder: str, most: int, conditions: Conditions = ()
+    ) -> Signatures | None:
         with self._opened():
-            of_scopes = [self._with_vector.get((scope, embedder), ()) for scope in dict.fromkeys(scopes)]
+            of_scopes = [self._with_vector.get((scope, embedder), set()) for scope in dict.fromkeys(scopes)]
+            if conditions:
+                of_scopes = [{each for each in ids if passes(self._rows[each], conditions)} for ids in of_scopes]
             if sum(map(len, of_scopes)) > most:
                 return None
             ids = sorted(each for of_scope in of_scopes for each in of_scope)
@@ -185,8 +199,10 @@ class MemorySearchIndex(WithoutAccelerator):
                 raise StoreClosedError("search")
             yield
 
-    def _live(self, ids: Iterable[str]) -> Iterable[str]:
-        """Those of the rows that have not expired."""
+    def _wanted(self, ids: Iterable[str], conditions: Conditions = ()) -> Iterable[str]:
+        """Those of the rows that have not expired and fulfil the conditions."""
+        if conditions:
+            ids = [each for each in ids if passes(self._rows[each], conditions)]
         if self._expires is None:
             return ids
         now, until = clock.now(), attrgetter(self._expires)

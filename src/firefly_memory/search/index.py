@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol
 
 from firefly_memory.identifiers import stored_or_none
 from firefly_memory.search.candidates import Candidate
+from firefly_memory.search.filters import Conditions, Filter
 from firefly_memory.search.kinds import kinds_of
 from firefly_memory.search.searchable import folded, indexed_text, with_single_spaces
 from firefly_memory.search.words import index_words, words_of_folded
@@ -43,6 +44,8 @@ class Subject:
     """The column or field that says until when a row is there. A row without a value stays."""
     has_vectors: bool = True
     """Whether they are searched by meaning as well."""
+    filters: tuple[Filter, ...] = ()
+    """What they can be filtered by beside their scope."""
 
     @property
     def vectors(self) -> str:
@@ -105,6 +108,9 @@ class SearchIndex(Protocol):
     """The reading half of an index. Each call is one query, where the backend has queries.
 
     Rows that have expired are neither found nor lent from. Counts, signatures and vectors may have them still.
+
+    ``conditions`` are for filters of the subject. Rows that do not fulfil them are neither found nor lent from, nor are
+    their signatures given; they do not count for a limit. Counts and people are those of all rows.
     """
 
     async def counts(self, scopes: Sequence[str], words: Sequence[str], most: int | None) -> Mapping[str, int]:
@@ -112,23 +118,31 @@ class SearchIndex(Protocol):
         asked for in the same way. All counts are exact, but for those of words that are above ``most``: these may be
         estimates, which are no smaller than ``most``."""
 
-    async def best(self, scopes: Sequence[str], weights: Mapping[str, int], limit: int) -> Sequence[str]:
+    async def best(
+        self, scopes: Sequence[str], weights: Mapping[str, int], limit: int, conditions: Conditions = ()
+    ) -> Sequence[str]:
         """The ids of the documents with the largest sums of the weights of the words that they have."""
 
-    async def around(self, scopes: Sequence[str], ids: Sequence[str], *, words: bool = True) -> Sequence[Candidate]:
+    async def around(
+        self, scopes: Sequence[str], ids: Sequence[str], conditions: Conditions = (), *, words: bool = True
+    ) -> Sequence[Candidate]:
         """These documents and their neighbours, each once, in any order. Names are in their original form, and groups
         of different scopes have different names. Without ``words`` they may have their lengths only."""
 
-    async def containing(self, scopes: Sequence[str], text: str, limit: int) -> Sequence[str]:
+    async def containing(
+        self, scopes: Sequence[str], text: str, limit: int, conditions: Conditions = ()
+    ) -> Sequence[str]:
         """The ids of the newest documents whose searchable form has this text, word for word; newest first, by the date
         of what was said, or else of the writing; equal ones by id."""
 
     async def people(self, scopes: Sequence[str], limit: int) -> Sequence[str]:
         """Who said the documents of the scopes, each once, in the original form."""
 
-    async def signatures(self, scopes: Sequence[str], embedder: str, most: int) -> Signatures | None:
+    async def signatures(
+        self, scopes: Sequence[str], embedder: str, most: int, conditions: Conditions = ()
+    ) -> Signatures | None:
         """The signatures of all documents that have a vector of this embedder; ``None`` if these are more than
-        ``most``."""
+        ``most``. With conditions, also if the documents that fulfil them are, with a vector or without."""
 
     async def vectors(self, embedder: str, ids: Sequence[str]) -> Mapping[str, bytes]:
         """The vectors of these documents that have one."""
@@ -136,9 +150,11 @@ class SearchIndex(Protocol):
     async def has_accelerator(self, embedder: str) -> bool:
         """Whether :meth:`nearest` answers, for vectors of this embedder."""
 
-    async def nearest(self, scopes: Sequence[str], embedder: str, vector: bytes, most: int) -> Nearest | None:
+    async def nearest(
+        self, scopes: Sequence[str], embedder: str, vector: bytes, most: int, conditions: Conditions = ()
+    ) -> Nearest | None:
         """The documents, up to ``most``, whose vectors are nearest to a vector: nearly all of these. ``None`` without
-        an accelerator."""
+        an accelerator. The signatures are of any documents of the scopes."""
 
 
 class WithoutAccelerator:
@@ -153,6 +169,7 @@ class WithoutAccelerator:
         embedder: str,
         vector: bytes,
         most: int,
+        conditions: Conditions = (),
     ) -> Nearest | None:
         return None
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from logging import getLogger
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from firefly_memory.concurrency.cancellation import in_worker_thread
 from firefly_memory.errors import ConfigurationError, EmbedderError, NotSupportedError
@@ -17,6 +17,7 @@ from firefly_memory.search.candidates import Candidate
 from firefly_memory.search.comparing import Look, check_sizes, compared, level_of, nearest_by_signature
 from firefly_memory.search.counting import KeptCounts
 from firefly_memory.search.embedders.protocol import Embedder, StaticEmbedder
+from firefly_memory.search.filters import Conditions, conditions_of
 from firefly_memory.search.fusion import DEPTH
 from firefly_memory.search.hits import Explanation, Request
 from firefly_memory.search.index import CANDIDATES, SearchIndex, Signatures, Subject
@@ -88,6 +89,13 @@ async def beside_the_loop(call: Callable[[], T]) -> T:
     return await in_worker_thread(call)
 
 
+class _Where(NamedTuple):
+    """What is searched."""
+
+    scopes: Sequence[str]
+    conditions: Conditions
+
+
 @dataclass(slots=True)
 class Searcher:
     """Searches one index in one mode."""
@@ -101,26 +109,30 @@ class Searcher:
     said: set[str] = field(default_factory=set)
     """What the log has said already."""
 
-    async def found(self, request: Request, scopes: Sequence[str]) -> list[Found]:
-        """The best documents of the scopes, best first."""
+    async def found(
+        self, request: Request, scopes: Sequence[str], filters: Mapping[str, Any] | None = None
+    ) -> list[Found]:
+        """The best documents of the scopes that pass the filters, best first. ``filters`` says what is wanted, by the
+        names of the subject's filters."""
+        where = _Where(scopes, conditions_of(self.subject.filters, filters or {}))
         if request.mode == "fuzzy":
-            return await self._containing(request, scopes)
+            return await self._containing(request, where)
         if request.mode == "semantic" and not self.subject.has_vectors:
             raise NotSupportedError(f"{self.subject.kind} are searched by their words only; use mode='best'")
         words = await self.work(partial(question_words, request.question, self.language))
         counts = await self.counts.of(self.index, scopes, words)
-        text = None if request.mode == "semantic" else await self._text(request, words, scopes, counts)
+        text = None if request.mode == "semantic" else await self._text(request, words, where, counts)
         semantic: list[RankedMeaning] | None = None
         notes: tuple[str, ...] = ()
         if request.mode != "text" and not self.subject.has_vectors:
             notes = (WORDS_ONLY,)
         elif request.mode != "text":
-            semantic, notes = await self._semantic(request, scopes, counts)
+            semantic, notes = await self._semantic(request, where, counts)
         return joined(text=text, semantic=semantic, top_k=request.top_k, explain=request.explain, notes=notes)
 
-    async def _containing(self, request: Request, scopes: Sequence[str]) -> list[Found]:
+    async def _containing(self, request: Request, where: _Where) -> list[Found]:
         wanted = await self.work(partial(searchable, request.question))
-        ids = await self.index.containing(scopes, wanted, request.top_k) if wanted else []
+        ids = await self.index.containing(where.scopes, wanted, request.top_k, where.conditions) if wanted else []
         explanation = Explanation(scores={"fuzzy": 1.0}) if request.explain else None
         return [
             Found(id=each, score=1.0, ranks={"fuzzy": rank}, explanation=explanation)
@@ -128,15 +140,15 @@ class Searcher:
         ]
 
     async def _text(
-        self, request: Request, words: Sequence[str], scopes: Sequence[str], counts: ScopeCounts
+        self, request: Request, words: Sequence[str], where: _Where, counts: ScopeCounts
     ) -> list[RankedText]:
-        near = await self._near(request.question, scopes, counts)
+        near = await self._near(request.question, where.scopes, counts)
         weights = {word: counts.idf(word) for word in _affordable(words, counts)}
         weights |= {each: max(part * counts.idf(word) for word, part in near.parts[each].items()) for each in near.rare}
         if not weights:
             return []
-        ids = await self.index.best(scopes, _in_whole_numbers(weights), CANDIDATES)
-        candidates = await self.index.around(scopes, ids) if ids else []
+        ids = await self.index.best(where.scopes, _in_whole_numbers(weights), CANDIDATES, where.conditions)
+        candidates = await self._around(where, ids) if ids else []
         return await self.work(partial(self._ranked_text, request, words, near.parts, candidates, counts))
 
     async def _near(self, question: str, scopes: Sequence[str], counts: ScopeCounts) -> NearWords:
@@ -163,7 +175,7 @@ class Searcher:
         return named, kinds_asked(question, self.language)
 
     async def _semantic(
-        self, request: Request, scopes: Sequence[str], counts: ScopeCounts
+        self, request: Request, where: _Where, counts: ScopeCounts
     ) -> tuple[list[RankedMeaning] | None, tuple[str, ...]]:
         """The ranking by meaning; or what the search does without, where a ranking for text is enough."""
         must = request.mode == "semantic"
@@ -173,39 +185,45 @@ class Searcher:
                 raise ConfigurationError(_NEEDS_EMBEDDER)
             return None, self._without(NO_EMBEDDER)
         if counts.documents > LARGEST_SCOPE and await self.index.has_accelerator(embedder.name):
-            return await self._by_accelerator(embedder, request, scopes, counts)
-        stored = await self.index.signatures(scopes, embedder.name, LARGEST_SCOPE)
+            return await self._by_accelerator(embedder, request, where, counts)
+        stored = await self.index.signatures(where.scopes, embedder.name, LARGEST_SCOPE, where.conditions)
         if stored is None:
             return self._refused(must)
+        if not stored.ids and not await self._lacks_vectors(embedder, where):
+            return [], ()
         if not stored.ids:
             return self._nothing(must), self._without(NO_VECTORS) if counts.documents else ()
         check_sizes(embedder, stored.signatures, -(-embedder.dimensions // 8))
-        vector = await self._vector_if_made(embedder, request, scopes, counts)
+        vector = await self._vector_if_made(embedder, request, where.scopes, counts)
         if vector is None:
             return None, self._without(_FAILED)
         if not vector.any():  # of a question without a word
             return [], ()
-        look = await self._look_at_nearest(embedder, vector, stored, scopes, _read(request))
+        look = await self._look_at_nearest(embedder, vector, stored, where, _read(request))
         return await self.work(partial(self._ranked_meaning, request, look)), ()
 
     async def _by_accelerator(
-        self, embedder: Embedder, request: Request, scopes: Sequence[str], counts: ScopeCounts
+        self, embedder: Embedder, request: Request, where: _Where, counts: ScopeCounts
     ) -> tuple[list[RankedMeaning] | None, tuple[str, ...]]:
         """The same where there are too many vectors to look at each."""
-        vector = await self._vector_if_made(embedder, request, scopes, counts)
+        vector = await self._vector_if_made(embedder, request, where.scopes, counts)
         if vector is None:
             return None, self._without(_FAILED)
         if not vector.any():
             return [], ()
-        found = await self.index.nearest(scopes, embedder.name, vector_bytes(vector), DEPTH)
+        found = await self.index.nearest(where.scopes, embedder.name, vector_bytes(vector), DEPTH, where.conditions)
         if found is None:  # it has just been switched off
             return self._refused(request.mode == "semantic")
         if not found.signatures:
             return self._nothing(request.mode == "semantic"), self._without(NO_VECTORS)
         check_sizes(embedder, found.signatures, -(-embedder.dimensions // 8))
         level = await self.work(partial(level_of, vector, found.signatures))
-        look = await self._look(embedder, vector, found.ids, level, scopes, _read(request))
+        look = await self._look(embedder, vector, found.ids, level, where, _read(request))
         return await self.work(partial(self._ranked_meaning, request, look)), ()
+
+    async def _lacks_vectors(self, embedder: Embedder, where: _Where) -> bool:
+        """Whether no document of the scopes has a vector; otherwise those that have one do not pass the filters."""
+        return not where.conditions or await self.index.signatures(where.scopes, embedder.name, 0) is not None
 
     def _nothing(self, must: bool) -> list[RankedMeaning] | None:
         """Nothing is found, where a ranking is asked for; or else the ranking for text is the whole one."""
@@ -241,12 +259,12 @@ class Searcher:
         return await async_question_vector(embedder, asked)
 
     async def _look_at_nearest(
-        self, embedder: Embedder, vector: NDArray[float32], stored: Signatures, scopes: Sequence[str], most: int
+        self, embedder: Embedder, vector: NDArray[float32], stored: Signatures, where: _Where, most: int
     ) -> Look:
         looked_at = NEAREST
         while True:
             ids, level = await self.work(partial(nearest_by_signature, vector, stored, embedder.dimensions, looked_at))
-            look = await self._look(embedder, vector, ids, level, scopes, most)
+            look = await self._look(embedder, vector, ids, level, where, most)
             if look.is_complete or looked_at >= len(stored.ids) or not self._lacks_live(ids, look.candidates):
                 return look
             looked_at *= 2
@@ -257,18 +275,21 @@ class Searcher:
         vector: NDArray[float32],
         ids: Sequence[str],
         level: float | None,
-        scopes: Sequence[str],
+        where: _Where,
         most: int,
     ) -> Look:
         """Compare the vectors of some documents, and read the nearest of them, with their neighbours."""
         vectors = await self.index.vectors(embedder.name, ids)
         check_sizes(embedder, vectors.values(), embedder.dimensions * 4)
         found = await self.work(partial(compared, vector, vectors, level, most))
-        candidates = await self.index.around(scopes, found.to_rank)
+        candidates = await self._around(where, found.to_rank)
         is_complete = _are_there(found.to_rank, candidates)
         if not is_complete:  # some are gone, and so others are the nearest
-            candidates = await self.index.around(scopes, ids)
+            candidates = await self._around(where, ids)
         return Look(found.cosines, found.level, candidates, is_complete)
+
+    async def _around(self, where: _Where, ids: Sequence[str]) -> Sequence[Candidate]:
+        return await self.index.around(where.scopes, ids, where.conditions)
 
     def _lacks_live(self, ids: Sequence[str], candidates: Sequence[Candidate]) -> bool:
         """Whether most of the nearest rows have expired, which their signatures do not tell."""

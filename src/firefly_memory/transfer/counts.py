@@ -39,7 +39,8 @@ def _names_in_archives() -> dict[str, str]:
 class Counts:
     """Numbers of items, each by the plural of its kind: ``counts.entries``, ``counts.turns``.
 
-    ``left_out`` are messages that an import did not take from an archive that is not trusted.
+    ``left_out`` are things that an import did not take from an archive that is not trusted, such as messages that may
+    speak as the system.
     """
 
     def __init__(self, **numbers: int) -> None:
@@ -100,7 +101,7 @@ class Counts:
         ]
         words = ", ".join(found)
         if self.left_out:
-            words += f"; left out {self.left_out:,} messages that may speak as the system"
+            words += f"; left out {self.left_out:,} things that an untrusted archive may not have"
         return words
 
     def _words(self, kind: Kind) -> str:

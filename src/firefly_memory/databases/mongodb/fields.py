@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
+
+import bson
+
+from firefly_memory.errors import InvalidEntryError
 
 Document = dict[str, Any]
 
+_MOST_BYTES = 16 * 1024 * 1024
 _LARGEST_EXACT = 2**53  # beyond it, doubles leave out integers
 
 
@@ -38,3 +43,37 @@ def split(moment: datetime | None) -> tuple[Any, int]:
         return None, 0
     microseconds = moment.microsecond % 1000
     return moment - timedelta(microseconds=microseconds), microseconds
+
+
+def dated(name: str, moment: datetime | None) -> Document:
+    """The two fields of an instant: the date, and the microseconds it would lose."""
+    date, microseconds = split(moment)
+    return {name: date, f"{name}_us": microseconds}
+
+
+def instant(document: Mapping[str, Any], name: str) -> datetime:
+    """The instant in the fields of :func:`dated`; ``TypeError`` if they hold something else."""
+    date = document[name]
+    if not isinstance(date, datetime):
+        raise TypeError(f"{name} is {type(date).__name__}, not a date")
+    return (date + timedelta(microseconds=whole(document, f"{name}_us"))).astimezone(UTC)
+
+
+def instant_or_none(document: Mapping[str, Any], name: str) -> datetime | None:
+    return None if document[name] is None else instant(document, name)
+
+
+def texts(document: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """The texts in a field; ``TypeError`` if it holds something else."""
+    values = document[name]
+    if not isinstance(values, list):
+        raise TypeError(f"{name} is {type(values).__name__}, not a list")
+    "".join(values)  # they are texts, or this fails
+    return tuple(values)
+
+
+def check_size(what: str, document: Document) -> None:
+    """``InvalidEntryError`` for a document that is too large, before anything is written."""
+    size = len(bson.encode(document))
+    if size > _MOST_BYTES:
+        raise InvalidEntryError(what, f"is larger than the 16 MB MongoDB allows for a document ({size:,} bytes)")

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
-from pymongo.errors import ConfigurationError, PyMongoError
+from pymongo.errors import ConfigurationError, OperationFailure, PyMongoError
 
 from firefly_memory.concurrency.growing_pauses import growing_pauses
 from firefly_memory.concurrency.sync_bridge import result_of
@@ -56,6 +56,11 @@ async def run_in_transaction(connection: Connection, work: Callable[[Any], Await
             return result
     finally:
         await connection.result_of(session.end_session())
+
+
+def tried_again(reason: str) -> OperationFailure:
+    """The error at which a transaction ends, and is tried again."""
+    return OperationFailure(reason, details={"errorLabels": ["TransientTransactionError"]})
 
 
 async def _commit(connection: Connection, session: Any, deadline: float, pauses: Iterator[float]) -> None:

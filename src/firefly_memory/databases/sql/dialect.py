@@ -150,14 +150,14 @@ class SQLDialect(ABC):
             return self.words_in(value)
         return self.instant_in(value) if kind == INSTANT else value
 
-    def value_out(self, column: Column[Any]) -> ColumnElement[Any]:
-        """A column, as its values cross the border."""
-        kind = kind_of(column)
+    def value_out(self, column: Column[Any], of: ColumnElement[Any] | None = None) -> ColumnElement[Any]:
+        """A column, as its values cross the border; ``of`` is its value in a part of a statement that has a name."""
+        kind, value = kind_of(column), column if of is None else of
         if kind == DOCUMENT:
-            return self.document_out(column).label(column.name)
+            return self.document_out(value).label(column.name)
         if kind == TEXTS:
-            return self.words_out(column).label(column.name)
-        return self.instant_out(column).label(column.name) if kind == INSTANT else column
+            return self.words_out(value).label(column.name)
+        return self.instant_out(value).label(column.name) if kind == INSTANT else value
 
     def compiled(self, construct: CompilerElement) -> Statement:
         """The text of a statement for this dialect and driver."""

@@ -116,53 +116,6 @@ class ChunkWriter:
         await stored_vectors.delete_vectors(self._connection, CHUNKS, ids, session)
         return deleted
 
-    async def add_vectors(self, vectors: Mapping[str, Vector]) -> int:
-        """Store the vectors that are not there yet of chunks that are there; how many these were."""
-        if self._in_transaction is None:
-            return await self._connection.finish(self._add_vectors_alone(vectors))
-
-        async def add(session: Any) -> int:
-            embedded = await self._there(vectors, session)
-            await self._note(embedded, session)
-            return len(await stored_vectors.add_vectors(self._connection, CHUNKS, embedded, session))
-
-        return await self._in_transaction(self._connection, add)
-
-    async def _add_vectors_alone(self, vectors: Mapping[str, Vector]) -> int:
-        """A deletion that begins after the last look finds the vectors. Otherwise that look misses the chunk."""
-        embedded = await self._there(vectors, None)
-        new = await stored_vectors.add_vectors(self._connection, CHUNKS, embedded)
-        await self._note(embedded, None)
-        there = {each.id for each in await self._there(vectors, None)}
-        gone = [each.id for each in embedded if each.id not in there]
-        if gone:
-            await stored_vectors.delete_vectors(self._connection, CHUNKS, gone)
-        return len(there.intersection(new))
-
-    async def delete_vectors(self, embedder: str, ids: Sequence[str]) -> None:
-        """Delete those of chunks and of one embedder."""
-
-        async def delete(session: Any) -> None:
-            pulled, these = {"$pull": {"embedders": embedder}}, {"_id": {"$in": list(ids)}}
-            writing = self._connection[CHUNKS.table].update_many(these, pulled, session=session)
-            await self._connection.result_of(writing)
-            await stored_vectors.delete_vectors(self._connection, CHUNKS, ids, session, embedder=embedder)
-
-        await (delete(None) if self._in_transaction is None else self._in_transaction(self._connection, delete))
-
-    async def _there(self, vectors: Mapping[str, Vector], session: Any) -> list[Embedded]:
-        """Those of the chunks that are there."""
-        these, shape = {"_id": {"$in": list(vectors)}}, {"scope": 1, "owner": 1}
-        found = await self._connection.all_of(self._connection[CHUNKS.table].find(these, shape, session=session))
-        return [documents.embedded_document(each, vectors) for each in found]
-
-    async def _note(self, embedded: Sequence[Embedded], session: Any) -> None:
-        """Note in the chunks whose vectors they get. A transaction that deletes one of them breaks off, or this one."""
-        if embedded:
-            noting = [UpdateOne({"_id": each.id}, documents.embedded_by(each.vector.embedder)) for each in embedded]
-            writing = self._connection[CHUNKS.table].bulk_write(noting, ordered=False, session=session)
-            await self._connection.result_of(writing)
-
 
 def _chunks(result: Any) -> int:
     """How many chunks a write has inserted. It may have inserted a fence as well, whose id is no text."""

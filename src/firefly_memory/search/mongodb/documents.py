@@ -26,6 +26,7 @@ from pymongo import ASCENDING, DESCENDING, IndexModel
 from firefly_memory import clock
 from firefly_memory.databases.mongodb.collections import Collection
 from firefly_memory.databases.mongodb.fields import Document, split
+from firefly_memory.search.filters import Comparison, Conditions
 from firefly_memory.search.index import Indexed, Subject
 from firefly_memory.search.neighbours import REACH
 
@@ -43,8 +44,10 @@ OF_OWNER = [("owner", ASCENDING), ("id", ASCENDING)]
 
 
 def words_index(subject: Subject) -> list[tuple[str, int]]:
-    """The index of words. With the time until when a document is there, where documents expire, for the same reason."""
-    return WORDS if subject.expires is None else [*WORDS, (subject.expires, ASCENDING)]
+    """The index of words. With the time until when a document is there, where documents expire, and what they can be
+    filtered by, for the same reason."""
+    further = [*([] if subject.expires is None else [subject.expires]), *(each.name for each in subject.filters)]
+    return [*WORDS, *((name, ASCENDING) for name in further)]
 
 
 def row_indexes(subject: Subject) -> tuple[IndexModel, ...]:
@@ -87,10 +90,15 @@ def places_beside(document: Document) -> Iterator[str]:
             yield _place(group, int(position) + steps)
 
 
-def is_live(subject: Subject) -> Document:
-    """A filter for documents that have not expired. A date of MongoDB has no microseconds, so one that expires is gone
-    up to a millisecond early."""
-    return {} if subject.expires is None else {subject.expires: {"$not": {"$lte": clock.now()}}}
+def is_wanted(subject: Subject, conditions: Conditions = ()) -> Document:
+    """A filter for documents that fulfil the conditions and have not expired. A date of MongoDB has no microseconds, so
+    one that expires is gone up to a millisecond early."""
+    wanted: Document = {}
+    for each, value in conditions:
+        wanted[each.name] = {"$in": list(value)} if each.comparison is Comparison.ONE_OF else {"$gte": value}
+    if subject.expires is not None:
+        wanted[subject.expires] = {"$not": {"$lte": clock.now()}}
+    return wanted
 
 
 def _place(group: str, position: int) -> str:

@@ -19,6 +19,7 @@ from firefly_memory.databases.mongodb.fields import Document, text, text_or_none
 from firefly_memory.errors import CorruptDataError
 from firefly_memory.identifiers import original_name, original_or_none
 from firefly_memory.search.candidates import Candidate
+from firefly_memory.search.filters import Conditions
 from firefly_memory.search.index import Signatures, Subject, WithoutAccelerator
 from firefly_memory.search.mongodb.documents import (
     NEWEST,
@@ -27,7 +28,7 @@ from firefly_memory.search.mongodb.documents import (
     PLACES,
     SIGNATURES,
     in_scopes,
-    is_live,
+    is_wanted,
     places_beside,
     words_index,
 )
@@ -64,32 +65,36 @@ class MongoSearchIndex(WithoutAccelerator):
         found = {each["_id"]: int(each["count"]) for each in await self._union(parts, self._words)}
         return {word: found.get(word, 0) for word in words}
 
-    async def best(self, scopes: Sequence[str], weights: Mapping[str, int], limit: int) -> Sequence[str]:
+    async def best(
+        self, scopes: Sequence[str], weights: Mapping[str, int], limit: int, conditions: Conditions = ()
+    ) -> Sequence[str]:
         if not weights or limit < 1:
             return []
+        wanted = is_wanted(self._subject, conditions)
         if len(weights) == 1:
-            return await self._first(scopes, next(iter(weights)), limit)
+            return await self._first(scopes, next(iter(weights)), wanted, limit)
         # By ranges of the index: to read the documents and look at their words takes three times as long.
-        live = is_live(self._subject)
-        parts = [weighed({**having(scopes, word), **live}, weight) for word, weight in weights.items()]
+        parts = [weighed({**having(scopes, word), **wanted}, weight) for word, weight in weights.items()]
         return [each["_id"] for each in await self._union(parts, self._words, *largest_sums(limit))]
 
-    async def _first(self, scopes: Sequence[str], word: str, limit: int) -> list[str]:
+    async def _first(self, scopes: Sequence[str], word: str, wanted: Document, limit: int) -> list[str]:
         """The documents with a word, by id: all have the same weight, and there may be very many."""
-        wanted = {**having(scopes, word), **is_live(self._subject)}
-        found = await self._found(self._subject.table, wanted, _IDS, self._words, sort=_BY_ID, limit=limit)
+        these = {**having(scopes, word), **wanted}
+        found = await self._found(self._subject.table, these, _IDS, self._words, sort=_BY_ID, limit=limit)
         return [each["_id"] for each in found]
 
-    async def around(self, scopes: Sequence[str], ids: Sequence[str], *, words: bool = True) -> Sequence[Candidate]:
-        table, live = self._subject.table, is_live(self._subject)
+    async def around(
+        self, scopes: Sequence[str], ids: Sequence[str], conditions: Conditions = (), *, words: bool = True
+    ) -> Sequence[Candidate]:
+        table, wanted = self._subject.table, is_wanted(self._subject, conditions)
         # The words of those in a group come with their neighbours.
-        wanted = {"_id": {"$in": list(ids)}, **in_scopes(scopes), **live}
-        these = await self._found(table, wanted, _UNLESS_IN_GROUP, _BY_ID)
+        given = {"_id": {"$in": list(ids)}, **in_scopes(scopes), **wanted}
+        these = await self._found(table, given, _UNLESS_IN_GROUP, _BY_ID)
         found = [each for each in these if "place" not in each]
         places = self._places(each for each in these if "place" in each)
         if places:
             shape = _CANDIDATE if words else _WITH_LENGTH
-            found += await self._found(table, {"place": {"$in": places}, **live}, shape, PLACES)
+            found += await self._found(table, {"place": {"$in": places}, **wanted}, shape, PLACES)
         return [self._candidate(each) for each in found]
 
     def _places(self, documents: Iterable[Document]) -> list[str]:
@@ -119,26 +124,43 @@ class MongoSearchIndex(WithoutAccelerator):
         except DAMAGE as exc:
             raise self._damaged(document, exc) from exc
 
-    async def containing(self, scopes: Sequence[str], text: str, limit: int) -> Sequence[str]:
+    async def containing(
+        self, scopes: Sequence[str], text: str, limit: int, conditions: Conditions = ()
+    ) -> Sequence[str]:
         if limit < 1:
             return []
-        wanted = {**in_scopes(scopes), **has_text(text), **is_live(self._subject)}
+        wanted = {**in_scopes(scopes), **has_text(text), **is_wanted(self._subject, conditions)}
         found = await self._found(self._subject.table, wanted, _IDS, NEWEST, sort=NEWEST[1:], limit=limit)
         return [each["_id"] for each in found]
 
     async def people(self, scopes: Sequence[str], limit: int) -> Sequence[str]:
         if not scopes or limit < 1:
             return []
-        live = is_live(self._subject)
+        live = is_wanted(self._subject)
         found = await self._union([people_of(scope, live, limit) for scope in dict.fromkeys(scopes)], PEOPLE)
         return [original_name(each) for each in sorted({each["_id"] for each in found})[:limit]]
 
-    async def signatures(self, scopes: Sequence[str], embedder: str, most: int) -> Signatures | None:
+    async def signatures(
+        self, scopes: Sequence[str], embedder: str, most: int, conditions: Conditions = ()
+    ) -> Signatures | None:
         wanted, shape = {**in_scopes(scopes), "embedder": embedder}, {"_id": 0, "id": 1, "signature": 1}
+        if conditions:
+            ids = await self._every(scopes, is_wanted(self._subject, conditions), most)
+            if len(ids) > most:
+                return None
+            wanted["id"] = {"$in": ids}
         found = await self._found(self._subject.signatures, wanted, shape, SIGNATURES, limit=most + 1)
         if len(found) > most:
             return None
         return Signatures([each["id"] for each in found], [each["signature"] for each in found])
+
+    async def _every(self, scopes: Sequence[str], wanted: Document, most: int) -> list[str]:
+        """The ids of the documents of the scopes that are wanted, up to one more than ``most``. A scope is a word of
+        all its documents."""
+        each_once = list(dict.fromkeys(scopes))
+        these = {**in_scopes(each_once), "words": {"$in": each_once}, **wanted}
+        found = await self._found(self._subject.table, these, _IDS, self._words, limit=most + 1)
+        return [each["_id"] for each in found]
 
     async def vectors(self, embedder: str, ids: Sequence[str]) -> Mapping[str, bytes]:
         wanted, shape = {"id": {"$in": list(ids)}, "embedder": embedder}, {"_id": 0, "id": 1, "vector": 1}

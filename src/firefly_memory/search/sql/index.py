@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from firefly_memory import clock
 from firefly_memory.codec import damaged
 from firefly_memory.databases.sql.executor import Executor
 from firefly_memory.databases.sql.operation import REPEAT, operation, reads
 from firefly_memory.databases.sql.session import Session
 from firefly_memory.identifiers import original_name, original_or_none
 from firefly_memory.search.candidates import Candidate
+from firefly_memory.search.filters import Conditions, filters_in
 from firefly_memory.search.index import Nearest, Signatures, Subject, Vector
 from firefly_memory.search.sql.accelerators.questions import find_nearest, has_accelerator
 from firefly_memory.search.sql.statements import IndexStatements, statements_of
@@ -30,27 +30,28 @@ def count_words(
 
 @reads
 def find_best(
-    session: Session, subject: Subject, scopes: Sequence[str], weights: Mapping[str, int], limit: int
+    session: Session,
+    subject: Subject,
+    scopes: Sequence[str],
+    weights: Mapping[str, int],
+    limit: int,
+    conditions: Conditions,
 ) -> list[str]:
-    statements = session.statements(statements_of(subject))
+    statements = session.statements(statements_of(subject, filters_in(conditions)))
     values = statements.engine.weighted(statements, scopes, list(weights), list(weights.values()))
-    return [row[0] for row in session.fetch(statements.best, {**values, **_live(session, subject), "limit": limit})]
+    values |= statements.wanted(conditions)
+    return [row[0] for row in session.fetch(statements.best, {**values, "limit": limit})]
 
 
 @reads
 def find_around(
-    session: Session, subject: Subject, scopes: Sequence[str], ids: Sequence[str], words: bool
+    session: Session, subject: Subject, scopes: Sequence[str], ids: Sequence[str], conditions: Conditions, words: bool
 ) -> list[Candidate]:
-    statements, dialect = session.statements(statements_of(subject)), session.dialect
+    statements, dialect = session.statements(statements_of(subject, filters_in(conditions))), session.dialect
     statement = statements.around if words else statements.around_with_lengths
-    values = {"scopes": dialect.texts(scopes), "ids": dialect.texts(ids), **_live(session, subject)}
+    values = {"scopes": dialect.texts(scopes), "ids": dialect.texts(ids), **statements.wanted(conditions)}
     rows = session.fetch(statement, values)
     return [_candidate(subject, row) for row in rows]
-
-
-def _live(session: Session, subject: Subject) -> dict[str, str]:
-    """The parameter of :meth:`IndexStatements.is_live`."""
-    return {} if subject.expires is None else {"now": session.dialect.instant(clock.now())}
 
 
 def _candidate(subject: Subject, row: Sequence[Any]) -> Candidate:
@@ -69,24 +70,30 @@ def _candidate(subject: Subject, row: Sequence[Any]) -> Candidate:
 
 
 @reads
-def find_containing(session: Session, subject: Subject, scopes: Sequence[str], text: str, limit: int) -> list[str]:
-    values = {"scopes": session.dialect.texts(scopes), "wanted": text, "limit": limit, **_live(session, subject)}
-    rows = session.fetch(session.statements(statements_of(subject)).containing, values)
-    return [row[0] for row in rows]
+def find_containing(
+    session: Session, subject: Subject, scopes: Sequence[str], text: str, limit: int, conditions: Conditions
+) -> list[str]:
+    statements = session.statements(statements_of(subject, filters_in(conditions)))
+    values = {"scopes": session.dialect.texts(scopes), "wanted": text, "limit": limit}
+    values |= statements.wanted(conditions)
+    return [row[0] for row in session.fetch(statements.containing, values)]
 
 
 @reads
 def find_people(session: Session, subject: Subject, scopes: Sequence[str], limit: int) -> list[str]:
-    values = {"scopes": session.dialect.texts(scopes), "limit": limit, **_live(session, subject)}
-    return [original_name(row[0]) for row in session.fetch(session.statements(statements_of(subject)).people, values)]
+    statements = session.statements(statements_of(subject))
+    values = {"scopes": session.dialect.texts(scopes), "limit": limit, **statements.wanted()}
+    return [original_name(row[0]) for row in session.fetch(statements.people, values)]
 
 
 @reads
 def read_signatures(
-    session: Session, subject: Subject, scopes: Sequence[str], embedder: str, most: int
+    session: Session, subject: Subject, scopes: Sequence[str], embedder: str, most: int, conditions: Conditions
 ) -> Signatures | None:
+    statements = session.statements(statements_of(subject, filters_in(conditions)))
     values = {"scopes": session.dialect.texts(scopes), "embedder": embedder, "limit": most + 1}
-    rows = session.fetch(session.statements(statements_of(subject)).signatures_of, values)
+    values |= statements.wanted(conditions) if conditions else {}
+    rows = session.fetch(statements.signatures_of, values)
     if len(rows) > most:
         return None
     return Signatures([row[0] for row in rows], [row[1] for row in rows])
@@ -108,20 +115,28 @@ class SQLSearchIndex:
     async def counts(self, scopes: Sequence[str], words: Sequence[str], most: int | None) -> Mapping[str, int]:
         return await self._run(count_words, self._subject, scopes, words, most)
 
-    async def best(self, scopes: Sequence[str], weights: Mapping[str, int], limit: int) -> Sequence[str]:
-        return await self._run(find_best, self._subject, scopes, weights, limit)
+    async def best(
+        self, scopes: Sequence[str], weights: Mapping[str, int], limit: int, conditions: Conditions = ()
+    ) -> Sequence[str]:
+        return await self._run(find_best, self._subject, scopes, weights, limit, conditions)
 
-    async def around(self, scopes: Sequence[str], ids: Sequence[str], *, words: bool = True) -> Sequence[Candidate]:
-        return await self._run(find_around, self._subject, scopes, ids, words)
+    async def around(
+        self, scopes: Sequence[str], ids: Sequence[str], conditions: Conditions = (), *, words: bool = True
+    ) -> Sequence[Candidate]:
+        return await self._run(find_around, self._subject, scopes, ids, conditions, words)
 
-    async def containing(self, scopes: Sequence[str], text: str, limit: int) -> Sequence[str]:
-        return await self._run(find_containing, self._subject, scopes, text, limit)
+    async def containing(
+        self, scopes: Sequence[str], text: str, limit: int, conditions: Conditions = ()
+    ) -> Sequence[str]:
+        return await self._run(find_containing, self._subject, scopes, text, limit, conditions)
 
     async def people(self, scopes: Sequence[str], limit: int) -> Sequence[str]:
         return await self._run(find_people, self._subject, scopes, limit)
 
-    async def signatures(self, scopes: Sequence[str], embedder: str, most: int) -> Signatures | None:
-        return await self._run(read_signatures, self._subject, scopes, embedder, most)
+    async def signatures(
+        self, scopes: Sequence[str], embedder: str, most: int, conditions: Conditions = ()
+    ) -> Signatures | None:
+        return await self._run(read_signatures, self._subject, scopes, embedder, most, conditions)
 
     async def vectors(self, embedder: str, ids: Sequence[str]) -> Mapping[str, bytes]:
         return await self._run(read_vectors, self._subject, embedder, ids)
@@ -129,8 +144,10 @@ class SQLSearchIndex:
     async def has_accelerator(self, embedder: str) -> bool:
         return await self._run(has_accelerator, self._subject, embedder)
 
-    async def nearest(self, scopes: Sequence[str], embedder: str, vector: bytes, most: int) -> Nearest | None:
-        return await self._run(find_nearest, self._subject, scopes, embedder, vector, most)
+    async def nearest(
+        self, scopes: Sequence[str], embedder: str, vector: bytes, most: int, conditions: Conditions = ()
+    ) -> Nearest | None:
+        return await self._run(find_nearest, self._subject, scopes, embedder, vector, most, conditions)
 
 
 def write_vectors(session: Session, subject: Subject, vectors: Mapping[str, Vector]) -> None:

@@ -51,7 +51,7 @@ class _Engine:
         arrays = array_in("words", Text()), array_in("weights", BigInteger())
         words = func.unnest(*arrays).table_valued("word", "weight").render_derived(name="asked")
         c = of.table.c
-        wanted = *_has(of, words.c.word), *of.is_live(of.table)
+        wanted = *_has(of, words.c.word), *of.is_wanted(of.table)
         rows = select(c.number, c.id).where(*wanted).correlate(words).lateral("rows")
         weight = func.sum(words.c.weight)
         found = select(rows.c.id).select_from(words.join(rows, literal_column("true")))

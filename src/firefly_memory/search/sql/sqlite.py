@@ -58,7 +58,7 @@ class _Engine:
         return (
             select(c.id)
             .select_from(joined)
-            .where(*of.is_live(of.table))
+            .where(*of.is_wanted(of.table))
             .order_by(desc(found.c.weight), c.id)
             .limit(bindparam("limit", type_=Integer))
         )

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    Double,
     FromClause,
     Insert,
     Integer,
@@ -28,10 +29,12 @@ from sqlalchemy import (
     union,
 )
 
+from firefly_memory import clock
 from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.statements import FacetStatements
 from firefly_memory.facets import load_name
+from firefly_memory.search.filters import Comparison, Conditions, Filter
 from firefly_memory.search.index import Subject
 from firefly_memory.search.neighbours import REACH
 from firefly_memory.search.sql.tables import LANGUAGES
@@ -84,9 +87,10 @@ class Engine(Protocol):
 
 
 class IndexStatements(FacetStatements):
-    """The statements of the index of one subject."""
+    """The statements of the index of one subject, for questions with the same filters."""
 
     subject: ClassVar[Subject]
+    filters: ClassVar[tuple[Filter, ...]] = ()
 
     def __init__(self, dialect: SQLDialect, schema_name: str | None) -> None:
         super().__init__(dialect, schema_name)
@@ -122,7 +126,7 @@ class IndexStatements(FacetStatements):
 
     def _around(self, words: ColumnElement[Any]) -> Statement:
         c = self.table.c
-        wanted = self._is_one_of_these, *self.is_live(self.table)
+        wanted = self._is_one_of_these, *self.is_wanted(self.table)
         given = select(c.number, c.scope, c.group_id, c.position).where(*wanted).cte("given")
         # First by the ids: a planner that has not heard of a new scope yet would read all of it.
         these = given.prefix_with("MATERIALIZED", dialect="postgresql")
@@ -132,7 +136,7 @@ class IndexStatements(FacetStatements):
             near.c.scope == found.c.scope,
             near.c.group_id == found.c.group_id,
             near.c.position.between(found.c.position - _number(REACH), found.c.position + _number(REACH)),
-            *self.is_live(near),
+            *self.is_wanted(near),
         )
         numbers = union(select(found.c.number), select(near.c.number).select_from(found.join(near, beside)))
         columns = [words, *[c[name] for name in CANDIDATE]]
@@ -142,12 +146,12 @@ class IndexStatements(FacetStatements):
     def containing(self) -> Statement:
         c = self.table.c
         has = self.dialect.contains(c.searchable, _text("wanted"))
-        found = select(c.id).where(self.is_in_scope, has, *self.is_live(self.table))
+        found = select(c.id).where(self.is_in_scope, has, *self.is_wanted(self.table))
         return self.compiled(found.order_by(c.newest.desc(), self.dialect.by_code_point(c.id)).limit(_limit()))
 
     @cached_property
     def people(self) -> Statement:
-        who, live = self.table.c.who, self.is_live(self.table)
+        who, live = self.table.c.who, self.is_wanted(self.table)
         return self.compiled(select(who).distinct().where(self.is_in_scope, who.is_not(None), *live).limit(_limit()))
 
     @cached_property
@@ -156,6 +160,8 @@ class IndexStatements(FacetStatements):
         found = select(c.id, c.signature).where(
             self.dialect.is_one_of(c.scope, "scopes"), c.embedder == _text("embedder")
         )
+        if self.filters:
+            found = found.where(c.id.in_(self.ids_wanted))
         return self.compiled(found.limit(_limit()))
 
     @cached_property
@@ -302,12 +308,32 @@ class IndexStatements(FacetStatements):
         added: Insert = self.dialect.insert(table).from_select(list(names), locked).on_conflict_do_nothing()
         return added
 
-    def is_live(self, table: FromClause) -> list[ColumnElement[bool]]:
-        """The condition that a row has not expired, where rows do."""
+    @property
+    def ids_wanted(self) -> Select[Any]:
+        """The ids of all rows of the scopes that are wanted."""
+        return select(self.table.c.id).where(self.is_in_scope, *self.is_wanted(self.table))
+
+    def is_wanted(self, table: FromClause) -> list[ColumnElement[bool]]:
+        """The conditions that a row passes the filters, and has not expired, where rows do."""
+        passes = [self._passes(table.c[each.name], each) for each in self.filters]
         if self.subject.expires is None:
-            return []
+            return passes
         until = table.c[self.subject.expires]
-        return [or_(until.is_(None), until > self.dialect.instant_in(_text("now")))]
+        return [*passes, or_(until.is_(None), until > self.dialect.instant_in(_text("now")))]
+
+    def wanted(self, conditions: Conditions = ()) -> dict[str, Any]:
+        """The parameters of :meth:`is_wanted`."""
+        values = {} if self.subject.expires is None else {"now": self.dialect.instant(clock.now())}
+        for each, value in conditions:
+            is_texts = each.comparison is Comparison.ONE_OF
+            values[_parameter(each)] = self.dialect.texts(value) if is_texts else value
+        return values
+
+    def _passes(self, column: ColumnElement[Any], asked: Filter) -> ColumnElement[bool]:
+        name = _parameter(asked)
+        if asked.comparison is Comparison.ONE_OF:
+            return self.dialect.is_one_of(column, name)
+        return column >= bindparam(name, type_=Double)
 
     @property
     def is_in_scope(self) -> ColumnElement[bool]:
@@ -319,9 +345,14 @@ class IndexStatements(FacetStatements):
 
 
 @cache
-def statements_of(subject: Subject) -> type[IndexStatements]:
-    """The statements of the index of a subject."""
-    return type(f"{subject.kind.title()}IndexStatements", (IndexStatements,), {"subject": subject})
+def statements_of(subject: Subject, filters: tuple[Filter, ...] = ()) -> type[IndexStatements]:
+    """The statements of the index of a subject, for questions with these filters."""
+    members = {"subject": subject, "filters": filters}
+    return type(f"{subject.kind.title()}IndexStatements", (IndexStatements,), members)
+
+
+def _parameter(asked: Filter) -> str:
+    return f"filter_{asked.name}"
 
 
 def _text(name: str) -> Any:

@@ -31,8 +31,9 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError, OperationFailure
 from firefly_memory.codec import DAMAGE
 from firefly_memory.databases.mongodb.clients import VERSION, Connection
 from firefly_memory.databases.mongodb.collections import REFUSES, Collection
-from firefly_memory.databases.mongodb.errors import DUPLICATE, despite_a_loss
+from firefly_memory.databases.mongodb.errors import DUPLICATE, despite_a_loss, duplicate_in
 from firefly_memory.databases.mongodb.fields import Document, text
+from firefly_memory.databases.mongodb.transactions import tried_again
 from firefly_memory.errors import CorruptDataError, ErasedError
 from firefly_memory.tombstones.log import Identity, tombstone
 
@@ -44,7 +45,6 @@ KEY = "$tombstones"
 _FENCES = 64
 _ONE_MORE: Document = {"$inc": {REFUSES: 1}}
 _UNAUTHORIZED, _TYPE_MISMATCH = 13, 14
-_AGAIN = {"errorLabels": ["TransientTransactionError"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Gate:
             return await self._send([*self._looks(), *writes, *fence], session)
         except BulkWriteError as exc:
             if (exc.details.get("writeErrors") or [{}])[0].get("index") == len(writes):
-                raise OperationFailure("another writer has just made the fence", details=_AGAIN) from exc
+                raise tried_again("another writer has just made the fence") from exc
             raise
 
     async def check(self) -> None:
@@ -144,6 +144,18 @@ async def write_fences(connection: Connection, collection: Collection) -> None:
             fences = [fences[each["index"]] for each in refused]  # which others have just made
         else:
             fences = []
+
+
+async def hold_fences(connection: Connection, collection: Collection, session: Any) -> None:
+    """Let no transaction pass a fence of a collection until this one has ended. Those that have passed one are waited
+    for."""
+    fences = [_fence(collection, number) for number in range(_FENCES)]
+    try:
+        await connection.result_of(in_database(connection, collection).bulk_write(fences, session=session))
+    except BulkWriteError as exc:
+        if duplicate_in(exc) is None:
+            raise
+        raise tried_again("another writer has just made a fence") from exc
 
 
 def _fence(collection: Collection, number: int) -> UpdateOne:

@@ -17,11 +17,11 @@ from sqlalchemy import ColumnElement, Double, Integer, Select, Text, bindparam, 
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.types import UserDefinedType
 
-from firefly_memory import clock
 from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.postgresql.arrays import array_in
 from firefly_memory.databases.sql.postgresql.identifiers import quoted
 from firefly_memory.databases.sql.session import Session
+from firefly_memory.search.filters import Conditions, Filter, filters_in
 from firefly_memory.search.index import Nearest, Subject
 from firefly_memory.search.sql.accelerators.extensions import version_number
 from firefly_memory.search.sql.accelerators.pgvector import VectorColumn, column_name, columns_of
@@ -78,21 +78,21 @@ class NearestStatements(IndexStatements):
             wanted = c.id.in_(these), c.embedder == bindparam("embedder", type_=Text), _column_of(found).is_not(None)
             # Plus zero, so that the index is left aside.
             distance = _distance(found) + cast(literal_column("0"), Double)
-            live = [] if self.subject.expires is None else [self._is_in_scope_and_live(c.id)]
-            query = select(c.id).where(*wanted, *live).order_by(distance)
+            some = [self._is_in_scope_and_wanted(c.id)] if self.filters or self.subject.expires is not None else []
+            query = select(c.id).where(*wanted, *some).order_by(distance)
             made = self._nearest_of_all[found] = self.compiled(query.limit(bindparam("limit", type_=Integer)))
         return made
 
     def _nearest_by(self, found: VectorColumn) -> Select[Any]:
         c = self.vectors.c
         # Asked for each vector that the index gives, one by one: a join would read the whole scope first.
-        query = select(c.id).where(self._is_in_scope_and_live(c.id)).order_by(_distance(found))
+        query = select(c.id).where(self._is_in_scope_and_wanted(c.id)).order_by(_distance(found))
         return query.limit(bindparam("limit", type_=Integer))
 
-    def _is_in_scope_and_live(self, vector_id: Any) -> Any:
+    def _is_in_scope_and_wanted(self, vector_id: Any) -> Any:
         rows = self.table
         of_row = self.dialect.by_code_point(rows.c.id) == vector_id
-        scope = select(rows.c.scope).where(of_row, *self.is_live(rows)).scalar_subquery()
+        scope = select(rows.c.scope).where(of_row, *self.is_wanted(rows)).scalar_subquery()
         return self.dialect.is_one_of(scope, "scopes")
 
     @cached_property
@@ -145,9 +145,10 @@ def _written(kind: _OfExtension, compiler: Any, **_: Any) -> str:
 
 
 @cache
-def nearest_statements_of(subject: Subject) -> type[NearestStatements]:
-    """The statements of one subject."""
-    return type(f"{subject.kind.title()}NearestStatements", (NearestStatements,), {"subject": subject})
+def nearest_statements_of(subject: Subject, filters: tuple[Filter, ...] = ()) -> type[NearestStatements]:
+    """The statements of one subject, for questions with these filters."""
+    members = {"subject": subject, "filters": filters}
+    return type(f"{subject.kind.title()}NearestStatements", (NearestStatements,), members)
 
 
 class _PgVector:
@@ -155,9 +156,16 @@ class _PgVector:
         return _column(session, session.statements(nearest_statements_of(subject)), embedder) is not None
 
     def nearest(
-        self, session: Session, subject: Subject, scopes: Sequence[str], embedder: str, vector: bytes, most: int
+        self,
+        session: Session,
+        subject: Subject,
+        scopes: Sequence[str],
+        embedder: str,
+        vector: bytes,
+        most: int,
+        conditions: Conditions,
     ) -> Nearest | None:
-        statements = session.statements(nearest_statements_of(subject))
+        statements = session.statements(nearest_statements_of(subject, filters_in(conditions)))
         asked = session.dialect.texts(scopes)
         with session.transaction():
             found = _column(session, statements, embedder)
@@ -165,8 +173,8 @@ class _PgVector:
                 return None
             ids: list[str] = []
             if found.dimensions * 4 == len(vector):  # others are refused by their signatures
-                live = {} if subject.expires is None else {"now": session.dialect.instant(clock.now())}
-                values = {"scopes": asked, "question": _numbers(vector), "limit": most, **live}
+                values = {"scopes": asked, "question": _numbers(vector), "limit": most}
+                values |= statements.wanted(conditions)
                 with _settings(session, statements, found):
                     ids = [row[0] for row in session.fetch(statements.nearest(found), values)]
                 if len(ids) < most:  # few of what the index gives are in the scopes, or it does not lead to them

@@ -8,6 +8,7 @@ from typing import Protocol
 from firefly_memory.databases.sql.operation import reads
 from firefly_memory.databases.sql.session import Session
 from firefly_memory.facets import load_name
+from firefly_memory.search.filters import Conditions
 from firefly_memory.search.index import Nearest, Subject
 
 _BY_DIALECT = {"postgresql": "firefly_memory.search.sql.accelerators.nearest:PGVECTOR"}
@@ -17,7 +18,14 @@ class _Answers(Protocol):
     def is_there(self, session: Session, subject: Subject, embedder: str) -> bool: ...
 
     def nearest(
-        self, session: Session, subject: Subject, scopes: Sequence[str], embedder: str, vector: bytes, most: int
+        self,
+        session: Session,
+        subject: Subject,
+        scopes: Sequence[str],
+        embedder: str,
+        vector: bytes,
+        most: int,
+        conditions: Conditions,
     ) -> Nearest | None: ...
 
 
@@ -29,10 +37,16 @@ def has_accelerator(session: Session, subject: Subject, embedder: str) -> bool:
 
 @reads
 def find_nearest(
-    session: Session, subject: Subject, scopes: Sequence[str], embedder: str, vector: bytes, most: int
+    session: Session,
+    subject: Subject,
+    scopes: Sequence[str],
+    embedder: str,
+    vector: bytes,
+    most: int,
+    conditions: Conditions,
 ) -> Nearest | None:
     answers = _of(session)
-    return None if answers is None else answers.nearest(session, subject, scopes, embedder, vector, most)
+    return None if answers is None else answers.nearest(session, subject, scopes, embedder, vector, most, conditions)
 
 
 def _of(session: Session) -> _Answers | None:

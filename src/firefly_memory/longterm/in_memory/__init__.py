@@ -1,0 +1,1 @@
+"""Long-term memory in the memory of this process."""

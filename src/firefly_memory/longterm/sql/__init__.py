@@ -1,0 +1,1 @@
+"""Long-term memory in SQLite and PostgreSQL."""

@@ -1,0 +1,1 @@
+"""The facet of long-term memory. Its rules are in ``firefly_memory.testing.rules``."""
