@@ -20,10 +20,8 @@ from firefly_memory.tombstones.log import TOMBSTONES
 from tests.support.backends import Place
 from tests.support.long_term_logs import ENGLISH, at, fact, person, written
 from tests.support.mongodb_chunks import Commands, vector
-from tests.support.mongodb_long_term import FACTS, USERS, VERSIONS, Stored, of, with_facet
+from tests.support.mongodb_long_term import FACTS, USERS, VERSIONS, Stored, of
 from tests.support.mongodb_tombstones import Somewhere
-
-__all__ = ["with_facet"]
 
 ANN, BOB, CLEO = "chat:Ann", "chat:Bob", "chat:Cleo"
 

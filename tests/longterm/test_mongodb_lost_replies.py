@@ -17,10 +17,8 @@ from firefly_memory.testing.proxy import CALM, Proxy
 from tests.support.backends import Place
 from tests.support.long_term_logs import ENGLISH, at, fact, person, written
 from tests.support.mongodb_chunks import vector
-from tests.support.mongodb_long_term import Stored, with_facet
+from tests.support.mongodb_long_term import Stored
 from tests.support.mongodb_tombstones import Somewhere
-
-__all__ = ["with_facet"]
 
 pytestmark = pytest.mark.thorough
 

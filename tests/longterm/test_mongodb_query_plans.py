@@ -17,11 +17,9 @@ from firefly_memory.longterm.places import Lookup
 from firefly_memory.longterm.rows import FactPosition, FactRow, Filters, UserRow, VersionRow
 from tests.support.long_term_logs import ENGLISH, at, fact, person, written
 from tests.support.mongodb_chunks import Commands
-from tests.support.mongodb_long_term import FACTS, USERS, VERSIONS, with_facet
+from tests.support.mongodb_long_term import FACTS, USERS, VERSIONS
 from tests.support.mongodb_plans import Plan, Planned
 from tests.support.mongodb_tombstones import Somewhere
-
-__all__ = ["with_facet"]
 
 KEYS, IN_LISTS = "scope_1_key_1", "scope_1_confidence_-1_newest_-1_newest_us_-1__id_1_fact_type_1"
 BY_ID, OF_OWNER, OF_FACT = "_id_", "owner_1__id_1", "fact_id_1_number_1"

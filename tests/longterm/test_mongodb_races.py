@@ -15,10 +15,8 @@ from firefly_memory.longterm.rows import Filters, PersonMovedError
 from tests.support.long_term_logs import ENGLISH, at, fact, person, written
 from tests.support.mongodb_chunks import vector
 from tests.support.mongodb_commands import AtCommand
-from tests.support.mongodb_long_term import FACTS, Stored, contents, of, rivals, versions_are_whole, with_facet
+from tests.support.mongodb_long_term import FACTS, Stored, contents, of, rivals, versions_are_whole
 from tests.support.mongodb_tombstones import Somewhere
-
-__all__ = ["with_facet"]
 
 pytestmark = pytest.mark.thorough
 

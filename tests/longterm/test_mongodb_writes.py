@@ -28,11 +28,8 @@ from tests.support.mongodb_long_term import (
     contents,
     of,
     versions_are_whole,
-    with_facet,
 )
 from tests.support.mongodb_tombstones import Somewhere
-
-__all__ = ["with_facet"]
 
 ANN, BOB = "chat:Ann", "chat:Bob"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from firefly_memory.search.embedders.adapters import CallableEmbedder
 from firefly_memory.search.keeping import IndexState
 from firefly_memory.testing import Mode
 from firefly_memory.testing.checks import Memory
-from tests.support.knowledge_stores import Broken, Letters, new_store, of_function, warnings_in
+from tests.support.knowledge_stores import Broken, Letters, letters, new_store, of_function, warnings_in
 from tests.support.long_term_stores import Make, made_in
 
 __all__ = ["new_store"]
@@ -82,6 +82,29 @@ async def test_a_new_value_that_cannot_be_embedded_leaves_no_vector_of_the_old_o
     assert await keys(memory, "zug", "hybrid") == ["thing"]
     await memory.embed_missing()
     (hit,) = await memory.search_facts("thing zug", mode="semantic", explain=True)
+    assert hit.explanation.semantic.cosine == pytest.approx(1)
+
+
+@SOME
+async def test_a_fact_that_changes_while_its_vector_is_made_gets_none_of_its_old_value(make: Make) -> None:
+    writer = make(embedder=None)
+    fact = await writer.set_fact("thing", "boot boot")
+    made: list[str] = []
+
+    def changing(texts: Sequence[str]) -> list[list[float]]:
+        if not made:
+            writer.inner.set_fact("thing", "zug")
+        made.extend(texts)
+        return [letters(text) for text in texts]
+
+    memory = make(embedder=of_function(changing))
+    await memory.embed_missing()
+    assert "thing: boot boot" in made
+    assert [hit.fact.value for hit in await memory.search_facts("boot boot", mode="semantic")] == []
+    await memory.embed_missing()
+    assert "thing: zug" in made
+    (hit,) = await memory.search_facts("thing zug", mode="semantic", explain=True)
+    assert hit.fact.id == fact.id
     assert hit.explanation.semantic.cosine == pytest.approx(1)
 
 

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from firefly_memory import EntryStore, MongoDBStore
-from firefly_memory.facets.registry import registered
-from firefly_memory.longterm.facet import FACET
 from firefly_memory.longterm.rows import FactRow
 from firefly_memory.testing import Mode
 from tests.support.long_term_logs import LongTerm, fact
@@ -41,12 +39,6 @@ def contents(somewhere: Somewhere) -> dict[str, list[dict[str, Any]]]:
     """The documents of facts, versions, people, vectors and signatures, without tombstones and markers."""
     ours = (FACTS, VERSIONS, USERS, VECTORS, SIGNATURES)
     return {name: found for name, found in somewhere.contents().items() if name in ours and found}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def with_facet() -> Iterator[None]:
-    with registered([FACET]):
-        yield
 
 
 _ON = [("replica set", Mode.BLOCKING), ("standalone", Mode.SUSPENDING)]

@@ -28,7 +28,7 @@ from firefly_memory.longterm.rows import (
     VersionRow,
     Written,
 )
-from firefly_memory.search.index import SearchIndex
+from firefly_memory.search.index import SearchIndex, Vector
 from firefly_memory.search.index_keeper import KeptRows
 from firefly_memory.search.index_language import IndexLanguage
 
@@ -53,6 +53,9 @@ class FactLog(KeptRows[FactRow], Protocol):
     def index(self) -> SearchIndex:
         """The reading half of the index of facts."""
         ...
+
+    async def add_vectors(self, vectors: Mapping[str, Vector], written_by: Sequence[str] | None = None) -> int:
+        """The same as of every facet. With ``written_by``, only for facts whose last write is one of these."""
 
     async def set(self, writes: Sequence[FactWrite], language: IndexLanguage | None) -> Sequence[Written]:
         """Store facts, all of them or none; no two of one place have the same key.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.search.embedders.protocol import Embedder
@@ -63,11 +63,15 @@ class KeptRows(HasLanguage, Protocol[R]):
         """Make that right. It takes the time of a full-text table that is made again, and does not block readers."""
 
 
+AddVectors: TypeAlias = Callable[[Sequence[R], Mapping[str, Vector]], Awaitable[int]]
+
+
 class RowIndexKeeper(Generic[R]):
     """The index of the rows of one facet.
 
     ``made_again`` gives a row with the words that its text has in a language today. ``text`` is what its vector is
-    made of.
+    made of. ``add`` stores the vectors of rows, where it matters how these were when their texts were read: where a
+    row changes, its vector is to be that of the new text.
     """
 
     def __init__(
@@ -78,6 +82,7 @@ class RowIndexKeeper(Generic[R]):
         *,
         made_again: Callable[[R, str], R],
         text: Callable[[R], str],
+        add: AddVectors[R] | None = None,
     ) -> None:
         self.kind = subject.kind
         self._has_vectors = subject.has_vectors
@@ -85,6 +90,7 @@ class RowIndexKeeper(Generic[R]):
         self._work = work
         self._made_again = made_again
         self._text = text
+        self._add = add or (lambda _, vectors: rows.add_vectors(vectors))
 
     async def needs_rebuild(self) -> bool:
         kept = await self._rows.language()
@@ -141,7 +147,7 @@ class RowIndexKeeper(Generic[R]):
         if self._has_vectors:
             async for page in self._without_vector(embedder):
                 texts = {row.id: self._text(row) for row in page}
-                yield await self._rows.add_vectors(await embedded(embedder, texts, self._work))
+                yield await self._add(page, await embedded(embedder, texts, self._work))
 
     async def delete_vectors(self, embedder: str) -> AsyncIterator[int]:
         after = ""

@@ -172,9 +172,13 @@ class MemoryFactLog:
             lacking = (each for each in later if not kept.index.has_vector(each, embedder))
             return [kept.facts[each] for each in islice(lacking, limit)]
 
-    async def add_vectors(self, vectors: Mapping[str, Vector]) -> int:
+    async def add_vectors(self, vectors: Mapping[str, Vector], written_by: Sequence[str] | None = None) -> int:
+        facts = self._kept.facts
         with self._kept.opened("add_vectors"):
-            return sum(self._kept.put_vector(each, vector) for each, vector in vectors.items())
+            these = [each for each in vectors if each in facts]
+            if written_by is not None:
+                these = [each for each in these if facts[each].written_by in written_by]
+            return sum(self._kept.put_vector(each, vectors[each]) for each in these)
 
     async def vectors_by_embedder(self) -> Mapping[str, int]:
         with self._kept.opened("count_vectors"):

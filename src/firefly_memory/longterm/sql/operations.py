@@ -287,12 +287,13 @@ def read_without_vector(session: Session, embedder: str, limit: int, after: str)
 
 
 @operation(on_lost_reply=REPEAT)
-def add_vectors(session: Session, vectors: Mapping[str, Vector]) -> int:
+def add_vectors(session: Session, vectors: Mapping[str, Vector], written_by: Sequence[str] | None = None) -> int:
     if not vectors:
         return 0
     embedder = next(iter(vectors.values())).embedder
-    values = {"ids": session.dialect.texts(sorted(vectors)), "embedder": embedder}
     with session.transaction():
+        ids = sorted(vectors) if written_by is None else last_written_by(session, sorted(vectors), written_by)
+        values = {"ids": session.dialect.texts(ids), "embedder": embedder}
         lacking = [row[0] for row in session.fetch(session.statements(FactStatements).lacking, values)]
         write_vectors(session, FACTS, {name: vectors[name] for name in lacking})
     return len(lacking)

@@ -74,11 +74,12 @@ class MongoKeptRows(Generic[R]):
             after = ids[-1] if len(some) == len(lacking) else some[-1]
         return rows
 
-    async def add_vectors(self, vectors: Mapping[str, Vector]) -> int:
+    async def add_vectors(self, vectors: Mapping[str, Vector], written_by: Sequence[str] | None = None) -> int:
+        """``written_by`` is for rows that change: of these, only those whose last write is one of these get one."""
         if not vectors:
             return 0
         with self._writing("add_vectors", "vector"):
-            return await self._vectors(await self._access.connected("add_vectors")).add(vectors)
+            return await self._vectors(await self._access.connected("add_vectors")).add(vectors, written_by)
 
     async def vectors_by_embedder(self) -> Mapping[str, int]:
         with self._reading("count_vectors"):

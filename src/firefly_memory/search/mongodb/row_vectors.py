@@ -41,24 +41,25 @@ class RowVectors:
         self._damaged = damaged
         self._in_transaction = in_transaction
 
-    async def add(self, vectors: Mapping[str, Vector]) -> int:
-        """Store the vectors that are not there yet of rows that are there; how many these were."""
+    async def add(self, vectors: Mapping[str, Vector], written_by: Sequence[str] | None = None) -> int:
+        """Store the vectors that are not there yet of rows that are there; how many these were. With ``written_by``,
+        only of rows whose last write is one of these."""
         if self._in_transaction is None:
-            return await self._connection.finish(self._add_alone(vectors))
+            return await self._connection.finish(self._add_alone(vectors, written_by))
 
         async def add(session: Any) -> int:
-            embedded = await self._there(vectors, session)
+            embedded = await self._there(vectors, written_by, session)
             await self._note(embedded, session)
             return len(await stored_vectors.add_vectors(self._connection, self._subject, embedded, session))
 
         return await self._in_transaction(self._connection, add)
 
-    async def _add_alone(self, vectors: Mapping[str, Vector]) -> int:
+    async def _add_alone(self, vectors: Mapping[str, Vector], written_by: Sequence[str] | None) -> int:
         """A deletion that begins after the last look finds the vectors. Otherwise that look misses the row."""
-        embedded = await self._there(vectors, None)
+        embedded = await self._there(vectors, written_by, None)
         new = await stored_vectors.add_vectors(self._connection, self._subject, embedded)
         await self._note(embedded, None)
-        there = {each.id for each in await self._there(vectors, None)}
+        there = {each.id for each in await self._there(vectors, written_by, None)}
         gone = [each.id for each in embedded if each.id not in there]
         if gone:
             await stored_vectors.delete_vectors(self._connection, self._subject, gone)
@@ -75,9 +76,13 @@ class RowVectors:
 
         await (delete(None) if self._in_transaction is None else self._in_transaction(self._connection, delete))
 
-    async def _there(self, vectors: Mapping[str, Vector], session: Any) -> list[Embedded]:
+    async def _there(
+        self, vectors: Mapping[str, Vector], written_by: Sequence[str] | None, session: Any
+    ) -> list[Embedded]:
         """Those of the rows that are there."""
         these, shape = {"_id": {"$in": list(vectors)}}, {"scope": 1, "owner": 1}
+        if written_by is not None:
+            these["written_by"] = {"$in": list(written_by)}
         finding = self._connection[self._subject.table].find(these, shape, session=session)
         return [self._embedded(each, vectors) for each in await self._connection.all_of(finding)]
 

@@ -1,4 +1,4 @@
-"""Everything that long-term memory does in SQL has the same outcome as in the memory of the process."""
+"""Everything that long-term memory does in a database has the same outcome as in the memory of the process."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class Both:
 async def _outcome(store: LongTerm, of: str, operation: str, *arguments: Any) -> Any:
     try:
         result = await store(of, operation, *arguments)
-    except PersonMovedError as moved:
-        return "moved", moved.word, moved.row
+    except PersonMovedError:
+        return ("moved",)  # of several people, any may be named
     if operation in ("read", "same_people", "delete_vectors"):
         return sorted(result)
     return list(result) if isinstance(result, list) else result
@@ -204,6 +204,8 @@ async def _keep(both: Both) -> None:
         changed = [each._replace(words=(*each.words, "more"), searchable="other\nline") for each in {row, other}]
         stale = changed[0]._replace(written_by="somebody else", words=("stale",))
         await both("facts", "rewrite", [*changed[1:], stale])
+        await both("facts", "page", 9, "")
+        await both("facts", "rewrite", sorted({row, other}))  # the same value always has the same words
 
 
 CHANGES: Sequence[Callable[[Both], Awaitable[None]]] = (
@@ -211,15 +213,20 @@ CHANGES: Sequence[Callable[[Both], Awaitable[None]]] = (
 )  # fmt: skip
 
 
-KINDS = [("sqlite", Mode.BLOCKING), ("psycopg", Mode.BLOCKING), ("asyncpg", Mode.SUSPENDING)]
+KINDS = [
+    ("sqlite", Mode.BLOCKING),
+    ("psycopg", Mode.BLOCKING),
+    ("asyncpg", Mode.SUSPENDING),
+    ("mongodb", Mode.SUSPENDING),
+]
 
 
 @pytest.mark.parametrize(
     ("kind", "mode", "seed"),
     [(*kind, 1) for kind in KINDS]
-    + [pytest.param(*KINDS[seed % 3], seed, marks=pytest.mark.thorough) for seed in range(2, 32)],
+    + [pytest.param(*KINDS[seed % len(KINDS)], seed, marks=pytest.mark.thorough) for seed in range(2, 32)],
 )
-async def test_sql_does_what_the_memory_of_the_process_does(new_store: Any, mode: Mode, seed: int) -> None:
+async def test_a_database_does_what_the_memory_of_the_process_does(new_store: Any, mode: Mode, seed: int) -> None:
     steps = STEPS if seed == 1 else 3 * STEPS
     async with InMemoryStore() as reference:
         both = Both([LongTerm(reference), LongTerm(new_store, mode)], seed)
