@@ -55,7 +55,9 @@ def test_a_damaged_fact_is_an_error_that_names_it(column: str, value: str, file:
             lambda: service.read_fact(fact_id),
             lambda: service.get_user_facts("chat:Ann"),
         ]
-        if column != "key":
+        if column == "words":  # which lookups and lists do not read
+            del reads[1:]
+        elif column != "key":
             reads += [
                 lambda: service.find_fact("k", "user", **ids),
                 lambda: service.set_fact("k", 1, scope="user", **ids),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from types import NoneType
 from typing import Any, NamedTuple
 
 from firefly_memory.codec import DAMAGE, TEXT, damaged
@@ -142,24 +143,31 @@ def version_of(row: VersionRow) -> FactVersion:
         raise damaged("reading a fact", f"version {row.number} of fact {row.fact_id!r}", exc) from exc
 
 
-_TEXTS = (
-    "id", "space", "fact_scope", "scope_id", "key", "value", "fact_type", "written_by", "scope", "searchable",
-)  # fmt: skip
 _TEXTS_OR_NONE = ("source_episode_id", "owner", "who", "group_id")
 _NUMBERS = ("times_confirmed", "times_contradicted", "versions", "access_count", "position")
+_CHECKED_ELSEWHERE = ("last_accessed", "valid_from", "created_at", "newest", "words")
+
+
+def _type_of(name: str) -> Any:
+    if name in _CHECKED_ELSEWHERE:
+        return object
+    if name == "confidence":
+        return float
+    return int if name in _NUMBERS else (str, NoneType) if name in _TEXTS_OR_NONE else str
+
+
+_TYPES = {name: _type_of(name) for name in FactRow._fields}
+_TYPES_IN_ORDER = tuple(_TYPES.values())
 
 
 def checked_row(row: FactRow) -> FactRow:
     """``row``, or ``CorruptDataError`` for a field of another type. For backends that do not check types themselves."""
-    values = row._asdict()
-    wrong = [name for name in _TEXTS if not isinstance(values[name], str)]
-    wrong += [name for name in _TEXTS_OR_NONE if not isinstance(values[name], (str, type(None)))]
-    wrong += [name for name in _NUMBERS if type(values[name]) is not int]
-    if type(row.confidence) not in (int, float) or not 0.0 <= row.confidence <= 1.0:
-        wrong.append("confidence")
-    if wrong:
-        raise damaged_fact(row.id, TypeError(f"{', '.join(wrong)} has another type"))
-    return row if type(row.confidence) is float else row._replace(confidence=float(row.confidence))
+    if type(row.confidence) is int:
+        row = row._replace(confidence=float(row.confidence))
+    if all(map(isinstance, row, _TYPES_IN_ORDER)) and 0.0 <= row.confidence <= 1.0:
+        return row
+    wrong = [name for name, value in row._asdict().items() if not isinstance(value, _TYPES[name])]
+    raise damaged_fact(row.id, TypeError(f"{', '.join(wrong) or 'confidence'} has another type"))
 
 
 def damaged_fact(fact_id: object, exc: Exception) -> CorruptDataError:

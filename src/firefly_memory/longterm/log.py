@@ -74,6 +74,8 @@ class FactLog(KeptRows[FactRow], Protocol):
         stored, if its id is there or its place has the key. ``PersonMovedError`` as in :meth:`set`. ``ErasedError``
         for the owner of a version as well (:func:`~firefly_memory.longterm.rows.identities_of`)."""
 
+    # The rows that `get`, `find`, `as_of` and `list` give have no `words`: nobody reads these, and they are long.
+
     async def get(self, lookup: Lookup, key: str, now: datetime) -> FactRow | None:
         """The fact with this key in the most specific place that has it, after it has counted this access. The person
         of the lookup counts as the one for whom they stand. One statement; on MongoDB one command, and one more for a

@@ -72,11 +72,12 @@ class MemoryFactLog:
             if row is None:
                 return None
             row = self._kept.facts[row.id] = row._replace(access_count=row.access_count + 1, last_accessed=now)
-            return row
+            return _shown(row)
 
     async def find(self, lookup: Lookup, key: str) -> FactRow | None:
         with self._kept.opened("find_fact"):
-            return self._kept.fact_seen(lookup, key)
+            row = self._kept.fact_seen(lookup, key)
+            return None if row is None else _shown(row)
 
     async def as_of(self, lookup: Lookup, key: str, at: datetime) -> FactRow | None:
         kept = self._kept
@@ -85,7 +86,7 @@ class MemoryFactLog:
             words = lookup.words if root is None else lookup._replace(user=root.word).words
             ids = (kept.facts_at.get((word, key)) for word in words)
             found = (self._as_of(kept.facts[each], at) for each in ids if each is not None)
-            return next((row for row in found if row is not None), None)
+            return next((_shown(row) for row in found if row is not None), None)
 
     async def read(self, ids: Sequence[str]) -> Sequence[FactRow]:
         with self._kept.opened("read_facts"):
@@ -104,7 +105,7 @@ class MemoryFactLog:
             of_places = (kept.listed.get(word, []) for word in dict.fromkeys(words))
             parts = (each if start is None else each[bisect_right(each, start) :] for each in of_places)
             rows = (kept.facts[each[2]] for each in merge(*parts))
-            return list(islice((row for row in rows if _is_wanted(row, filters)), limit))
+            return list(islice((_shown(row) for row in rows if _is_wanted(row, filters)), limit))
 
     async def of_owner(self, owner: str, limit: int, after_id: str) -> Sequence[str]:
         with self._kept.opened("facts_of_owner"):
@@ -262,3 +263,7 @@ def _is_wanted(row: FactRow, filters: Filters) -> bool:
     if filters.types is not None and row.fact_type not in filters.types:
         return False
     return fits(filters.pattern, row.searchable)
+
+
+def _shown(row: FactRow) -> FactRow:
+    return row._replace(words=())

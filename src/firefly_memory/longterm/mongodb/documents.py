@@ -174,6 +174,15 @@ def embedded(row: FactRow, vector: Vector) -> Embedded:
     return Embedded(row.id, row.scope, row.owner, vector)
 
 
+WITHOUT_WORDS: Document = {"words": 0}
+"""A projection for facts that are shown, and not moved or indexed."""
+
+
+def shown_fact(document: Mapping[str, Any]) -> FactRow:
+    """The row of a fact that was read :data:`WITHOUT_WORDS`."""
+    return fact_row({**document, "words": []})
+
+
 def fact_row(document: Mapping[str, Any]) -> FactRow:
     """The row of a fact."""
     try:

@@ -75,6 +75,7 @@ class MongoFactLog(MongoKeptRows[FactRow]):
             count = partial(
                 connection[FACTS.table].find_one_and_update,
                 update=change,
+                projection=documents.WITHOUT_WORDS,
                 sort=_BY_RANK,
                 hint=KEYS,
                 return_document=_AFTER,
@@ -84,7 +85,9 @@ class MongoFactLog(MongoKeptRows[FactRow]):
     async def find(self, lookup: Lookup, key: str) -> FactRow | None:
         with self._reading("find_fact"):
             connection = await self._access.connected("find_fact")
-            find = partial(connection[FACTS.table].find_one, sort=_BY_RANK, hint=KEYS)
+            find = partial(
+                connection[FACTS.table].find_one, projection=documents.WITHOUT_WORDS, sort=_BY_RANK, hint=KEYS
+            )
             return await self._seen(connection, lookup, key, lambda wanted: connection.result_of(find(wanted)))
 
     async def _seen(
@@ -98,7 +101,7 @@ class MongoFactLog(MongoKeptRows[FactRow]):
         for _ in range(_STEPS):
             found = await ask(documents.seen(lookup, key))
             if found is None or not documents.is_marker(found):
-                return None if found is None else documents.fact_row(found)
+                return None if found is None else documents.shown_fact(found)
             lookup = lookup._replace(user=documents.stands_for(found))
         raise _too_long(lookup)
 
@@ -107,10 +110,11 @@ class MongoFactLog(MongoKeptRows[FactRow]):
             connection = await self._access.connected("fact_as_of")
             facts = connection[FACTS.table]
             for _ in range(_STEPS):
-                finding = facts.find(documents.seen(lookup, key), batch_size=IN_ONE_BATCH)
+                wanted = documents.seen(lookup, key)
+                finding = facts.find(wanted, documents.WITHOUT_WORDS, batch_size=IN_ONE_BATCH)
                 found = await connection.all_of(finding.sort(_BY_RANK).hint(KEYS))
                 if not found or not documents.is_marker(found[0]):
-                    return await self._first_said(connection, list(map(documents.fact_row, found)), at)
+                    return await self._first_said(connection, list(map(documents.shown_fact, found)), at)
                 lookup = lookup._replace(user=documents.stands_for(found[0]))
         raise _too_long(lookup)
 
@@ -130,7 +134,10 @@ class MongoFactLog(MongoKeptRows[FactRow]):
         self, words: Sequence[str], filters: Filters, limit: int, after: FactPosition | None
     ) -> Sequence[FactRow]:
         wanted = queries.listed(words, filters, after)
-        return [] if wanted is None else await self._rows("list_facts", wanted, IN_LISTS, limit, ORDER)
+        if wanted is None:
+            return []
+        found = await self._found("list_facts", wanted, documents.WITHOUT_WORDS, IN_LISTS, limit, ORDER)
+        return [documents.shown_fact(each) for each in found]
 
     async def of_owner(self, owner: str, limit: int, after: str) -> Sequence[str]:
         return await self._ids("facts_of_owner", {"owner": owner, "_id": {"$gt": after}}, OF_OWNER, limit)

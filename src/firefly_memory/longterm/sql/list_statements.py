@@ -12,7 +12,7 @@ from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.statements import FacetStatements
 from firefly_memory.longterm.rows import FACTS, FactPosition, FactRow, Filters
-from firefly_memory.longterm.sql.statements import limit, text
+from firefly_memory.longterm.sql.statements import limit, text, without_words
 
 _IN_ORDER = ("number", "confidence", "newest", "id")
 
@@ -78,7 +78,7 @@ class ListStatements(FacetStatements):
 
     def _made_of(self, shape: Shape) -> Select[Any]:
         """A part for each place, which the index gives in order and no longer than the list; then all of them."""
-        rows = [self.dialect.value_out(self.table.c[name]) for name in FactRow._fields]
+        rows = without_words([self.dialect.value_out(self.table.c[name]) for name in FactRow._fields])
         if shape.places == 1:
             return self._in_order(self._part(rows, 0, shape), self.table)
         c = self.table.c

@@ -158,7 +158,7 @@ class PostgreSQLFactStatements(FactStatements):
             access_count=c.access_count + number(1), last_accessed=self.dialect.instant_in(text("now"))
         )
         row = counted.returning(*[c[name] for name in FactRow._fields]).cte("counted")
-        return self.compiled(select(*self.columns_out(row)).select_from(found.outerjoin(row, true())))
+        return self.compiled(select(*self.columns_shown(row)).select_from(found.outerjoin(row, true())))
 
     def store(self, has_vector: bool, knows_language: bool) -> Statement:
         """Stores one fact: its outcome, and the fact as it is now. Nothing, if its person stands for another one, or is

@@ -66,7 +66,7 @@ class SQLiteFactStatements(FactStatements):
         c = self.table.c
         this = update(self.table).where(c.number == self.first_seen(c.number).scalar_subquery())
         counted = this.values(access_count=c.access_count + number(1), last_accessed=text("now"))
-        return self.compiled(counted.returning(*self.columns_out(self.table)))
+        return self.compiled(counted.returning(*self.columns_shown(self.table)))
 
     @cached_property
     def delete_vectors_of(self) -> Statement:

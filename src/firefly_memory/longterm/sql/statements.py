@@ -46,6 +46,9 @@ _INSTANTS = ("last_accessed", "valid_from", "created_at", "newest")
 _OF_VERSION = ("valid_from", "superseded_at")
 _WORDS = ("searchable", "words")
 
+_INSTANT_PLACES = tuple(map(FactRow._fields.index, _INSTANTS[1:]))
+_LAST_ACCESSED, _WORDS_PLACE = map(FactRow._fields.index, ("last_accessed", "words"))
+
 DAMAGE = (AttributeError, OverflowError, TypeError, ValueError)
 
 
@@ -89,14 +92,16 @@ class FactStatements(FacetStatements):
 
     def row_of(self, row: Sequence[Any]) -> FactRow:
         """The fact that a row stands for, or ``CorruptDataError``."""
-        found = FactRow(*row)
+        values, instant_of = list(row), self.dialect.read_instant
         try:
-            instants: dict[str, Any] = {name: self._instant_of(getattr(found, name)) for name in _INSTANTS[1:]}
-            last = None if found.last_accessed is None else self._instant_of(found.last_accessed)
-            words = tuple(str.split(found.words, " "))  # type: ignore[arg-type]
-            return checked_row(found._replace(words=words, last_accessed=last, **instants))
+            for place in _INSTANT_PLACES:
+                values[place] = instant_of(values[place])
+            if values[_LAST_ACCESSED] is not None:
+                values[_LAST_ACCESSED] = instant_of(values[_LAST_ACCESSED])
+            values[_WORDS_PLACE] = tuple(str.split(values[_WORDS_PLACE], " ")) if values[_WORDS_PLACE] != "" else ()
+            return checked_row(FactRow._make(values))
         except DAMAGE as exc:
-            raise damaged_fact(found.id, exc) from exc
+            raise damaged_fact(row[0], exc) from exc
 
     def version_of(self, row: Sequence[Any]) -> VersionRow:
         """The version that a row stands for, or ``CorruptDataError``."""
@@ -120,7 +125,7 @@ class FactStatements(FacetStatements):
     @cached_property
     def seen(self) -> Statement:
         """The fact that a lookup finds."""
-        return self.compiled(self.first_seen(*self.columns_out(self.table)))
+        return self.compiled(self.first_seen(*self.columns_shown(self.table)))
 
     def first_seen(self, *columns: ColumnElement[Any]) -> Select[Any]:
         return select(*columns).where(self._is_in_lookup).order_by(self._rank).limit(literal_column("1"))
@@ -156,7 +161,7 @@ class FactStatements(FacetStatements):
             .scalar_subquery()
         )
         is_version = and_(c.valid_from > at, self._code(v.fact_id) == c.id, v.number == last)
-        found = select(*self.columns_out(self.table), *self._version_out).select_from(
+        found = select(*self.columns_shown(self.table), *self._version_out).select_from(
             self.table.outerjoin(self.versions_table, is_version)
         )
         there = found.where(self._is_in_lookup, or_(c.valid_from <= at, v.number.is_not(None)))
@@ -334,6 +339,10 @@ class FactStatements(FacetStatements):
         """The fields of a fact as they cross the border, from its table or from a part of a statement."""
         return [self.dialect.value_out(self.table.c[name], of.c[name]) for name in FactRow._fields]
 
+    def columns_shown(self, of: FromClause) -> list[ColumnElement[Any]]:
+        """The same without the words."""
+        return without_words(self.columns_out(of))
+
     @property
     def _rows(self) -> Select[Any]:
         return select(*self.columns_out(self.table))
@@ -362,6 +371,11 @@ class FactStatements(FacetStatements):
 def words_of_people(writes: Iterable[FactWrite]) -> list[str]:
     """The words of the people in whose own places some facts are to be stored."""
     return [each.row.scope for each in writes if each.row.fact_scope == "user"]
+
+
+def without_words(columns: list[ColumnElement[Any]]) -> list[ColumnElement[Any]]:
+    """The fields of a fact, as :meth:`FactStatements.columns_out` gives them, with none in the place of its words."""
+    return [literal_column("''") if place == _WORDS_PLACE else each for place, each in enumerate(columns)]
 
 
 def parameters_of(lookup: Any, key: str) -> Values:

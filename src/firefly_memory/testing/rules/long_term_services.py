@@ -40,7 +40,8 @@ class Service(Memory):
         log = self._subject.view.log(LONG_TERM_LOG)
         await log.facts.delete(list(dict.fromkeys(self._facts)))
         while users := await self.list_users(1_000):
-            await log.people.delete([each.id for each in users])
+            if not await log.people.delete([each.id for each in users]):
+                return
 
 
 @asynccontextmanager
@@ -57,9 +58,12 @@ async def service_in(subject: Subject, space: str = "") -> AsyncIterator[Service
 async def all_pages(call: Callable[..., Any], *arguments: Any, limit: int = 1_000, **options: Any) -> list[Any]:
     """What a list has, read page by page."""
     found: list[Any] = []
+    cursors = set()
     page = await call(*arguments, limit=limit, **options)
     while True:
         assert len(page) <= limit
+        assert page.next not in cursors, "each page goes on"
+        cursors.add(page.next)
         found += page
         if page.next is None:
             return found
