@@ -7,12 +7,13 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Protocol
 
 from benchmarks.agents import agents
 from benchmarks.conversations import TOKENS, TOKENS_ARE_COUNTED
 from benchmarks.entries import entries
-from benchmarks.feeds import Growth, feeds
-from benchmarks.harness import Result
+from benchmarks.feeds import feeds
+from benchmarks.long_term import long_term
 from benchmarks.report import Rows, write
 from benchmarks.start import start_up
 from benchmarks.stores import Places
@@ -21,7 +22,7 @@ from benchmarks.window_memory import peaks
 from tests.support import servers
 
 HERE = Path(__file__).parent
-PARTS = ("entries", "turns", "feeds", "agents", "memory", "start")
+PARTS = ("entries", "turns", "feeds", "long_term", "agents", "memory", "start")
 
 
 def main() -> None:
@@ -32,6 +33,7 @@ def main() -> None:
     parser.add_argument(
         "--sizes", type=int, nargs="*", default=[10, 1_000, 100_000], help="entries of a namespace, turns or messages"
     )
+    parser.add_argument("--facts", type=int, nargs="*", default=[1_000, 200_000], help="facts of long-term memory")
     parser.add_argument("--no-report", action="store_true", help="print only, and write no files")
     arguments = parser.parse_args()
     measured: dict[str, Rows] = {}
@@ -53,6 +55,8 @@ def _run(part: str, places: Places, arguments: argparse.Namespace) -> Rows:
             return asyncio.run(_noted(turns(places, arguments.sizes, arguments.rounds)))
         case "feeds":
             return asyncio.run(_noted(feeds(places, arguments.sizes, arguments.rounds)))
+        case "long_term":
+            return asyncio.run(_noted(long_term(places, arguments.facts, arguments.rounds)))
         case "agents":
             return asyncio.run(_noted(agents(places, arguments.rounds)))
         case "memory":
@@ -67,7 +71,13 @@ def _run(part: str, places: Places, arguments: argparse.Namespace) -> Rows:
     return [{"process": process, "ms": milliseconds} for process, milliseconds in starts.items()]
 
 
-async def _noted(results: AsyncIterator[Result] | AsyncIterator[Result | Growth]) -> Rows:
+class Measured(Protocol):
+    """A line of a table."""
+
+    def as_dict(self) -> dict[str, object]: ...
+
+
+async def _noted(results: AsyncIterator[Measured]) -> Rows:
     rows: Rows = []
     async for result in results:
         print(result, flush=True)

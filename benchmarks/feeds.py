@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import count, cycle
 from typing import Any
 
@@ -21,7 +21,7 @@ from benchmarks.bare_feeds import (
     Feeds,
 )
 from benchmarks.feed_messages import Message, agents_of, fill_mongodb, fill_postgresql, fill_sqlite, messages, trace
-from benchmarks.harness import Result, Work, interleaved, measure
+from benchmarks.harness import Growth, Result, Work, interleaved, measure
 from benchmarks.stores import Places
 from firefly_memory.feeds import FeedItem, MongoMessageStore, SQLMessageStore
 
@@ -100,31 +100,6 @@ class Pair:
     @property
     def concurrent(self) -> bool:
         return isinstance(self.ours, _Suspending)
-
-
-@dataclass(frozen=True)
-class Growth:
-    """How long one read of as many messages takes in the shortest and in the longest feed: microseconds, medians."""
-
-    backend: str
-    operation: str
-    sizes: tuple[int, int]
-    short: float
-    long: float
-
-    @property
-    def ratio(self) -> float:
-        return self.long / self.short
-
-    def as_dict(self) -> dict[str, object]:
-        return {**asdict(self), "ratio": round(self.ratio, 3)}
-
-    def __str__(self) -> str:
-        sizes = " to ".join(f"{size:,}" for size in self.sizes)
-        return (
-            f"{self.backend:<18} {self.operation:<28} from {sizes} messages: "
-            f"{self.short:>9.1f} µs to {self.long:>9.1f} µs  {self.ratio:>6.2f}"
-        )
 
 
 @asynccontextmanager

@@ -42,6 +42,31 @@ class Result:
         )
 
 
+@dataclass(frozen=True)
+class Growth:
+    """How long the same read takes where there is little and where there is much: microseconds, medians."""
+
+    backend: str
+    operation: str
+    sizes: tuple[int, int]
+    short: float
+    long: float
+
+    @property
+    def ratio(self) -> float:
+        return self.long / self.short
+
+    def as_dict(self) -> dict[str, object]:
+        return {**asdict(self), "ratio": round(self.ratio, 3)}
+
+    def __str__(self) -> str:
+        sizes = " to ".join(f"{size:,}" for size in self.sizes)
+        return (
+            f"{self.backend:<18} {self.operation:<28} from {sizes}: "
+            f"{self.short:>9.1f} µs to {self.long:>9.1f} µs  {self.ratio:>6.2f}"
+        )
+
+
 async def measure(ours: Work, bare: Work, *, operations: int, callers: int = 1, rounds: int = 9) -> tuple[float, float]:
     """Microseconds per operation of both."""
     times = await interleaved({"bare": bare, "ours": ours}, operations=operations, callers=callers, rounds=rounds)

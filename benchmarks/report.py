@@ -12,7 +12,11 @@ from typing import Any
 BEGIN = "<!-- results: written by `make bench` -->"
 END = "<!-- end of results -->"
 
-PAGES = {"performance.md": ["entries", "turns", "agents", "memory", "start"], "feed-figures.md": ["feeds"]}
+PAGES = {
+    "performance.md": ["entries", "turns", "agents", "memory", "start"],
+    "feed-figures.md": ["feeds"],
+    "long-term-figures.md": ["long_term"],
+}
 """The parts of each page, in their order."""
 
 Rows = list[dict[str, Any]]
@@ -66,17 +70,29 @@ def _ratios(size: str) -> Callable[[Rows], list[str]]:
 
 def _feeds(rows: Rows) -> list[str]:
     """What is compared with the drivers, and below it the short and the long feeds."""
-    lines = _ratios("messages")([row for row in rows if "bare" in row])
-    lines += [
-        "",
-        "| backend | read | messages of the feeds | short, µs | long, µs | ratio |",
-        "|---|---|--:|--:|--:|--:|",
-    ]
+    return [*_ratios("messages")([row for row in rows if "bare" in row]), *_growth("messages of the feeds", rows)]
+
+
+def _growth(sizes: str, rows: Rows) -> list[str]:
+    lines = ["", f"| backend | read | {sizes} | short, µs | long, µs | ratio |", "|---|---|--:|--:|--:|--:|"]
     for row in rows:
         if "sizes" in row:
-            sizes = " and ".join(f"{size:,}" for size in row["sizes"])
+            both = " and ".join(f"{size:,}" for size in row["sizes"])
             times = f"{row['short']:,.0f} | {row['long']:,.0f} | {row['ratio']:.2f}"
-            lines.append(f"| {row['backend']} | {row['operation']} | {sizes} | {times} |")
+            lines.append(f"| {row['backend']} | {row['operation']} | {both} | {times} |")
+    return lines
+
+
+def _long_term(rows: Rows) -> list[str]:
+    """The same of facts, and below it what vectors cost."""
+    lines = _ratios("facts")([row for row in rows if "bare" in row])
+    lines += _growth("facts", rows)
+    lines += ["", "| backend | operation | facts | without vectors, µs | with vectors, µs |", "|---|---|--:|--:|--:|"]
+    for row in rows:
+        if "vectors" in row:
+            vectors = "-" if row["vectors"] is None else f"{row['vectors']:,.0f}"
+            times = f"{row['without']:,.0f} | {vectors}"
+            lines.append(f"| {row['backend']} | {row['operation']} | {row['size']:,} | {times} |")
     return lines
 
 
@@ -97,6 +113,7 @@ _TABLES: dict[str, tuple[str, Callable[[Rows], list[str]]]] = {
     "entries": ("Entries", _ratios("entries")),
     "turns": ("Turns of conversations", _ratios("turns")),
     "feeds": ("Messages of agents", _feeds),
+    "long_term": ("Long-term memory", _long_term),
     "agents": ("Runs of agents, with a model that answers at once", _ratios("turns")),
     "memory": ("The most memory that reading a window takes", _peaks),
     "start": ("Start of a process", _start),

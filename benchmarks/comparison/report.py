@@ -37,7 +37,8 @@ def tables(report: Results) -> str:
         f"{', '.join(sorted(versions))}."
     )
     searches = ["", *_searches(report["search"])] if "search" in report else []
-    return "\n".join([intro, "", *_times(report), "", *_processes(report), "", *_rights(report), *searches])
+    facts = ["", *_facts(report["facts"])] if "facts" in report else []
+    return "\n".join([intro, "", *_times(report), "", *_processes(report), "", *_rights(report), *searches, *facts])
 
 
 def _times(report: Results) -> list[str]:
@@ -115,6 +116,24 @@ def _searches(report: Results) -> list[str]:
         times = [_ratio(spent[name, "search", size]) for size in sizes]
         found = [f"{quality[name][of]:.1f}" for of in ("recall_10", "mrr", "recall_10_together")]
         lines.append(_row([*head, *times, f"{puts[name]:.2f}", f"{spent[name, 'fill', sizes[-1]]:.2f}", *found]))
+    return lines
+
+
+def _facts(report: Results) -> list[str]:
+    """What `benchmarks.comparison.facts` has measured."""
+    versions = {f"{each['package']} {each['version']}" for each in report["contenders"]}
+    spent = {(row["contender"], row["operation"], row["size"]): row["us"] for row in report["times"]}
+    columns = list(dict.fromkeys((row["operation"], row["size"]) for row in report["times"]))
+    measured = f"Facts, measured on {report['date']} with Python {report['python']}: {', '.join(sorted(versions))}."
+    lines = [
+        f"{measured} Times are microseconds.",
+        "",
+        _row(["store", "database", *(f"{operation}, {size:,}" for operation, size in columns)]),
+        "|---|---" + "|--:" * len(columns) + "|",
+    ]
+    for each in report["contenders"]:
+        times = [f"{spent[each['contender'], *column]:,.0f}" for column in columns]
+        lines.append(_row([each["name"], _BACKENDS[each["backend"]], *times]))
     return lines
 
 

@@ -29,8 +29,8 @@ def main() -> None:
     parser.add_argument("--no-report", action="store_true", help="print only, and write no files")
     arguments = parser.parse_args()
     python = environment()
-    measured: Results = {"date": datetime.now(UTC).date().isoformat(), "python": _version(python)}
-    for part in _parts(python, arguments.sizes):
+    measured: Results = {"date": datetime.now(UTC).date().isoformat(), "python": version(python)}
+    for part in parts(python, "benchmarks.comparison.search_measurements", arguments.sizes):
         print(json.dumps(part, indent=1), flush=True)
         measured |= part
     if not arguments.no_report:
@@ -62,14 +62,14 @@ def _succeeds(python: str, program: str) -> bool:
     return subprocess.run([python, "-c", program], check=False, capture_output=True).returncode == 0
 
 
-def _version(python: Path) -> str:
+def version(python: Path) -> str:
     program = "import platform; print(platform.python_version())"
     return subprocess.run([str(python), "-c", program], check=True, capture_output=True, text=True).stdout.strip()
 
 
-def _parts(python: Path, sizes: list[int]) -> Iterator[Results]:
+def parts(python: Path, module: str, sizes: list[int]) -> Iterator[Results]:
+    """What a module of the environment measures, with a server and a directory of its own."""
     with servers.postgresql(durable=True) as url, tempfile.TemporaryDirectory() as directory:
-        module = "benchmarks.comparison.search_measurements"
         command = [str(python), "-W", "ignore", "-m", module, directory, url, *map(str, sorted(sizes))]
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None

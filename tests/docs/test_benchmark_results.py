@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.__main__ import PARTS
-from benchmarks.report import BEGIN, END, PAGES, with_tables, write
+from benchmarks.report import BEGIN, END, PAGES, Rows, with_tables, write
 from tests.support.documentation import ROOT
 
 RESULTS = json.loads((ROOT / "benchmarks" / "results.json").read_text())
@@ -51,7 +51,7 @@ def test_long_term_memory_is_compared_with_the_driver_and_with_itself_and_with_v
     growth = {"backend": "mongodb async", "operation": "find_fact", "sizes": [1_000, 200_000]}
     times = {"short": 30.0, "long": 33.0, "ratio": 1.1}
     best = {"backend": "mongodb", "operation": "search", "size": 1_000, "without": 2_000.0}
-    rows = [compared | ratio, growth | times, best | {"vectors": 3_000.0}, best | {"vectors": None}]
+    rows: Rows = [compared | ratio, growth | times, best | {"vectors": 3_000.0}, best | {"vectors": None}]
     write({"long_term": rows}, tmp_path / "results.json", tmp_path)
     text = (tmp_path / "long-term-figures.md").read_text()
     assert [line for line in text.splitlines() if line.startswith("| mongodb")] == [

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -115,3 +116,20 @@ def test_a_file_of_an_application_keeps_facts_for_the_next_process(tmp_path: Pat
         made = MemoryService(store, embedder=None).set_fact("timezone", "Australia/Adelaide")
     with SQLiteStore(tmp_path / "memory.db") as store:
         assert MemoryService(store, embedder=None).read_fact(made.id) == made
+
+
+@pytest.mark.parametrize(
+    ("ids", "scope"),
+    [
+        ({}, "global"),
+        ({"agent_id": "tutor"}, "agent"),
+        ({"agent_id": "tutor", "user_id": "chat:ann"}, "user"),
+        ({"agent_id": "tutor", "user_id": "chat:ann", "session_id": "chat-7"}, "session"),
+    ],
+)
+async def test_a_fact_without_a_scope_is_that_of_the_most_specific_id(ids: dict[str, Any], scope: str) -> None:
+    service = MemoryService(embedder=None)
+    fact = await service.async_set_fact("k", 1, **ids)
+    assert (fact.scope, fact.user_id) == (scope, ids.get("user_id"))
+    assert service.get_fact("k") == (1 if scope == "global" else None)
+    assert service.set_fact("k", 2, scope="global", **ids).scope == "global"

@@ -78,14 +78,14 @@ async def test_somebody_who_is_not_known_is_erased_by_the_id_alone(store: EntryS
 
 async def _said_before(memory: Memory) -> None:
     for value, user_id in enumerate((IDS[0], "web:Bob")):
-        await memory.set_fact("k", value, user_id=user_id)
+        await memory.set_fact("k", value, scope="global", user_id=user_id)
 
 
 ELSEWHERE: dict[str, Callable[[Memory], Awaitable[Any]]] = {
     "a person": lambda memory: memory.get_or_create_user("web", "Ann"),
     "a merged person": lambda memory: memory.get_or_create_user("mail", "Ann"),
     "a fact": lambda memory: memory.set_fact("k", 1, scope="user", user_id=IDS[1]),
-    "a global fact": lambda memory: memory.set_fact("k", 1, user_id=IDS[0]),
+    "a global fact": lambda memory: memory.set_fact("k", 1, scope="global", user_id=IDS[0]),
     "what a fact was before": _said_before,
 }
 """What another space has of Ann."""

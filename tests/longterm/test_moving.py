@@ -122,7 +122,9 @@ async def fill(store: EntryStore) -> None:
                 await memory.async_set_fact("colour", scope, scope=scope, confidence=0.1, fact_type="of a kind", **ids)
         assert await one.async_get_fact("colour", session_id="s \x00") == "session"
         for value in range(4):
-            last = await one.async_set_fact("counted", value, user_id=ANN if value == 3 else "email:bob@home")
+            last = await one.async_set_fact(
+                "counted", value, scope="global", user_id=ANN if value == 3 else "email:bob@home"
+            )
         await two.async_set_fact("counted", 0)
         await two.async_set_fact("counted", 1)
         for number in (1, 3):

@@ -133,8 +133,8 @@ async def test_late_writes_by_each_of_the_ids_are_refused(store: EntryStore) -> 
 async def test_what_somebody_said_before_in_the_fact_of_another_goes_and_the_fact_stays(store: EntryStore) -> None:
     memory = MemoryService(store, embedder=None)
     for owner in (IDS[0], IDS[0], "web:bob", None):
-        fact = await memory.async_set_fact("office", f"by {owner}", user_id=owner)
-        again = await memory.async_set_fact("office", f"by {owner} again", user_id=owner)
+        fact = await memory.async_set_fact("office", f"by {owner}", scope="global", user_id=owner)
+        again = await memory.async_set_fact("office", f"by {owner} again", scope="global", user_id=owner)
     counted = await async_erase(store, IDS[0], dry_run=True)
     receipt = await async_erase(store, IDS[0])
     assert counted.rows == receipt.rows == {"fact-versions": 4}
@@ -261,7 +261,7 @@ async def test_a_person_is_erased_while_they_are_written(store: EntryStore) -> N
         for turn in itertools.count():
             try:
                 await memory.async_set_fact(f"key {number}", [owner, turn], scope="user", user_id=owner)
-                await memory.async_set_fact(f"told {number}", [owner, turn], user_id=owner)
+                await memory.async_set_fact(f"told {number}", [owner, turn], scope="global", user_id=owner)
                 await meet(memory, owner)
                 await memory.async_update_preferences(owner, {f"preference {number}": turn})
             except ErasedError:
@@ -291,7 +291,7 @@ async def test_the_eraser_finds_facts_then_versions_in_the_facts_of_others(store
     memory = MemoryService(store, embedder=None)
     await set_history(memory, "mine", IDS[0], times=3)
     await set_history(memory, "shared", IDS[0], "global")
-    shared = await memory.async_set_fact("shared", "by bob", user_id="web:bob")
+    shared = await memory.async_set_fact("shared", "by bob", scope="global", user_id="web:bob")
     eraser, owner = LongTermEraser(store.suspending), IDS[0]
     pages = [page async for page in eraser.owned(owner)]
     (mine,) = [row.id for row in await log_of(store).facts.page(9, "") if row.key == "mine"]

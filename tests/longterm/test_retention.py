@@ -56,7 +56,7 @@ async def write(memory: MemoryService, day: int) -> None:
             await memory.async_set_fact("agent", 0, scope="agent", agent_id="a")
         case 1:
             await memory.async_set_fact("session 1", 1, scope="session", session_id="s")
-            await memory.async_set_fact("told 1", 1, user_id=ANN)
+            await memory.async_set_fact("told 1", 1, scope="global", user_id=ANN)
         case 2:
             await memory.async_set_fact("ann 2", 2, **ann)
             await memory.async_set_fact("ann 4", 2, **ann)
@@ -117,7 +117,7 @@ async def test_only_versions_of_a_person_go_if_a_person_is_named(store: EntrySto
     memory = MemoryService(store, embedder=None)
     for day, owner in enumerate((ANN, BOB, BOB, None)):
         with stopped(START + timedelta(days=day)):
-            await memory.async_set_fact("office", day, user_id=owner)
+            await memory.async_set_fact("office", day, scope="global", user_id=owner)
     with stopped(START + timedelta(days=9)):
         assert (await async_prune(store, older_than="156h", owner=BOB)).rows == {"fact-versions": 1, "users": 1}
         fact = await memory.async_find_fact("office", "global")

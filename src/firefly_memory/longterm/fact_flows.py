@@ -24,7 +24,7 @@ from firefly_memory.longterm.list_cursors import position_of, position_token
 from firefly_memory.longterm.log import LONG_TERM_LOG, FactLog, LongTermLog
 from firefly_memory.longterm.options import Options
 from firefly_memory.longterm.patterns import beginning_of, fits, pattern_of
-from firefly_memory.longterm.places import Lookup, lookup_in, lookup_of, place_of
+from firefly_memory.longterm.places import Lookup, lookup_in, lookup_of, most_specific, place_of
 from firefly_memory.longterm.rows import FACTS, FactPosition, FactRow, Filters, Written
 from firefly_memory.longterm.types import USUAL_TYPE, FactHit, FactHits, Facts, History, MemoryFact
 from firefly_memory.protocols import StoreView
@@ -68,7 +68,7 @@ class FactFlows:
         key: str,
         value: Any,
         *,
-        scope: str,
+        scope: str | None,
         ids: Ids,
         fact_type: str | None = None,
         usual_type: str = USUAL_TYPE,
@@ -185,7 +185,7 @@ class FactFlows:
         self,
         key: str,
         value: Any,
-        scope: str,
+        scope: str | None,
         ids: Ids,
         fact_type: str,
         confidence: float | None,
@@ -193,7 +193,7 @@ class FactFlows:
     ) -> NewFact:
         user = ids.get("user_id")
         return NewFact(
-            place=place_of(self._options.space, scope, ids),
+            place=place_of(self._options.space, most_specific(ids) if scope is None else scope, ids),
             key=stored_name("key", key),
             value=encoded_value(value),
             fact_type=stored_name("fact_type", fact_type),

@@ -93,7 +93,7 @@ class FactMethods:
         value: Any,
         *,
         fact_type: str | None = None,
-        scope: Scope = "global",
+        scope: Scope | None = None,
         agent_id: str | None = None,
         user_id: str | None = None,
         session_id: str | None = None,
@@ -102,6 +102,9 @@ class FactMethods:
         overwrite: bool = True,
     ) -> MemoryFact:
         """Store a fact, and return it as it is now.
+
+        Without a ``scope`` it is that of the id that is named: the session's, else the person's, else the agent's. So
+        a fact is global only if no id is named, or if ``scope="global"`` is.
 
         If the scope has the key already, the fact keeps its id, gets the value, and is confirmed once more; its old
         value becomes a part of its :meth:`history`. ``overwrite=False`` leaves such a fact as it is. ``fact_type`` is
@@ -130,7 +133,7 @@ class FactMethods:
         value: Any,
         *,
         fact_type: str | None = None,
-        scope: Scope = "global",
+        scope: Scope | None = None,
         agent_id: str | None = None,
         user_id: str | None = None,
         session_id: str | None = None,
@@ -139,6 +142,9 @@ class FactMethods:
         overwrite: bool = True,
     ) -> MemoryFact:
         """Store a fact, and return it as it is now.
+
+        Without a ``scope`` it is that of the id that is named: the session's, else the person's, else the agent's. So
+        a fact is global only if no id is named, or if ``scope="global"`` is.
 
         If the scope has the key already, the fact keeps its id, gets the value, and is confirmed once more; its old
         value becomes a part of its :meth:`history`. ``overwrite=False`` leaves such a fact as it is. ``fact_type`` is

@@ -69,6 +69,11 @@ def place_of(space: str, scope: Any, ids: Mapping[str, Any]) -> Place:
     return Place(space, cast("Scope", scope), stored_name(name, ids[name]))
 
 
+def most_specific(ids: Mapping[str, Any]) -> Scope:
+    """The scope of a fact for which somebody names these ids, and no scope: with an id it is never global."""
+    return next((scope for scope in SCOPES if ids.get(f"{scope}_id") is not None), "global")
+
+
 def lookup_in(place: Place) -> Lookup:
     """Where somebody looks who wants the facts of one place only."""
     names = {"session": "session", "user": "user", "agent": "agent", "global": "everybody"}

@@ -23,9 +23,9 @@ async def an_erased_person_is_nobody_and_nothing_is_stored_of_them(subject: Subj
                 await each.set_fact("k", f"old {name}", scope="user", user_id=f"web:{name}")
                 await each.set_fact("k", f"of {name}", scope="user", user_id=f"web:{name}")
         await service.merge_users(f"web:{merged}", f"web:{ann}")
-        told = await service.set_fact("told", f"by {ann}", user_id=f"web:{ann}")
-        corrected = await service.set_fact("corrected", f"by {ann}", user_id=f"web:{ann}")
-        await service.set_fact("corrected", "by bob", user_id=f"web:{bob}")
+        told = await service.set_fact("told", f"by {ann}", scope="global", user_id=f"web:{ann}")
+        corrected = await service.set_fact("corrected", f"by {ann}", scope="global", user_id=f"web:{ann}")
+        await service.set_fact("corrected", "by bob", scope="global", user_id=f"web:{bob}")
         everybodys = await service.set_fact("k", "everybody's")
         counted = await erase_in(subject, f"web:{ann}", dry_run=True)
         assert (await service.read_fact(told.id)) == told, "a dry run deletes nothing"
