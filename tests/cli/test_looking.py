@@ -153,9 +153,13 @@ def test_what_was_deleted_is_said_in_json(used: Options, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["ls", "facts"], Exit.USAGE, "there is no kind 'facts'; there are entries, working-facts, conversations"),
-        (["show", "facts", "x"], Exit.USAGE, "there is no kind 'facts'"),
-        (["rm", "facts", "x", "--yes"], Exit.USAGE, "there is no kind 'facts'"),
+        (
+            ["ls", "feelings"],
+            Exit.USAGE,
+            "there is no kind 'feelings'; there are entries, working-facts, conversations",
+        ),
+        (["show", "feelings", "x"], Exit.USAGE, "there is no kind 'feelings'"),
+        (["rm", "feelings", "x", "--yes"], Exit.USAGE, "there is no kind 'feelings'"),
         (["ls", "turns"], Exit.USAGE, "turns are listed by their conversation_id; name it"),
         (["ls", "entries", "--where", "colour=green"], Exit.USAGE, "entries cannot be selected by 'colour'"),
         (["ls", "entries", "--order", "size"], Exit.USAGE, "of entries is namespace, not 'size'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -57,7 +58,9 @@ def test_a_function_and_its_counterpart_have_the_same_docstring() -> None:
 
 def test_a_function_and_its_counterpart_have_the_same_types() -> None:
     def types(function: Function) -> str:
-        return f"{ast.unparse(function.args)} -> {ast.unparse(function.returns or function)}"
+        # What makes a function may make a coroutine function in its place.
+        returned = re.sub(r"Awaitable\[(.+)\]", r"\1", ast.unparse(function.returns or function))
+        return f"{ast.unparse(function.args)} -> {returned}"
 
     assert [name for name, one, other in pairs() if types(one) != types(other)] == []
 
@@ -123,10 +126,21 @@ def fields_of(node: ast.ClassDef) -> dict[str, str | None]:
 
 
 def test_docstrings_are_not_written_when_the_program_runs() -> None:
+    """But for those of functions that are made then: a tool tells a model what it is made for."""
     written = [
-        module
+        f"{module}: {ast.unparse(node)}"
         for module in modules()
         for node in ast.walk(tree_of(module))
         if isinstance(node, ast.Attribute) and node.attr == "__doc__" and isinstance(node.ctx, ast.Store)
+        if ast.unparse(node.value) not in functions_made_in(tree_of(module))
     ]
     assert written == []
+
+
+def functions_made_in(tree: ast.Module) -> set[str]:
+    """The names of the functions that other functions define."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    makers = [node for node in ast.walk(tree) if isinstance(node, functions)]
+    return {inner.name for maker in makers for inner in ast.walk(maker) if isinstance(inner, functions)} - {
+        node.name for node in tree.body if isinstance(node, functions)
+    }

@@ -254,7 +254,8 @@ def test_a_downgraded_schema_is_created_anew(
     script = drops + "DELETE FROM {0}firefly_memory_version;"
     if driver == "sqlite":
         connection = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
-        connection.executescript("DROP TABLE memory_chunks_words;" + script.format(""))
+        virtual = connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE%'").fetchall()
+        connection.executescript("".join(f"DROP TABLE {name};" for (name,) in virtual) + script.format(""))
         connection.close()
     else:
         admin.execute(script.format(f"{name}.").encode())

@@ -224,8 +224,8 @@ async def test_a_page_goes_on_after_its_last_row_was_deleted(look: Look, store: 
 
 
 async def test_what_cannot_be_done_is_said(look: Look) -> None:
-    with pytest.raises(ConfigurationError, match="no kind 'facts'; there are entries, working-facts, conversations"):
-        await look.page("facts")
+    with pytest.raises(ConfigurationError, match="no kind 'feelings'; there are entries, working-facts, conversations"):
+        await look.page("feelings")
     with pytest.raises(InvalidEntryError, match="order: of entries is namespace, not 'size'"):
         await look.page("entries", order="size")
     for limit in (0, 1001, "5", True):

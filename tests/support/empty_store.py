@@ -37,7 +37,7 @@ def delete_everything(store: EntryStore) -> None:
     """Delete the rows of every kind, whichever facet they are of, and all namespaces."""
     store.initialize_sync()
     for each in service.resources(store):
-        if each.why_kept is None:
+        if each.why_kept is None and not each.needs:  # others go with the rows that they belong to
             service.delete(store, each.kind, where={})
     for namespace in store.namespaces(limit=10_000):
         store.clear(namespace)

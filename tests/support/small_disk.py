@@ -30,7 +30,7 @@ def run_on(directory: Path, work: str) -> dict[str, Any]:
     directory.mkdir(exist_ok=True)
     command = [sys.executable, "-W", "error", "-m", "tests.support.small_disk", work, str(directory)]
     if subprocess.run([*_UNSHARE, "true"], check=False, capture_output=True).returncode == 0:
-        command = [*_UNSHARE, "sh", "-c", _MOUNT, str(directory), "512k", *command]
+        command = [*_UNSHARE, "sh", "-c", _MOUNT, str(directory), "768k", *command]
     else:
         command.append("limit")
     finished = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=120)
@@ -61,7 +61,7 @@ def _fill(store: EntryStore, ballast: Path) -> dict[str, Any]:
         except DatabaseStoreError as caught:
             error = caught
     try:
-        store.save("kept", MemoryEntry(entry_id="replaced", content=KILOBYTE * 600))
+        store.save("kept", MemoryEntry(entry_id="replaced", content=KILOBYTE * 800))
     except DatabaseStoreError:
         pass
     else:
@@ -108,5 +108,5 @@ def read_only(directory: Path) -> dict[str, Any]:
 
 if __name__ == "__main__":
     if _LIMITED:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (700_000, resource.RLIM_INFINITY))
     print(json.dumps(globals()[sys.argv[1]](Path(sys.argv[2]))))

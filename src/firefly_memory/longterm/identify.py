@@ -44,7 +44,22 @@ def identify_user(service: MemoryService) -> Callable[[Mapping[str, Any]], Ident
 
 
 def async_identify_user(service: MemoryService) -> Callable[[Mapping[str, Any]], Awaitable[Identified]]:
-    """The function of :func:`identify_user` as a coroutine function."""
+    """A function for a step of a graph: ``identify({"trigger": …, "node_outputs": …, "execution_id": …})``.
+
+    It finds out who speaks, stores a person who was never seen, counts the conversation, and returns ``user_id``,
+    ``user_context``, ``is_new_user`` and ``_state_patch``: ``{"user_context": …}`` for the state of the graph, with
+    ``canonical_id``, ``display_name`` and ``channel`` in it as well.
+
+    The trigger is the payload, unless a connected node has a ``trigger_input`` among its outputs; the ``channel`` of a
+    node wins over that of the payload. ``message.from`` is somebody on Telegram. With a ``webhook_id``, the ``user_id``
+    or else the ``email`` names a person of the channel ``webhook``. With the ``source`` ``"chat"`` or ``"manual"``,
+    this is the channel of the ``user_id``. In other payloads ``channel`` and ``user_id`` name the person.
+
+    Without an id, or with one that cannot be stored, it is nobody: ``user_id`` is ``None``, the context is that of a
+    stranger, and nothing is stored. An execution that is repeated with its ``execution_id`` is not counted again,
+    unless the person began another one meanwhile. ``ErasedError`` for a person who was erased; errors of the database
+    are raised.
+    """
     people = checked_service("async_identify_user", service)._suspending_people  # noqa: SLF001 - as above
 
     async def identify(state: Mapping[str, Any]) -> Identified:

@@ -89,7 +89,13 @@ def async_memory_read(
     limit: int = 10,
     min_confidence: float = 0.5,
 ) -> Callable[..., Awaitable[str]]:
-    """``recall(key="", query="")`` of :func:`memory_read` as a coroutine function."""
+    """``recall(key="", query="")``, a tool that reads what is global, the agent's or the user's.
+
+    ``key`` gives the fact of the most specific scope, such as ``timezone = Australia/Adelaide``. Without such a fact,
+    facts that have the words of the key are found. ``query`` finds up to ``limit`` memories of the ``memory_type``
+    whose confidence is at least ``min_confidence``. Without arguments, ``recall`` lists up to ``limit`` facts. What is
+    found is a JSON list. ``recall`` never raises an error, its answer says what is wrong.
+    """
     reader = _reader(service, agent, user, memory_type, limit, min_confidence, is_blocking=False)
 
     async def recall(key: str = "", query: str = "") -> str:
@@ -131,7 +137,13 @@ def async_memory_write(
     overwrite: bool = True,
     scope: WriteScope = "global",
 ) -> Callable[..., Awaitable[str]]:
-    """``remember(key, value, fact_type="")`` of :func:`memory_write` as a coroutine function."""
+    """``remember(key, value, fact_type="")``, a tool that stores a fact in one scope.
+
+    It answers with what is stored now, such as ``Remembered: color = blue (created)``, or ``(updated)``, or, with
+    ``overwrite=False``, ``(skipped)`` for a fact that was there: then the value is that of this fact. ``fact_type`` is
+    that of new facts whose type the model leaves out. If the tool is made for a user, what it stores is that user's
+    data in every scope, and erased with it. ``remember`` never raises an error, its answer says what is wrong.
+    """
     writer = _writer(service, agent, user, fact_type, scope, overwrite=overwrite, is_blocking=False)
 
     async def remember(key: str, value: Any, fact_type: str = "") -> str:

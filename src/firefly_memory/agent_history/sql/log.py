@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from firefly_memory.agent_history.log import HistoryEntry, HistoryRecord
 from firefly_memory.agent_history.sql import operations
 from firefly_memory.databases.sql.collisions import again_after_collision
 from firefly_memory.databases.sql.dialect import SQLDialect
@@ -19,8 +22,14 @@ class SQLHistoryLog:
         self.entries = executor.method(operations.read_entries)
         self.shared = executor.method(operations.read_shared)
         # Two deletions of records that share branches may deadlock.
-        self.write = again_after_collision(executor.method(operations.write_record))
-        self.delete = again_after_collision(executor.method(operations.delete_record))
+        self._write = again_after_collision(executor.method(operations.write_record))
+        self._delete = again_after_collision(executor.method(operations.delete_record))
+
+    async def write(self, record: HistoryRecord, entries: Sequence[HistoryEntry], expected: str | None) -> bool:
+        return await self._write(record, entries, expected)
+
+    async def delete(self, conversation_id: str, expected: str) -> bool:
+        return await self._delete(conversation_id, expected)
 
     async def go_on_deleting(self) -> bool:
         return False  # a deletion is one transaction

@@ -12,7 +12,8 @@ from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.statements import FacetStatements
 from firefly_memory.longterm.rows import FACTS, FactPosition, FactRow, Filters
-from firefly_memory.longterm.sql.statements import limit, text, without_words
+from firefly_memory.longterm.sql.parameters import limit, text
+from firefly_memory.longterm.sql.statements import without_words
 
 _IN_ORDER = ("number", "confidence", "newest", "id")
 

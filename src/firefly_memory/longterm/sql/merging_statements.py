@@ -7,8 +7,9 @@ from functools import cached_property
 from sqlalchemy import ColumnElement, and_, exists, or_, select, update
 
 from firefly_memory.databases.sql.compiled_statement import Statement
+from firefly_memory.longterm.sql.parameters import limit, text
 from firefly_memory.longterm.sql.people_statements import PeopleStatements
-from firefly_memory.longterm.sql.statements import FactStatements, limit, text
+from firefly_memory.longterm.sql.statements import FactStatements
 
 
 class MergingStatements(FactStatements):

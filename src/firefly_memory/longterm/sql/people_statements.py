@@ -13,7 +13,8 @@ from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.statements import FacetStatements
 from firefly_memory.longterm.person_form import checked_user, damaged_user
 from firefly_memory.longterm.rows import USERS, PersonMovedError, UserRow
-from firefly_memory.longterm.sql.statements import DAMAGE, limit, number, text
+from firefly_memory.longterm.sql.parameters import limit, number, text
+from firefly_memory.longterm.sql.statements import DAMAGE
 from firefly_memory.tombstones.sql.statements import not_erased
 
 if TYPE_CHECKING:

@@ -34,8 +34,9 @@ from firefly_memory.databases.sql.session import Session, Values
 from firefly_memory.errors import ConflictError
 from firefly_memory.longterm.rows import FACTS, FactRow, FactWrite, VersionRow, Written
 from firefly_memory.longterm.sql.list_statements import ListStatements
+from firefly_memory.longterm.sql.parameters import number, text
 from firefly_memory.longterm.sql.people_statements import PeopleStatements
-from firefly_memory.longterm.sql.statements import FactStatements, number, text, words_of_people
+from firefly_memory.longterm.sql.statements import FactStatements, words_of_people
 from firefly_memory.search.index_language import IndexLanguage
 from firefly_memory.search.sql.index import write_vectors
 from firefly_memory.search.sql.languages import agree_on_language

@@ -8,11 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlalchemy import (
-    BigInteger,
     ColumnElement,
-    Double,
     FromClause,
-    Integer,
     Select,
     Text,
     and_,
@@ -36,6 +33,7 @@ from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.statements import FacetStatements
 from firefly_memory.longterm.fact_form import checked_row, damaged_fact
 from firefly_memory.longterm.rows import FACTS, USERS, VERSIONS, FactRow, FactWrite, VersionRow, Written, as_said
+from firefly_memory.longterm.sql.parameters import double, limit, number, text, whole
 from firefly_memory.search.index_language import IndexLanguage
 from firefly_memory.tombstones.sql.statements import not_erased
 
@@ -226,13 +224,13 @@ class FactStatements(FacetStatements):
     @cached_property
     def confirm(self) -> Statement:
         c = self.table.c
-        moved = c.confidence + (_double("1.0") - c.confidence) / _double("5.0")
+        moved = c.confidence + (double("1.0") - c.confidence) / double("5.0")
         return self._changed(confidence=moved, times_confirmed=c.times_confirmed + number(1))
 
     @cached_property
     def contradict(self) -> Statement:
         c = self.table.c
-        lower = c.confidence * _double("0.8")
+        lower = c.confidence * double("0.8")
         return self._changed(confidence=lower, times_contradicted=c.times_contradicted + number(1))
 
     def _changed(self, **values: ColumnElement[Any]) -> Statement:
@@ -381,24 +379,3 @@ def without_words(columns: list[ColumnElement[Any]]) -> list[ColumnElement[Any]]
 def parameters_of(lookup: Any, key: str) -> Values:
     """The parameters of a lookup."""
     return {**lookup._asdict(), "key": key}
-
-
-def text(name: str) -> Any:
-    return bindparam(name, type_=Text)
-
-
-def whole(name: str) -> Any:
-    return bindparam(name, type_=BigInteger)
-
-
-def number(constant: int) -> Any:
-    return literal_column(str(constant), BigInteger)
-
-
-def _double(constant: str) -> Any:
-    """A number of the type of confidences: PostgreSQL would look for an operator that takes both types."""
-    return cast(literal_column(constant), Double)
-
-
-def limit() -> Any:
-    return bindparam("limit", type_=Integer)

@@ -93,7 +93,10 @@ async def a_new_value_confirms_the_fact_that_is_there(subject: Subject) -> None:
                 ({"value": 2, "fact_type": "u"}, {"times_confirmed": 6, "fact_type": "u"}),
                 ({"value": 2.0}, {"value": 2.0, "times_confirmed": 7, "source_episode_id": None}),
                 ({"value": True}, {"value": True, "times_confirmed": 8}),
-                ({"value": 3, "user_id": "ann"}, {"value": 3, "times_confirmed": 9, "user_id": "ann"}),
+                (
+                    {"value": 3, "scope": "global", "user_id": "ann"},
+                    {"value": 3, "times_confirmed": 9, "user_id": "ann"},
+                ),
                 ({"value": 4}, {"value": 4, "times_confirmed": 10}),
             ]
             for options, changes in steps:
@@ -104,7 +107,7 @@ async def a_new_value_confirms_the_fact_that_is_there(subject: Subject) -> None:
                     expected = replace(expected, valid_from=clock.moment)
                 assert (found, type(found.value)) == (expected, type(expected.value)), options
             clock.advance(days=1)
-            given = {"confidence": 0.5, "fact_type": "v", "source_episode_id": "x", "user_id": "bob"}
+            given = {"confidence": 0.5, "fact_type": "v", "source_episode_id": "x", "scope": "global", "user_id": "bob"}
             assert await service.set_fact("k", "other", overwrite=False, **given) == expected, "left as it is"
             assert await service.find_fact("k", "global") == await service.read_fact(first.id) == expected
             new = await service.set_fact("new", None, overwrite=False)
