@@ -33,6 +33,20 @@ _QUICK_IN_ONE_MODE = {
 }
 """The quick part runs each check once on them, and in both modes on a store of the same database that opens by URL."""
 
+_LONG_TERM_IN_TURNS = {
+    "sqlite-memory": 0,
+    "sqlite-aiosqlite": 1,
+    "sqlite-engine": 2,
+    "postgresql-engine": 0,
+    "postgresql-psycopg2-engine": 1,
+    "postgresql-async-engine": 2,
+    "mongodb-motor": 0,
+}
+"""The quick part runs one in three checks of long-term memory on them: the flows are those of the same database's store."""
+
+_DRIVERS = ("postgresql-asyncpg", "postgresql-psycopg")
+"""They take turns at the suspending checks of long-term memory in the quick part."""
+
 
 @pytest.fixture(scope="module")
 def engine_of_the_module() -> Iterator[Callable[[str], Engine]]:
@@ -48,18 +62,27 @@ def engine_of_the_module() -> Iterator[Callable[[str], Engine]]:
         yield engine
 
 
-def _marks(backend: Backend, number: int, mode: Mode) -> list[pytest.MarkDecorator]:
-    """``number`` is the check's: the modes of the quick part take turns."""
+def _marks(backend: Backend, check: Check, number: int, mode: Mode) -> list[pytest.MarkDecorator]:
+    """``number`` is the check's: the modes of the quick part take turns, and so do backends."""
     marks = [pytest.mark.no_cover] if backend.name in _COVERED_BY_OTHERS else []
-    if backend.name in _QUICK_IN_ONE_MODE and mode is not list(Mode)[number % 2]:
+    in_other_mode = backend.name in _QUICK_IN_ONE_MODE and mode is not list(Mode)[number % 2]
+    if in_other_mode or (check.rule.startswith("L") and _is_second_look(backend.name, number, mode)):
         marks.append(pytest.mark.thorough)
     return marks
+
+
+def _is_second_look(backend: str, number: int, mode: Mode) -> bool:
+    if backend in _DRIVERS and mode is Mode.SUSPENDING:
+        return backend != _DRIVERS[number % 2]
+    if backend == "mongodb":  # the slowest: its modes take turns
+        return mode is not list(Mode)[number % 2]
+    return number % 3 != _LONG_TERM_IN_TURNS.get(backend, number % 3)
 
 
 @pytest.mark.parametrize(
     ("backend", "check", "mode"),
     [
-        pytest.param(backend, check, mode, marks=_marks(backend, number, mode))
+        pytest.param(backend, check, mode, marks=_marks(backend, check, number, mode))
         for backend in BACKENDS
         for number, check in enumerate(checks(backend.capabilities))
         for mode in backend.modes

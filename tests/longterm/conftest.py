@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.support.long_term_stores import make, service
+from pathlib import Path
+
+import pytest
+
+from tests.support.long_term_stores import in_turns, make, service
 from tests.support.mongodb_long_term import (
     database_of_replica_set,
     database_of_standalone,
@@ -14,10 +18,17 @@ from tests.support.mongodb_long_term import (
 )
 from tests.support.mongodb_servers import standalone
 
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    in_turns([item for item in items if item.path.is_relative_to(Path(__file__).parent)])
+
+
 __all__ = [
     "database_of_replica_set",
     "database_of_standalone",
     "make",
+    "pytest_collection_modifyitems",
     "replica_set",
     "server",
     "server_and_mode",

@@ -51,7 +51,7 @@ async def rows(store: EntryStore, kind: str, limit: int = 100, **where: Any) -> 
         after = page.next
 
 
-@pytest.mark.parametrize("limit", [1, 3, 100])
+@pytest.mark.parametrize("limit", [3, *(pytest.param(other, marks=pytest.mark.thorough) for other in (1, 100))])
 async def test_rows_are_listed_page_by_page_and_each_is_shown(store: EntryStore, limit: int) -> None:
     facts, versions, people = await kept(store)
     (history,) = [row.id for row in facts if row.versions > 1]

@@ -66,7 +66,9 @@ def filled(replica_set: Somewhere) -> Iterator[Filled]:
             for row in facts[:400]
             for number in (1, 2, 3)
         ]
-        many = [VersionRow("i01999", number, "1", 1.0, None, None, at(number), at(number)) for number in range(4, 900)]
+        many = [
+            VersionRow("i01999", number, "1", 1.0, None, None, at(number), at(number + 1)) for number in range(4, 900)
+        ]
         replica_set.database[VERSIONS].insert_many([version_document(row, "default") for row in (*said, *many)])
         yield Filled(Planned(replica_set, log, commands), facts, people, log)
 

@@ -252,6 +252,25 @@ async def test_a_fact_of_somebody_who_was_merged_in_the_target_goes_to_the_other
     assert user.canonical_id == "web:root", "who was merged into Ann stands for the same person now"
 
 
+async def test_a_copy_does_not_take_a_fact_from_a_person_who_is_merged_in_the_source_only(
+    transfer: Transfer, target: EntryStore
+) -> None:
+    with InMemoryStore() as source:
+        here, there = (MemoryService(store, embedder=None) for store in (source, target))
+        for person in ("one", "two"):
+            await here.async_get_or_create_user("web", person)
+        await here.async_set_fact("city", "Perth", user_id="web:one")
+        assert (await transfer.copy(source, target)).equal
+        await here.async_merge_users("web:one", "web:two")
+        with pytest.raises(ConflictError, match=r"belongs to another person in the target .* merge them in the target"):
+            await transfer.copy(source, target, merge=True)
+        assert await there.async_get_fact("city", user_id="web:one") == "Perth"
+        await there.async_merge_users("web:one", "web:two")
+        await transfer.copy(source, target, merge=True)
+        assert await there.async_get_fact("city", user_id="web:one") == "Perth"
+        assert await there.async_get_fact("city", user_id="web:two") == "Perth"
+
+
 async def test_a_merged_person_with_facts_of_their_own_in_the_target_is_refused(
     transfer: Transfer, source: EntryStore, target: EntryStore
 ) -> None:
@@ -280,8 +299,8 @@ async def test_an_untrusted_archive_merges_nobody(transfer: Transfer, source: En
     await memory.async_get_or_create_user("web", ANN.removeprefix("web:"))
     await memory.async_set_fact("secret", 1, scope="user", user_id=ANN)
     counts = await transfer.load(target, await transfer.lines(source), untrusted=True)
-    assert (counts, counts.left_out) == (COUNTS, 1)
-    assert "left out 1 things that an untrusted archive may not have" in counts.in_words()
+    assert (counts, counts.left_out) == (COUNTS, 4), "a merge, and names"
+    assert "left out 4 things that an untrusted archive may not have" in counts.in_words()
     user = await memory.async_get_user(ALSO)
     assert user is not None
     assert user.merged_into_id is None

@@ -229,7 +229,9 @@ def test_postgresql_reads_the_first_of_each_place_in_the_order_of_the_index(name
     assert _most_read(nodes) <= LISTS[name][3], shown
 
 
-SQLITE = pytest.mark.parametrize("database", ["sqlite", "sqlite with statistics"])
+SQLITE = pytest.mark.parametrize(
+    "database", ["sqlite", pytest.param("sqlite with statistics", marks=pytest.mark.thorough)]
+)
 
 
 def _steps_of(connection: sqlite3.Connection, asked: tuple[str, Any]) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from uuid import uuid4
 
@@ -37,4 +38,30 @@ def service(make: Make) -> Memory:
     return make()
 
 
-__all__ = ["COMMON", "IN_EACH", "IN_ONE_SERVER", "STORES", "Make", "made_in", "make", "service"]
+_DATABASES = {"memory": 0, "sqlite": 1, "asyncpg": 2, "psycopg": 2, "mongodb": 3}
+_DRIVERS = {Mode.BLOCKING: "psycopg", Mode.SUSPENDING: "asyncpg"}
+
+
+def in_turns(items: Sequence[pytest.Item]) -> None:
+    """The quick part runs each test once on each database. The modes and PostgreSQL's drivers take turns, and the
+    rest is thorough."""
+    looks: dict[tuple[str, ...], dict[int, list[tuple[pytest.Item, str, Mode | None]]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for item in items:
+        given = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        kind = next((each for each in given if isinstance(each, str) and each in _DATABASES), None)
+        if kind is not None and item.get_closest_marker("thorough") is None:
+            mode = next((each for each in given if isinstance(each, Mode)), None)
+            name, _, parameters = item.nodeid.rstrip("]").partition("[")
+            others = [each for each in parameters.split("-") if each not in (kind, str(mode))]
+            looks[name, *others][_DATABASES[kind]].append((item, kind, mode))
+    for number, of_test in enumerate(looks.values()):
+        for database, there in of_test.items():
+            turn = list(Mode)[(number + database) % 2]
+            best = sorted(there, key=lambda look: (look[2] is turn, look[1] == _DRIVERS[turn]), reverse=True)
+            for item, _, _ in best[1:]:
+                item.add_marker(pytest.mark.thorough)
+
+
+__all__ = ["COMMON", "IN_EACH", "IN_ONE_SERVER", "STORES", "Make", "in_turns", "made_in", "make", "service"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from firefly_memory.messages.quoted_text import fact_line, in_a_fence
@@ -12,14 +12,16 @@ from firefly_memory.tokens.estimator import TokenEstimator
 
 logger = logging.getLogger("firefly_memory")
 
-_LONGEST_TOKEN = 100
+LONGEST_TOKEN = 100
 """A text with more characters for each token of its room does not fit, and need not be counted."""
 
 
-def fact_text(key: str, value: Any, *, is_fenced: bool = False) -> str | None:
-    """A fact as a line; ``None`` for a value that cannot be written as text."""
+def fact_text(
+    key: str, value: Any, *, is_fenced: bool = False, line: Callable[[str, Any], str] = fact_line
+) -> str | None:
+    """A fact as ``line`` writes it; ``None`` for a value that cannot be written as text."""
     try:
-        text = in_a_fence({key: value}) if is_fenced else fact_line(key, value)
+        text = in_a_fence({key: value}) if is_fenced else line(key, value)
     except (RecursionError, TypeError, ValueError) as exc:
         logger.warning("the fact %r is not in the instructions: %s: %s", key, type(exc).__name__, exc)
         return None
@@ -33,7 +35,7 @@ def fitting(texts: Iterable[str], room: int, estimator: TokenEstimator) -> set[i
     for position, text in enumerate(texts):
         if room <= 1:
             break
-        if len(text) > room * _LONGEST_TOKEN:
+        if len(text) > room * LONGEST_TOKEN:
             continue
         tokens = 1 + _counted(estimator, text)
         if tokens <= room:

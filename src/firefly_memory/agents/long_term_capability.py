@@ -15,15 +15,16 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset
 
 from firefly_memory.agents.capability import Memory
-from firefly_memory.agents.fact_texts import fact_text, fitting
+from firefly_memory.agents.fact_texts import LONGEST_TOKEN, fact_text, fitting
 from firefly_memory.agents.long_term_toolset import User, check_long_term_options, long_term_tools, user_of_run
 from firefly_memory.agents.run_state import ARE_DATA
 from firefly_memory.errors import ConfigurationError, FireflyMemoryError
 from firefly_memory.longterm.known import Known, known
+from firefly_memory.longterm.places import EVERY_AGENT
 from firefly_memory.longterm.service import MemoryService
-from firefly_memory.longterm.tools import EVERY_AGENT, WriteScope, agent_id_of
+from firefly_memory.longterm.tools import WriteScope, agent_id_of
 from firefly_memory.longterm.types import MemoryFact
-from firefly_memory.messages.quoted_text import shown
+from firefly_memory.messages.quoted_text import fact_in_one_line, in_one_line
 from firefly_memory.messages.storage import sendable
 from firefly_memory.tokens.estimator import TokenEstimator
 from firefly_memory.validation import at_least, true_or_false
@@ -133,9 +134,11 @@ class LongTermMemory(AbstractCapability[Any]):
 
 
 def _told(found: Known, max_tokens: int) -> str:
-    """What is known as text for a model. No stored text can end its line, or look like another one."""
-    name = [f"{PERSON} {shown(found.name)}"] if found.name else []
-    facts = [(heading, line) for heading, of in ((OWN, found.own), (OTHERS, found.others)) for line in _lines(of)]
+    """What is known as text for a model. Each fact is one line, and no stored text can end its line."""
+    name = [f"{PERSON} {in_one_line(found.name)}"] if found.name else []
+    longest = max_tokens * LONGEST_TOKEN
+    every = ((OWN, found.own), (OTHERS, found.others))
+    facts = [(heading, line) for heading, of in every for line in _lines(of, longest)]
     chosen = fitting([*name, *(line for _, line in facts)], max_tokens, TokenEstimator())
     lines = [line for position, line in enumerate(name) if position in chosen]
     for heading in (OWN, OTHERS):
@@ -143,13 +146,17 @@ def _told(found: Known, max_tokens: int) -> str:
             line for position, (of, line) in enumerate(facts, start=len(name)) if of == heading and position in chosen
         ]
         lines += [heading, *of_heading] if of_heading else []
-    if not found.is_all or len(chosen) < len(name) + len(facts):
+    is_all = found.is_all and len(facts) == len(found.own) + len(found.others)
+    if not is_all or len(chosen) < len(name) + len(facts):
         lines.append(NOT_ALL)
     return sendable("\n".join([ARE_DATA, *lines])) if lines else ""
 
 
-def _lines(facts: Sequence[MemoryFact]) -> list[str]:
-    return [line for each in facts if (line := fact_text(each.key, each.value)) is not None]
+def _lines(facts: Sequence[MemoryFact], longest: int) -> list[str]:
+    """Those that may fit: a long text would take long to write."""
+    short = [each for each in facts if not isinstance(each.value, str) or len(each.value) <= longest]
+    made = (fact_text(each.key, each.value, line=fact_in_one_line) for each in short)
+    return [line for line in made if line is not None]
 
 
 def _check_other_tools(ctx: RunContext[Any]) -> None:

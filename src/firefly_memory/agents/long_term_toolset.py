@@ -10,9 +10,9 @@ from pydantic_ai.toolsets import AbstractToolset, DynamicToolset
 
 from firefly_memory.errors import ConfigurationError
 from firefly_memory.identifiers import stored_name
+from firefly_memory.longterm.places import EVERY_AGENT
 from firefly_memory.longterm.service import MemoryService
 from firefly_memory.longterm.tools import (
-    EVERY_AGENT,
     MemoryType,
     WriteScope,
     agent_id_of,

@@ -165,7 +165,7 @@ class FactFlows:
         """Delete those of these facts that are in the space."""
         if isinstance(fact_ids, str) or not isinstance(fact_ids, Iterable):
             raise InvalidEntryError("ids", "must be several ids, in a list")
-        names = [stored_name("id", each) for each in dict.fromkeys(fact_ids)]
+        names = list(dict.fromkeys(stored_name("id", each) for each in fact_ids))
         deleted = 0
         for start in range(0, len(names), _DELETED_AT_ONCE):
             rows = await self._facts.read(names[start : start + _DELETED_AT_ONCE])
@@ -289,7 +289,7 @@ def _types(types: Iterable[str] | None) -> tuple[str, ...] | None:
         return None
     if isinstance(types, str) or not isinstance(types, Iterable):
         raise InvalidEntryError("fact_types", "must be several types, in a list")
-    return tuple(stored_name("fact_types", each) for each in dict.fromkeys(types))
+    return tuple(dict.fromkeys(stored_name("fact_types", each) for each in types))
 
 
 def _confidence(confidence: Any) -> float | None:

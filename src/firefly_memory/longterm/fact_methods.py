@@ -180,11 +180,11 @@ class FactMethods:
         return await self._suspending_facts.confirm(fact_id)
 
     def contradict_fact(self, fact_id: str) -> MemoryFact:
-        """Say that a fact is doubtful: its confidence is multiplied with 0.8. ``UnknownRecordError`` without it."""
+        """Say that a fact is doubtful: its confidence is multiplied by 0.8. ``UnknownRecordError`` without it."""
         return run_without_loop(self._blocking_facts.contradict(fact_id))
 
     async def async_contradict_fact(self, fact_id: str) -> MemoryFact:
-        """Say that a fact is doubtful: its confidence is multiplied with 0.8. ``UnknownRecordError`` without it."""
+        """Say that a fact is doubtful: its confidence is multiplied by 0.8. ``UnknownRecordError`` without it."""
         return await self._suspending_facts.contradict(fact_id)
 
     def history(self, fact_id: str, limit: int = 100, after: str | None = None) -> History:

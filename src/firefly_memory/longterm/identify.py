@@ -18,9 +18,6 @@ from firefly_memory.longterm.tools import checked_service
 
 Identified: TypeAlias = dict[str, Any]
 
-_NEW = " new"
-"""The end of the mark of an execution that met somebody for the first time."""
-
 
 def identify_user(service: MemoryService) -> Callable[[Mapping[str, Any]], Identified]:
     """A function for a step of a graph: ``identify({"trigger": …, "node_outputs": …, "execution_id": …})``.
@@ -105,12 +102,10 @@ async def _identified(people: PeopleFlows, state: Any) -> Identified:
     if met is None:
         return _answer(stranger(None), speaker.channel)
     mark = _mark(_mapping(state).get("execution_id"))
-    row, is_new = met
-    if mark is not None and row.written_by in (mark, mark + _NEW):  # this execution has counted it
-        is_new = row.written_by == mark + _NEW
-    else:
-        write_id = new_entry_id() if mark is None else mark + (_NEW if is_new else "")
-        row = await people.counted(row.word, write_id) or row
+    # A write with the same id changes nothing: an execution that is repeated is not counted again.
+    row = await people.counted(met.row.word, mark or new_entry_id()) or met.row
+    is_repeated = mark is not None and met.row.written_by == mark
+    is_new = met.is_new or (is_repeated and met.row.total_conversations == 1)
     return _answer(await people.context_of(row, is_new=is_new), speaker.channel)
 
 

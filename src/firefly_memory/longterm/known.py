@@ -9,7 +9,8 @@ from firefly_memory.longterm.rows import Filters
 from firefly_memory.longterm.service import MemoryService
 from firefly_memory.longterm.types import MemoryFact
 
-_NOT_DOUBTFUL = Filters(min_confidence=0.5)
+_LEAST = 0.5
+_NOT_DOUBTFUL = Filters(min_confidence=_LEAST)
 
 
 class Known(NamedTuple):
@@ -32,13 +33,13 @@ async def known(service: MemoryService, user: str | None, agent_id: str | None) 
     facts, people = service._suspending_facts, service._suspending_people  # noqa: SLF001 - a part of the service
     name, own = None, None
     if user is not None:
-        name, own = await people.known(user, FACTS_OF_CONTEXT, None, _NOT_DOUBTFUL)
+        name, own = await people.known(user, FACTS_OF_CONTEXT, None)
     others = await facts.listed({"agent_id": agent_id}, FACTS_OF_CONTEXT, None, _NOT_DOUBTFUL)
     hidden = {fact.key for fact in own or ()}
     of_agent = {fact.key for fact in others if fact.scope == "agent"}
     return Known(
         name,
-        list(own or ()),
+        [each for each in own or () if each.confidence >= _LEAST],
         [each for each in others if each.key not in hidden and (each.scope == "agent" or each.key not in of_agent)],
         is_all=others.next is None and (own is None or own.next is None),
     )

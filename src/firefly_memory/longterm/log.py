@@ -37,7 +37,7 @@ class Met(NamedTuple):
     """A person who was looked up or made."""
 
     row: UserRow
-    """Of the person for whom the one who was asked for stands."""
+    """Of the person who was asked for, or for whom this one stands."""
     is_new: bool
     """Whether this call made the person."""
 
@@ -111,7 +111,7 @@ class FactLog(KeptRows[FactRow], Protocol):
         it; the fact as it is now."""
 
     async def contradict(self, space: str, fact_id: str, write_id: str, now: datetime) -> FactRow | None:
-        """Multiply the confidence of a fact with 0.8, and count it; the fact as it is now."""
+        """Multiply the confidence of a fact by 0.8, and count it; the fact as it is now."""
 
     async def versions(self, fact_id: str, limit: int, after: int) -> Sequence[VersionRow]:
         """The first ``limit`` versions of a fact with numbers after ``after``."""
@@ -155,7 +155,8 @@ class PeopleLog(Protocol):
         """The person for whom the one with this word stands."""
 
     async def count_conversation(self, word: str, write_id: str, now: datetime) -> UserRow | None:
-        """Add one conversation to the person for whom the one with this word stands; as they are now."""
+        """Add one conversation to the person for whom the one with this word stands; as they are now. Nothing is added
+        if this write was the last one of the person."""
 
     async def merge(self, source: str, target: str, write_id: str, now: datetime) -> Merged:
         """Make the person with the word ``source`` stand for the one with the word ``target``, or for whom these stand.

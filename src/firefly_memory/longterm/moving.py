@@ -79,12 +79,16 @@ def name_of_person(item: Item) -> str:
     return f"person {item['canonical_id']!r} of the space {item['space']!r}"
 
 
-def _without_merging(item: Item, untrusted: bool) -> tuple[Item, int]:
-    """Make an untrusted person stand for nobody else: who is merged into somebody reads that one's facts, and is erased
-    with them."""
-    if not untrusted or item["merged_into"] is None:
+def _without_claims(item: Item, untrusted: bool) -> tuple[Item, int]:
+    """Let an untrusted person be nobody but the one whom the id names: who is merged into somebody reads that one's
+    facts, and is erased with them. A contact would be missing for whose it is, and a name would be shown for good."""
+    if not untrusted:
         return item, 0
-    return {**item, "merged_into": None, "merged_into_id": None}, 1
+    channel, _, contact = str(item["canonical_id"]).partition(":")
+    own = {f"{name}_id" if name == "telegram" else name: contact for name in ("telegram", "email") if name == channel}
+    claims = {"merged_into": None, "merged_into_id": None, "display_name": None, "telegram_id": None, "email": None}
+    plain = {**item, **claims, **own}
+    return plain, int(plain != item)
 
 
 def _without_language(item: Item) -> str:
@@ -101,7 +105,7 @@ USER = Kind(
     read=people_of,
     selected_by="space",
     describe=name_of_person,
-    from_archive=_without_merging,
+    from_archive=_without_claims,
 )
 
 VERSION = Kind(
@@ -174,7 +178,13 @@ class LongTermWriter:
         taken, self._taken = self._taken, None
         if taken is None or (taken.is_there and not taken.lacks):
             return
-        if taken.is_there or self._replace:
+        there = await self._facts.read([taken.row.id]) if taken.is_there or self._replace else ()
+        if there and there[0].scope != await self._place_of(taken.row):
+            raise ConflictError(
+                f"{name_of_fact(taken.item)} belongs to another person in the target than in the source, where the two "
+                "are merged; merge them in the target first"
+            )
+        if there:
             await self._facts.delete([taken.row.id])
         await self._restore(taken.row, taken.versions)
 
@@ -193,6 +203,11 @@ class LongTermWriter:
         taken.versions.append(row)
         if not there:
             taken.lacks.append(row)
+
+    async def _place_of(self, row: FactRow) -> str:
+        """The word of the place where the target keeps the fact: of the person for whom the fact's one stands there."""
+        root = await self._people.root(row.scope) if row.fact_scope == "user" else None
+        return row.scope if root is None else root.word
 
     async def _restore(self, row: FactRow, versions: list[VersionRow]) -> None:
         """``False`` of the store means that it has a fact with the id, or in the place: that one stays."""

@@ -34,7 +34,7 @@ def new_user_row(space: str, channel: Any, channel_id: Any, name: Any, now: date
     contacts: dict[str, Any] = dict.fromkeys(_CONTACTS.values())
     if channel in _CONTACTS:
         contacts[_CONTACTS[channel]] = contact
-    name_shown = None if name is None or checked_text("name", name) == "" else stored_name("name", name)
+    name_shown = None if name is None or not checked_text("name", name).strip() else stored_name("name", name)
     new_id = new_entry_id()
     return UserRow(
         id=new_id,

@@ -15,6 +15,10 @@ LONGEST_SPACE = 128
 """Characters of the name of a tenant, so that an index can hold it beside the id of a person."""
 
 
+EVERY_AGENT = "global"
+"""In the place of the id of an agent: no agent in particular."""
+
+
 class Place(NamedTuple):
     """Where a fact lives. All texts are in their stored form."""
 
@@ -64,14 +68,20 @@ def place_of(space: str, scope: Any, ids: Mapping[str, Any]) -> Place:
     if scope == "global":
         return Place(space, "global", "")
     name = f"{scope}_id"
-    if ids.get(name) is None:
+    if not _is_named(scope, ids):
         raise InvalidEntryError(name, f"is needed for the scope {scope!r}")
     return Place(space, cast("Scope", scope), stored_name(name, ids[name]))
 
 
 def most_specific(ids: Mapping[str, Any]) -> Scope:
     """The scope of a fact for which somebody names these ids, and no scope: with an id it is never global."""
-    return next((scope for scope in SCOPES if ids.get(f"{scope}_id") is not None), "global")
+    return next((scope for scope in SCOPES if _is_named(scope, ids)), "global")
+
+
+def _is_named(scope: str, ids: Mapping[str, Any]) -> bool:
+    """Whether somebody names an id of a scope. The agent ``global`` is no agent in particular."""
+    named = ids.get(f"{scope}_id")
+    return named is not None and (scope, named) != ("agent", EVERY_AGENT)
 
 
 def lookup_in(place: Place) -> Lookup:
@@ -83,7 +93,6 @@ def lookup_in(place: Place) -> Lookup:
 def lookup_of(space: str, ids: Mapping[str, Any]) -> Lookup:
     """Where somebody looks who has these ids: for those that are ``None``, nowhere."""
     session, user, agent = (
-        None if ids.get(f"{scope}_id") is None else place_of(space, scope, ids).word
-        for scope in ("session", "user", "agent")
+        place_of(space, scope, ids).word if _is_named(scope, ids) else None for scope in ("session", "user", "agent")
     )
     return Lookup(session, user, agent, Place(space, "global", "").word)

@@ -48,7 +48,7 @@ class FactRow(NamedTuple):
     valid_from: datetime
     created_at: datetime
     newest: datetime
-    """When it was last written, but for being read."""
+    """When it was last written. To read it is no write."""
     scope: str
     """The word of its place. No two facts of one place have the same key."""
     who: str | None
@@ -222,7 +222,7 @@ def updated(old: FactRow, write: FactWrite) -> tuple[FactRow, VersionRow | None]
         confidence=new.confidence if write.sets_confidence else old.confidence,
         times_confirmed=old.times_confirmed + 1,
         source_episode_id=source,
-        owner=old.owner if new.owner is None else new.owner,
+        owner=new.owner if changes else old.owner,
         versions=old.versions + 1 if changes else old.versions,
         written_by=new.written_by,
         valid_from=old.valid_from if version is None else version.superseded_at,

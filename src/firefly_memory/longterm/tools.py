@@ -12,10 +12,11 @@ from logging import getLogger
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from firefly_memory.concurrency.sync_bridge import run_without_loop
-from firefly_memory.errors import ConfigurationError, ConflictError, FireflyMemoryError, InvalidEntryError
+from firefly_memory.errors import ConfigurationError, ConflictError, DatabaseStoreError, InvalidEntryError
 from firefly_memory.identifiers import stored_name
 from firefly_memory.longterm.fact_flows import FactFlows, Ids, Search
 from firefly_memory.longterm.fact_form import checked_confidence, value_of
+from firefly_memory.longterm.places import EVERY_AGENT
 from firefly_memory.longterm.service import MemoryService
 from firefly_memory.longterm.types import FACT_TYPES, USUAL_TYPE, MemoryFact
 from firefly_memory.messages.storage import sendable
@@ -38,8 +39,10 @@ _WHO_SEES = {
 }
 """What a model is told of the scopes that a tool may write to."""
 
-EVERY_AGENT = "global"
-"""The agent of a tool that is made for no agent in particular."""
+LONGEST_ANSWER = 20_000
+"""Characters of a value that a tool shows whole, and of a text that it stores."""
+LONGEST_IN_LIST = 2_000
+"""Characters of a value that a list shows whole."""
 
 _RECALL = """Read long-term memory, which outlives conversations. Without arguments, list what is known.
 
@@ -195,7 +198,7 @@ class _Reader(NamedTuple):
         if _is_given(key):
             row = await self.facts.get(key, self.ids)
             if row is not None:
-                return f"{key} = {value_text(value_of(row))}"
+                return f"{key} = {_short(value_text(value_of(row)), LONGEST_ANSWER)}"
             found, miss = await self._similar_facts(key), f"No memory found for key: {key}"
             if found or not _is_given(query):
                 return _listed(found) if found else miss
@@ -230,6 +233,7 @@ class _Writer(NamedTuple):
         if not _is_given(value):
             return "Error: value is required"
         try:
+            _check_size(value)
             written = await self.facts.set(
                 key,
                 value,
@@ -239,7 +243,8 @@ class _Writer(NamedTuple):
                 usual_type=self.fact_type,
                 overwrite=self.overwrite,
             )
-            return sendable(f"Remembered: {key} = {value_text(value_of(written.row))} ({written.outcome})")
+            stored = _short(value_text(value_of(written.row)), LONGEST_ANSWER)
+            return sendable(f"Remembered: {key} = {stored} ({written.outcome})")
         except Exception as error:  # noqa: BLE001 - as above
             return _failed("remember", "writing", self.service, error)
 
@@ -284,7 +289,19 @@ def _is_given(argument: Any) -> bool:
 
 
 def _item(fact: MemoryFact) -> dict[str, Any]:
-    return {"key": fact.key, "value": fact.value, "confidence": fact.confidence}
+    text = value_text(fact.value)
+    value = fact.value if len(text) <= LONGEST_IN_LIST else _short(text, LONGEST_IN_LIST)
+    return {"key": fact.key, "value": value, "confidence": fact.confidence}
+
+
+def _short(text: str, longest: int) -> str:
+    """A text, or its beginning: no answer is longer than a model can read."""
+    return text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"
+
+
+def _check_size(value: Any) -> None:
+    if isinstance(value, str) and len(value) > LONGEST_ANSWER:
+        raise InvalidEntryError("value", f"is {len(value):,} characters long; at most {LONGEST_ANSWER:,} are allowed")
 
 
 def _listed(items: Iterable[dict[str, Any]]) -> str:
@@ -292,7 +309,10 @@ def _listed(items: Iterable[dict[str, Any]]) -> str:
 
 
 def _failed(tool: str, doing: str, memory: object, error: Exception) -> str:
-    if not isinstance(error, (ConflictError, InvalidEntryError)):  # these are refusals, and no trouble
-        _logger.error("the tool %s could not reach the memory %r", tool, memory, exc_info=error)
-    problem = str(error) if isinstance(error, FireflyMemoryError) else f"{type(error).__name__}: {error}"
-    return sendable(f"Error {doing} memory: {problem}")
+    """What a model is told: of its own mistakes all, of the server nothing."""
+    if isinstance(error, InvalidEntryError):
+        return sendable(f"Error {doing} memory: {error}")
+    if isinstance(error, ConflictError):
+        return f"Error {doing} memory: it does not accept this"
+    _logger.error("the tool %s could not reach the memory %r", tool, memory, exc_info=error)
+    return f"Error {doing} memory: it {'cannot be reached now' if isinstance(error, DatabaseStoreError) else 'failed'}"

@@ -29,6 +29,20 @@ def shown(value: Any) -> str:
     return indented(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
+def in_one_line(value: Any) -> str:
+    """A value that cannot even begin a new line: text with a line end is written as JSON."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return json.dumps(value) if _LINE_END.search(text) else text
+
+
+def fact_in_one_line(key: str, value: Any) -> str:
+    """:func:`fact_line`, and nothing of it begins a new line."""
+    name = in_one_line(key)
+    if name == key and _COLON.search(key):
+        name = json.dumps(key, ensure_ascii=False)
+    return f"- {name}: {in_one_line(value)}"
+
+
 def fact_line(key: str, value: Any) -> str:
     """The line of a fact. A key with a colon before a space, or at its end, is written as JSON."""
     name = json.dumps(key, ensure_ascii=False) if _COLON.search(key) else key

@@ -243,7 +243,7 @@ class MemoryFactLog:
         if row.valid_from <= at:
             return row
         versions = [each for each in self._kept.versions.get(row.id, {}).values() if each.number <= row.versions]
-        said = [each for each in versions if each.valid_from <= at]
+        said = [each for each in versions if each.valid_from <= at < each.superseded_at]
         if not said:
             return None
         last = max(said, key=lambda each: (each.valid_from, each.number))

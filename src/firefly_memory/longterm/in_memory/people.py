@@ -53,8 +53,8 @@ class MemoryPeopleLog:
     async def count_conversation(self, word: str, write_id: str, now: datetime) -> UserRow | None:
         with self._kept.opened("count_conversation"):
             root = self._kept.root(word)
-            if root is None:
-                return None
+            if root is None or root.written_by == write_id:
+                return root
             root = root._replace(
                 total_conversations=root.total_conversations + 1,
                 last_conversation_at=now,

@@ -154,6 +154,9 @@ def overwriting(old: FactRow, new: FactRow, vector: Vector | None) -> UpdateOne:
         change["$set"]["embedders"] = [] if vector is None else [vector.embedder]
     elif vector is not None:
         change["$addToSet"] = {"embedders": vector.embedder}
+    gone = [name for name in _SET_BY_WRITES if name not in document]
+    if gone:
+        change["$unset"] = dict.fromkeys(gone, "")
     return UpdateOne(as_it_was(old), change)
 
 

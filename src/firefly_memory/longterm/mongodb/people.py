@@ -136,14 +136,14 @@ class MongoPeopleLog:
         with self._writing("count_conversation"):
             connection = await self._access.connected("count_conversation")
             while True:
-                root = {"word": word, "stands_for": word}
+                root = {"word": word, "stands_for": word, "written_by": {"$ne": write_id}}
                 counting = connection[USERS].find_one_and_update(root, change, return_document=_AFTER, hint=WORD)
                 found = await connection.result_of(counting)
                 if found is not None:
                     return user_row(found)
                 there = await self._with_word(connection, word)
-                if there is None:
-                    return None
+                if there is None or not there.is_merged:  # the same write has counted it
+                    return there
                 word = there.stands_for
 
     async def merge(self, source: str, target: str, write_id: str, now: datetime) -> Merged:

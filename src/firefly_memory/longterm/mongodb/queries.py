@@ -72,5 +72,13 @@ def said_by(row: FactRow, at: datetime) -> Document:
         "fact_id": row.id,
         "number": {"$lte": row.versions},
         "valid_from": {"$lte": date},
-        "$or": [{"valid_from": {"$lt": date}}, {"valid_from_us": {"$lte": microseconds}}],
+        "$and": [
+            {"$or": [{"valid_from": {"$lt": date}}, {"valid_from_us": {"$lte": microseconds}}]},
+            {
+                "$or": [
+                    {"superseded_at": {"$gt": date}},
+                    {"superseded_at": date, "superseded_at_us": {"$gt": microseconds}},
+                ]
+            },
+        ],
     }

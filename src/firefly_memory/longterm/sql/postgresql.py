@@ -232,7 +232,7 @@ class PostgreSQLFactStatements(FactStatements):
             "confidence": if_named("sets_confidence", "confidence"),
             "times_confirmed": o.times_confirmed + number(1),
             "source_episode_id": case((differs, source), else_=func.coalesce(source, o.source_episode_id)),
-            "owner": func.coalesce(owner, o.owner),
+            "owner": case((differs, owner), else_=o.owner),
             "versions": o.versions + case((differs, number(1)), else_=number(0)),
             "written_by": text("written_by"),
             "valid_from": case((differs, self._superseded_at(old)), else_=o.valid_from),

@@ -154,6 +154,7 @@ class FactStatements(FacetStatements):
         last = (
             select(earlier.c.number)
             .where(self._code(earlier.c.fact_id) == c.id, earlier.c.valid_from <= at, earlier.c.number <= c.versions)
+            .where(earlier.c.superseded_at > at)
             .order_by(self._code(earlier.c.fact_id).desc(), earlier.c.valid_from.desc(), earlier.c.number.desc())
             .limit(literal_column("1"))
             .scalar_subquery()

@@ -97,7 +97,8 @@ async def a_new_value_confirms_the_fact_that_is_there(subject: Subject) -> None:
                     {"value": 3, "scope": "global", "user_id": "ann"},
                     {"value": 3, "times_confirmed": 9, "user_id": "ann"},
                 ),
-                ({"value": 4}, {"value": 4, "times_confirmed": 10}),
+                ({"value": 3, "scope": "global", "user_id": "bob"}, {"times_confirmed": 10}),
+                ({"value": 4}, {"value": 4, "times_confirmed": 11, "user_id": None}),
             ]
             for options, changes in steps:
                 clock.advance(days=1)

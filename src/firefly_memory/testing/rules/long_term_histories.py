@@ -52,12 +52,11 @@ class _Dicts:
             assert (new.times_confirmed, new.access_count, new.created_at, new.valid_from) == (1, 0, now, now)
             return
         if options.get("overwrite", True):
-            named = options.keys() & {"fact_type", "confidence", "user_id"}
+            named = options.keys() & {"fact_type", "confidence"}
             changes: dict[str, Any] = {name: options[name] for name in named}
-            if at[0] == "user":
-                changes["user_id"] = at[1]
             if repr(old.value) != repr(options["value"]):
                 self._add_version(old.id, old, now)
+                changes["user_id"] = at[1] if at[0] == "user" else options.get("user_id")
                 changes |= {"valid_from": max(now, old.valid_from), "source_episode_id": None}
             confirmed = old.times_confirmed + 1
             old = replace(old, value=options["value"], times_confirmed=confirmed, updated_at=now, **changes)
