@@ -147,7 +147,8 @@ class Facts:
     def visible(self, ids: Mapping[str, str]) -> list[FactRow]:
         memory = self.services["memory"]
         facts = memory.store.blocking.log(LONG_TERM_LOG).facts
-        return list(run_without_loop(facts.list(lookup_of(memory.space, ids).words, Filters(), 1_000, None)))
+        rows = run_without_loop(facts.list(lookup_of(memory.space, ids).words, Filters(), 1_000, None))
+        return list(run_without_loop(facts.read([row.id for row in rows])))  # with their words
 
     def fitting(self, query: str, ids: Mapping[str, str], wanted: Mapping[str, Any]) -> list[str]:
         """By a look at every fact: the ids in the order of their confidence."""
