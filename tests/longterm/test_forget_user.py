@@ -137,7 +137,7 @@ def test_the_command_says_how_many_ids_are_erased(
     assert main([*forget, "--dry-run"]) == Exit.DONE
     assert capsys.readouterr().out.splitlines()[:2] == [
         "would delete 3 rows of users",
-        "2 further ids of this person would be erased as well",
+        "further ids of this person that would be erased as well: 2",
     ]
     assert main(forget) == Exit.USAGE
     assert "this would delete 3 rows of this person, of 3 ids. Pass --yes" in capsys.readouterr().err

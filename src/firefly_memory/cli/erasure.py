@@ -57,8 +57,7 @@ def _would_delete(there: erasure.Receipt) -> Iterator[str]:
 def _ids(receipt: erasure.Receipt, verb: str) -> Iterator[str]:
     """That the person has several ids, if so."""
     if receipt.further_ids:
-        ids = "id" if receipt.further_ids == 1 else "ids"
-        yield f"{receipt.further_ids:,} further {ids} of this person {verb} erased as well"
+        yield f"further ids of this person that {verb} erased as well: {receipt.further_ids:,}"
 
 
 def _table(rows: Mapping[str, int], what: str) -> Iterator[str]:

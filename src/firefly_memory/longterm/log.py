@@ -3,7 +3,7 @@
 A *fact* has a key in a *place*: one scope of one space, such as one person's own facts. Each place has a word
 (:attr:`~firefly_memory.longterm.places.Place.word`), and no two facts of one place have the same key. A *person* has a
 word as well: that of the place of the person's facts. A person who was merged into another one *stands for* this one:
-it has no facts, and whoever asks for its facts gets those of the other one.
+it has no facts, and a request for its facts gets those of the other one.
 
 Every call is done completely or not at all. All texts are in their stored form, instants in UTC. Writes that would
 bring something of an erased person back raise ``ErasedError``.

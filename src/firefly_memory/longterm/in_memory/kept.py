@@ -27,7 +27,7 @@ class Memory(Protocol):
 
 
 class Kept:
-    """What is stored. Whoever calls anything but :meth:`opened` and :meth:`close` holds the lock."""
+    """What is stored. The caller of every method but :meth:`opened` and :meth:`close` holds the lock."""
 
     def __init__(self, memory: Memory) -> None:
         self._lock = memory.lock

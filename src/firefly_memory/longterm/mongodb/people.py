@@ -100,7 +100,7 @@ class MongoPeopleLog:
         await gate.write_in_transaction([_insert(row)], session)
 
     async def _restore_alone(self, connection: Connection, gate: Gate, row: UserRow, writing: Writing) -> bool:
-        """The marker comes first: whoever sees the person finds it."""
+        """The marker comes first: every reader who sees the person finds it."""
         await gate.check()
         there = {"$or": [{"_id": row.id}, {"word": row.word}]}
         if await connection.result_of(connection[USERS].find_one(there, {"_id": 1})) is not None:

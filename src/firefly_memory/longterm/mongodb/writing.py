@@ -1,6 +1,6 @@
 """How facts are written.
 
-Where the server has transactions, each call is one. Whoever merges people holds all fences of the facts meanwhile
+Where the server has transactions, each call is one. A merge of people holds all fences of the facts meanwhile
 (:func:`~firefly_memory.tombstones.mongodb.gates.hold_fences`). So either a write to the place of one of them is there
 already and moves, or the write finds the marker.
 

@@ -66,7 +66,7 @@ class MergingStatements(FactStatements):
 class MergedPeopleStatements(PeopleStatements):
     @cached_property
     def follow(self) -> Statement:
-        """Whoever stood for the source stands for the target."""
+        """All people who stood for the source stand for the target."""
         c = self.table.c
         values = {
             "stands_for": text("target"),

@@ -1,7 +1,7 @@
 """How the vectors of rows that are there are added and deleted.
 
-Where the server has transactions, each call is one. A row notes in ``embedders`` whose vectors it has got: so whoever
-adds a vector changes the row, and a transaction that changes or deletes the row meets that.
+Where the server has transactions, each call is one. A row notes in ``embedders`` whose vectors it has got: so a writer
+who adds a vector changes the row, and a transaction that changes or deletes the row meets that.
 """
 
 from __future__ import annotations
