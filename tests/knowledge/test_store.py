@@ -156,7 +156,7 @@ WITHOUT: dict[str, Callable[[Path], EntryStore]] = {
 @pytest.mark.parametrize("mode", Mode)
 async def test_a_store_without_knowledge_names_those_that_have_it(kind: str, mode: Mode, tmp_path: Path) -> None:
     knowledge = Memory(KnowledgeStore(WITHOUT[kind](tmp_path)), mode)
-    stores = "SQLiteStore and PostgreSQLStore, MongoDBStore, InMemoryStore can"
+    stores = "SQLiteStore, PostgreSQLStore, MongoDBStore and InMemoryStore can"
     for call in (
         knowledge.add("notes", "boat"),
         knowledge.search("notes", "boat"),

@@ -189,7 +189,7 @@ WITHOUT: dict[str, Callable[[Path], EntryStore]] = {
 @pytest.mark.parametrize("mode", Mode)
 async def test_a_store_without_long_term_memory_names_those_that_have_it(kind: str, mode: Mode, tmp_path: Path) -> None:
     service = Memory(MemoryService(WITHOUT[kind](tmp_path), embedder=None), mode)
-    stores = "SQLiteStore and PostgreSQLStore, MongoDBStore, InMemoryStore can"
+    stores = "SQLiteStore, PostgreSQLStore, MongoDBStore and InMemoryStore can"
     for call in every_call(service, "id"):
         with pytest.raises(NotSupportedError, match=f"long-term memory cannot be kept in .*; {stores}"):
             await call

@@ -94,4 +94,5 @@ def _stores_with(facet: Facet) -> str:
     if isinstance(facet.operations, Absent):
         return "none"
     kept = [kind for kind in STORES if not isinstance(getattr(facet.operations, kind), Absent)]  # loads no driver
-    return ", ".join(STORES[kind] for kind in kept)
+    *others, last = [name for kind in kept for name in STORES[kind].split(" and ")]
+    return f"{', '.join(others)} and {last}" if others else last

@@ -41,7 +41,7 @@ def export_jsonl(
     progress: Progress | None = None,
     **facets: bool,
 ) -> Counts:
-    """Write all live entries and all conversations of ``store`` to ``file``, and return their numbers.
+    """Write everything but expired entries of ``store`` to ``file``, and return how many of each kind there are.
 
     With ``raw_messages=False`` turns are written without their messages. What is saved meanwhile may or may not be in
     the file. Of a store without ``Capability.LISTING``, the entries are not written. The conversations of pydantic-ai's
@@ -63,7 +63,7 @@ async def async_export_jsonl(
     progress: Progress | None = None,
     **facets: bool,
 ) -> Counts:
-    """Write all live entries and all conversations of ``store`` to ``file``, and return their numbers.
+    """Write everything but expired entries of ``store`` to ``file``, and return how many of each kind there are.
 
     With ``raw_messages=False`` turns are written without their messages. What is saved meanwhile may or may not be in
     the file. Of a store without ``Capability.LISTING``, the entries are not written. The conversations of pydantic-ai's

@@ -97,7 +97,7 @@ def copy_store(
     progress: Progress | None = None,
     **facets: bool,
 ) -> Copy:
-    """Copy all live entries and all conversations of ``source`` into ``target``, then compare the two.
+    """Copy everything but expired entries from ``source`` into ``target``, then compare the two.
 
     ``target`` may be empty or have a part of the same, as after a copy that broke off. Anything else there is a
     ``ConflictError`` before anything is written, unless ``merge`` is set: then entries take the place of those with
@@ -121,7 +121,7 @@ async def async_copy_store(
     progress: Progress | None = None,
     **facets: bool,
 ) -> Copy:
-    """Copy all live entries and all conversations of ``source`` into ``target``, then compare the two.
+    """Copy everything but expired entries from ``source`` into ``target``, then compare the two.
 
     ``target`` may be empty or have a part of the same, as after a copy that broke off. Anything else there is a
     ``ConflictError`` before anything is written, unless ``merge`` is set: then entries take the place of those with

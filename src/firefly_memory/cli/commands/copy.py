@@ -20,9 +20,9 @@ _WORDS = {Exit.FAILED: "it could not be done, or the two sides differ", Exit.UNR
 
 
 @command(
-    "Copy all live entries and all conversations, those of pydantic-ai's ConversationStore included, "
-    "from one store into another of any kind, in constant memory, then compare both, value by value. A copy that "
-    "broke off is simply started again: what is there already is not copied twice. The source is only read.",
+    "Copy everything but expired entries from one store into another of any kind, in constant memory, then compare "
+    "both, value by value. A copy that broke off is simply started again: what is there already is not copied twice. "
+    "The source is only read.",
     examples=["firefly-memory copy --from sqlite:///memory.db --to-file service-url"],
     exits={code: WORDS[code] for code in OF_A_STORE} | _WORDS,
     more=without_options,

@@ -10,8 +10,8 @@ from firefly_memory.cli.values import a_name, files
 
 
 @command(
-    "Write all live entries and all conversations, those of pydantic-ai's ConversationStore included, "
-    "to a file of JSON Lines, in constant memory. The store is only read: it is not migrated either.",
+    "Write everything but expired entries to a file of JSON Lines, in constant memory. The store is only read: it is "
+    "not migrated either.",
     examples=["firefly-memory export --url sqlite:///memory.db everything.jsonl"],
     exits=OF_A_STORE,
     more=without_options,
