@@ -1,4 +1,4 @@
-"""`python -m evaluation`: recall@5, recall@10 and MRR of each mode, on each store.
+"""`python -m evaluation`: recall@5, recall@10 with its standard error (±) and MRR of each mode, on each store.
 
 The names of stores leave out the others: `python -m evaluation memory`. `python -m evaluation memory tuning` reads the
 conversations for tuning only: it is for trying another setting.
@@ -31,10 +31,10 @@ def evaluated(scopes: Sequence[Scope], mode: Mode) -> Figures:
 def table(title: str, scopes: Sequence[Scope]) -> None:
     """Print the figures of each mode."""
     print(f"\n{title}: {sum(len(questions) for _, questions in scopes)} questions")
-    print(f"{'':10}recall@5  recall@10  MRR")
+    print(f"{'':10}recall@5  recall@10    ±   MRR")
     for mode in MODES:
         found = evaluated(scopes, mode)
-        print(f"{mode:10}{found.recall_5:8.1f}  {found.recall_10:9.1f}  {found.mrr:4.1f}")
+        print(f"{mode:10}{found.recall_5:8.1f}  {found.recall_10:9.1f}  {found.error_10:3.1f}  {found.mrr:4.1f}")
 
 
 def those(scopes: Sequence[Scope], wanted: Callable[[Question], bool]) -> list[Scope]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from statistics import fmean
+from math import sqrt
+from statistics import fmean, stdev
 from typing import NamedTuple
 
 from evaluation.corpus import Question
@@ -15,12 +16,19 @@ class Figures(NamedTuple):
     recall_5: float
     recall_10: float
     mrr: float
+    error_10: float
+    """The standard error of ``recall_10``: another set of as many questions of this kind would have a figure that
+    differs by about so much."""
 
 
 def figures(questions: Sequence[Question], search: Callable[[str], Sequence[str]]) -> Figures:
-    """Recall is the part of a question's evidence among the first hits; the reciprocal rank is that of the first."""
+    """Recall is the part of a question's evidence among the first hits; the reciprocal rank is that of the first.
+
+    Two questions or more.
+    """
     rows = [_of_one(question.evidence, search(question.text)) for question in questions]
-    return Figures(*(100 * fmean(column) for column in zip(*rows, strict=True)))
+    of_5, of_10, ranks = (tuple(100 * each for each in column) for column in zip(*rows, strict=True))
+    return Figures(fmean(of_5), fmean(of_10), fmean(ranks), stdev(of_10) / sqrt(len(of_10)))
 
 
 def _of_one(evidence: Sequence[str], hits: Sequence[str]) -> tuple[float, float, float]:

@@ -180,7 +180,7 @@ def _causes_in_conversations() -> Iterator[Callable[[], Any]]:
     yield lambda: memory.add_turn("new", "Hello", "Hi", owner="ann")
     with_memory = Memory(MemoryManager())
     yield lambda: Memory(memory.store)  # type: ignore[arg-type]
-    yield lambda: Agent(TestModel(), capabilities=[with_memory, Memory(MemoryManager())]).run_sync("Hello")
+    yield lambda: Agent(TestModel(), capabilities=[with_memory, Memory(MemoryManager())])
     logging.getLogger("firefly_memory").setLevel(logging.WARNING)
     memory.get_window("chat", max_tokens=1)
 

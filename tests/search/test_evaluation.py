@@ -51,13 +51,13 @@ def test_each_conversation_is_long_and_its_questions_are_of_every_kind(conversat
     assert sum(len(question.evidence) > 1 for question in questions) >= 3
 
 
-def test_recall_is_the_part_of_the_evidence_and_the_rank_that_of_the_first() -> None:
+def test_recall_is_the_part_of_the_evidence_with_its_error_and_the_rank_that_of_the_first() -> None:
     questions = [
         Question(text="both", evidence=("b", "z"), shares_words=True),
         Question(text="none", evidence=("c",), shares_words=True),
     ]
     hits = {"both": ["a", "b", *"klmn", "z"], "none": ["a"]}
-    assert figures(questions, hits.__getitem__) == Figures(25.0, 50.0, 25.0)
+    assert figures(questions, hits.__getitem__) == Figures(25.0, 50.0, 25.0, error_10=50.0)
 
 
 def test_a_question_is_in_one_conversation_only() -> None:
