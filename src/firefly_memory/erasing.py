@@ -20,6 +20,9 @@ from firefly_memory.tombstones.log import TOMBSTONES, namespace_identity, owner_
 Progress = Callable[[Mapping[str, int]], None]
 """Is called with the rows that were erased so far, by kind."""
 
+_TIMES_IN_VAIN = 3
+"""So often in a row it looks for what it then cannot delete."""
+
 _OTHER_ENTRIES = "entries have no owner: no namespaces were looked at but those of this person's facts"
 
 
@@ -101,8 +104,7 @@ class _Erasure:
         """First the tombstones, so that nothing comes after what is deleted; a second run goes on from there. What
         tells the further ids of the person goes last, so that the second run finds them."""
         await self._refuse()
-        while await self._delete_owned():  # until nothing is found, for a write was perhaps under way
-            pass
+        await self._delete_all_owned()
         for namespace in (*self.scopes(), *named):
             await self._count_entries(namespace)
             await self._view.clear(namespace)
@@ -121,9 +123,22 @@ class _Erasure:
             new = await _further(self._view, self.ids)
             self.ids = [*self.ids, *new]
 
+    async def _delete_all_owned(self) -> None:
+        """Until nothing is found, for a write was perhaps under way. What its writer has just taken back cannot be
+        deleted, and is not found again."""
+        in_vain = 0
+        while True:
+            before = self.rows.total()
+            if not await self._delete_owned():
+                return
+            in_vain = in_vain + 1 if self.rows.total() == before else 0
+            if in_vain == _TIMES_IN_VAIN:
+                said = "some of what belongs to this person cannot be deleted"
+                raise DatabaseStoreError("erase", said, retryable=True)
+
     async def _delete_owned(self) -> bool:
         """Whether there was anything."""
-        found, before = 0, self.rows.total()
+        found = False
         for eraser in _erasers_in(self._view):
             self._add(await eraser.delete(()))
             for owner in self.ids:
@@ -131,10 +146,8 @@ class _Erasure:
                     identities = [identity for each in page for identity in each.identities]
                     await self._tombstones.add(identities, owner, clock.now())
                     self._add(await eraser.delete(page))
-                    found += len(page)
-        if found and self.rows.total() == before:
-            raise DatabaseStoreError("erase", "some of what belongs to this person cannot be deleted", retryable=True)
-        return found > 0
+                    found = found or bool(page)
+        return found
 
     async def _count_entries(self, namespace: str) -> None:
         kind = "working-facts" if namespace.startswith(NAMESPACE) else "entries"
