@@ -1,4 +1,4 @@
-"""The statements of a facet, as a store compiles them."""
+"""The statements of a facet, as a store compiles them for an engine that somebody passes in."""
 
 from __future__ import annotations
 

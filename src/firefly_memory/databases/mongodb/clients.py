@@ -7,7 +7,7 @@ import inspect
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from datetime import UTC
 from functools import partial
 from typing import Any, TypeVar
@@ -114,6 +114,13 @@ class Connection:
             cursor = await self.result_of(cursor)
         found: list[dict[str, Any]] = await self.result_of(cursor.to_list(None))
         return found
+
+    async def insert(self, name: str, documents: Sequence[dict[str, Any]], session: Any = None) -> None:
+        """Insert documents into a collection that a facet has registered."""
+        if len(documents) == 1:  # for which PyMongo has a shorter way
+            await self.result_of(self[name].insert_one(documents[0], session=session))
+        elif documents:
+            await self.result_of(self[name].insert_many(documents, session=session))
 
     async def finish(self, work: Coroutine[Any, Any, T]) -> T:
         """What ``work`` returns: work that goes on in the server, and would leave something behind if it were cut."""

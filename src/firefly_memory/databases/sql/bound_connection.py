@@ -14,7 +14,7 @@ from firefly_memory.databases.sql.errors import DatabaseName, translated
 from firefly_memory.databases.sql.executor import BlockingExecutor, CallExecutor, Executor, refused
 from firefly_memory.databases.sql.operation import Operation
 from firefly_memory.databases.sql.session import BoundSession
-from firefly_memory.databases.sql.statements import Statements
+from firefly_memory.databases.sql.statements import Statements, statements_of
 from firefly_memory.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _compiled(kind: type[SQLDialect], dialect: Dialect, schema_name: str | None)
     """Kept, for compiling takes longer than running, and connections are bound all the time."""
     of_dialect = _bound_statements.setdefault(dialect, {})
     if schema_name not in of_dialect:
-        of_dialect[schema_name] = Statements(kind(dialect), schema_name)
+        of_dialect[schema_name] = statements_of(kind, dialect, schema_name)
     return of_dialect[schema_name]
 
 

@@ -24,7 +24,7 @@ from firefly_memory.databases.sql.executor import BlockingExecutor, CallExecutor
 from firefly_memory.databases.sql.operation import Operation
 from firefly_memory.databases.sql.schema.migrate import checked_schema_name, ensure_schema
 from firefly_memory.databases.sql.session import BoundSession
-from firefly_memory.databases.sql.statements import Statements
+from firefly_memory.databases.sql.statements import statements_of
 from firefly_memory.errors import ConfigurationError, NotSupportedError, StoreClosedError, StoreTimeoutError
 from firefly_memory.url_text import masked_server_url
 from firefly_memory.validation import seconds
@@ -112,7 +112,7 @@ class ExternalDatabase(ForkAware):
         self._migrate = migrate
         self._schema_is_current = False
         self._closed = False
-        self._statements = Statements(kind(self.engine.dialect), self.db_name.schema_name)
+        self._statements = statements_of(kind, self.engine.dialect, self.db_name.schema_name)
         self._make_lock: Callable[[], _Lock]
         self.blocking: Executor
         self.suspending: Executor

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from sqlalchemy import URL, Table
+from sqlalchemy import Dialect, Table
 from sqlalchemy.sql.elements import CompilerElement
 
 from firefly_memory.databases.sql.compiled_statement import Statement
@@ -72,13 +72,18 @@ _KEPT = 64
 """Sets of statements: one for each driver and schema that a process uses, within reason."""
 
 
-def statements_of(kind: type[SQLDialect], driver: str, schema_name: str | None) -> Statements:
-    """For an engine that a store made. All engines of one driver have the same statements, so that a new store, another
-    event loop or the other mode need not compile them again, which takes longer than to run them."""
-    return _statements_of(kind, driver, schema_name).for_a_database()
+def statements_of(kind: type[SQLDialect], dialect: Dialect, schema_name: str | None) -> Statements:
+    """For an engine with this ``dialect``. All engines of one driver have the same statements, so that a new store,
+    another event loop or the other mode need not compile them again, which takes longer than to run them. A dialect
+    that is not SQLAlchemy's may say them otherwise, and has its own."""
+    driver: Any = type(dialect)
+    if not driver.__module__.startswith("sqlalchemy."):
+        return Statements(kind(dialect), schema_name)
+    return _statements_of(kind, driver, dialect.paramstyle, schema_name).for_a_database()
 
 
 @lru_cache(_KEPT)
-def _statements_of(kind: type[SQLDialect], driver: str, schema_name: str | None) -> Statements:
-    dialect = URL.create(f"{kind.name}+{driver}").get_dialect()
-    return Statements(kind(dialect()), schema_name)
+def _statements_of(
+    kind: type[SQLDialect], driver: Callable[..., Dialect], paramstyle: str, schema_name: str | None
+) -> Statements:
+    return Statements(kind(driver(paramstyle=paramstyle)), schema_name)

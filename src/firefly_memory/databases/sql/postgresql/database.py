@@ -123,7 +123,7 @@ class PostgreSQLDatabase(Database):
 
     def _pool_on(self, make_engine: Callable[..., Engine]) -> Pool:
         engine = make_engine(self._url, pool_size=self.pool_size, timeout=self.timeout, prepared=self._prepares)
-        statements = statements_of(PostgreSQLDialect, engine.dialect.driver, self.db_name.schema_name)
+        statements = statements_of(PostgreSQLDialect, engine.dialect, self.db_name.schema_name)
         return Pool(engine, statements, self.db_name, is_quiet=is_quiet, timeout=self.timeout)
 
 

@@ -37,6 +37,11 @@ OF_A_MIGRATION = 86_400.0
 _USES_BEFORE_PREPARING = 5
 """psycopg's default."""
 
+_OF_PSYCOPG: dict[str, Any] = {
+    "paramstyle": "numeric_dollar",  # as the server takes it: see _raw_cursors()
+    "use_native_hstore": False,  # saves a query on each first connection
+}
+
 _OWN_SETTINGS = "-c extra_float_digits=3 -c search_path=pg_catalog"
 """What no URL can set otherwise. All tables are named with their schema; what else is looked up is PostgreSQL's own."""
 
@@ -71,7 +76,7 @@ def blocking_engine(
         creator=lambda: run_without_loop(connect()),
         pool_size=pool_size,
         pool_timeout=timeout,
-        use_native_hstore=False,  # saves a query on each first connection
+        **_OF_PSYCOPG,
         **ENGINE_OPTIONS,
     )
     make_exact(engine.dialect)
@@ -92,7 +97,7 @@ def suspending_engine(
         psycopg = _driver("psycopg", "this PostgreSQL URL")
         open_one = _psycopg_connect(psycopg, psycopg.AsyncConnection, url, timeout, statement_timeout, prepared)
         connect = _with_settings(open_one, url, statement_timeout)
-        return _suspending("psycopg_async", connect, {}, pool_size, timeout, use_native_hstore=False)
+        return _suspending("psycopg_async", connect, {}, pool_size, timeout, **_OF_PSYCOPG)
     asyncpg = _driver("asyncpg", "calling an asynchronous method of a PostgreSQL store")
     arguments = url.for_asyncpg()
     name = {"application_name": url.parameters.get("application_name", APPLICATION_NAME)}
@@ -222,14 +227,24 @@ def _psycopg_connect(
     defaults = {"connect_timeout": str(max(2, round(timeout))), "application_name": APPLICATION_NAME, **quiet_line}
     connection_class = with_client_timeout(psycopg, kind, statement_timeout + _SERVER_FIRST)
     connect = partial(connection_class.connect, **defaults | url.for_psycopg())
+    cursors = _raw_cursors(psycopg, kind)
 
     async def connected(**options: str) -> Any:
         connection = await result_of(connect(**options))
+        connection.cursor_factory, connection.server_cursor_factory = cursors
         connection.prepare_threshold = _USES_BEFORE_PREPARING if prepared else None
         connection._prepared._prepared_idx = randbits(63)  # noqa: SLF001 - the names that it counts up: see _new_name()
         return connection
 
     return connected
+
+
+def _raw_cursors(psycopg: ModuleType, kind: Any) -> tuple[Any, Any]:
+    """Cursors of psycopg that send a statement as it is. Others look for placeholders in it, in each call if the
+    statement is long."""
+    if kind is psycopg.Connection:
+        return psycopg.RawCursor, psycopg.RawServerCursor
+    return psycopg.AsyncRawCursor, psycopg.AsyncRawServerCursor
 
 
 def _driver(name: str, purpose: str) -> ModuleType:

@@ -170,7 +170,7 @@ class SQLiteDatabase(Database):
             synchronous=self._synchronous,
             file_mode=self._modes.file,
         )
-        statements = statements_of(SQLiteDialect, engine.dialect.driver, None)
+        statements = statements_of(SQLiteDialect, engine.dialect, None)
         return Pool(engine, statements, self.db_name, gate=self._turn, attempts=self._attempts)
 
     def _attempts(self, operation: str) -> _Attempts:
