@@ -1,7 +1,9 @@
-"""A chunk with its vector in PostgreSQL: one statement, and a transaction where that statement writes nothing."""
+"""Chunks with their vectors in PostgreSQL: of one chunk by one statement, or by a transaction where that writes nothing;
+of many by a few statements."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +13,9 @@ from firefly_memory import EntryStore
 from firefly_memory.databases.sql.session import DriverSession
 from firefly_memory.erasure import erase
 from firefly_memory.errors import ErasedError
+from firefly_memory.search.index import Vector
 from firefly_memory.search.index_language import IndexLanguage, LanguageError
+from firefly_memory.search.sql import index
 from firefly_memory.search.words import FORM
 from firefly_memory.testing import Mode
 from tests.knowledge import ENGLISH, Chunks, row
@@ -86,3 +90,23 @@ async def test_what_the_statement_does_not_write_has_the_errors_of_the_transacti
         await chunks("add", [other], {other.id: vector(2)}, IndexLanguage("german", FORM))
     assert await chunks.every() == [one]
     assert await chunks("vectors_by_embedder") == {"e": 1}
+
+
+async def test_each_of_many_chunks_gets_its_own_vector_whatever_the_sizes_are(
+    new_store: EntryStore, mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "_VECTORS_AT_ONCE", 4)
+    chunks, rows = Chunks(new_store, mode), [row(f"number {number}") for number in range(25)]
+    sizes = itertools.cycle([(8, 1), (8, 2), (1024, 32), (0, 0)])
+    vectors = {
+        each.id: Vector("ef"[number % 3 == 0], bytes([number]) * size, bytes([number + 100]) * bits)
+        for number, (each, (size, bits)) in enumerate(zip(rows, sizes, strict=False))
+    }
+    assert await chunks("add", rows, vectors, ENGLISH) == len(rows)
+    for embedder in "ef":
+        expected = {name: each for name, each in vectors.items() if each.embedder == embedder}
+        stored = await chunks.ask("vectors", embedder, list(vectors))
+        assert stored == {name: each.vector for name, each in expected.items()}
+        signatures = await chunks.ask("signatures", [rows[0].scope], embedder, 99)
+        found = dict(zip(signatures.ids, signatures.signatures, strict=True))
+        assert found == {name: each.signature for name, each in expected.items()}

@@ -191,11 +191,13 @@ def test_threads_may_stem_at_once() -> None:
 
 _ENDINGS = ["", "s", "sses", "ied", "ed", "eed", "ing", "ingly", "y", "fulli", "ogist", "alism", "tional", "ative"]
 _ENDINGS += ["ation", "izer", "ator", "iveness", "biliti", "ement", "ant", "ic", "ible", "ion", "sion", "e", "l", "ll"]
+_ENDINGS += ["us", "ss", "ousness", "enci", "ogi", "eli", "ful", "ical", "ey", "yy"]
 
 
 @given(st.text("abcdeghilmnoprstuvyzé0", max_size=7), st.lists(st.sampled_from(_ENDINGS), max_size=3))
 @example("past", ["ing"])
 @example("sk", ["ies"])
+@example("a", ["yy"])
 def test_a_word_without_the_endings_of_english_is_its_own_stem(beginning: str, endings: list[str]) -> None:
     """If this fails with a new version of the stemmer, it has rules for other endings."""
     word = beginning + "".join(endings)

@@ -80,7 +80,12 @@ def row_of(
         said_at=said_at,
         newest=created_at if chunk.at is None else _instant(chunk.at),
         created_at=created_at,
-        **{**fields._asdict(), "who": who, "words": tuple(fields.words)},
+        scope=fields.scope,
+        who=who,
+        group_id=fields.group_id,
+        position=fields.position,
+        searchable=fields.searchable,
+        words=tuple(fields.words),
     )
 
 

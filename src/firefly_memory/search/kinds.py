@@ -89,5 +89,6 @@ def _ends_with_question(text: str) -> bool:
 
 
 _DIGIT = re.compile("[0-9]")
-_NAME = re.compile(r"""(?<=[^.!?:"“\s]\s)(?!May\b)[A-ZÀ-ÖØ-Þ][^\W\d_A-Z]\w*""")  # inside a sentence
+# A name inside a sentence. The capital comes first: so the letters that are none are passed over at once.
+_NAME = re.compile(r"""[A-ZÀ-ÖØ-Þ](?<=[^.!?:"“\s]\s.)(?!(?<=M)ay\b)[^\W\d_A-Z]\w*""")
 _QUESTION_MARKS = "?\uff1f\u061f\u037e\u2047\u2048\u2049"  # also Chinese, Arabic, Greek, and double ones

@@ -145,7 +145,9 @@ _UNSPACED = re.compile(
 )
 
 
-_CHANGED_IN_ENGLISH = re.compile("(?:[seliy]|ed|ing|ic|ism|ion|er|ator|ogist|ant|ent)$")
+_CHANGED_IN_ENGLISH = re.compile(
+    "(?:e|[^us]s|ous|ness|[^aeiou]y|li|iti|nci|ogi|al|ful|ll|ed|ing|ic|ism|ion|er|ator|ogist|ant|ent)$"
+)
 """Every ending that a rule of English takes away or replaces. A word without any is its own stem: more than a third of
 the words of English texts, and most numbers and foreign words. The stemmer takes fifty times as long to tell it."""
 

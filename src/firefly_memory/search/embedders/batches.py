@@ -78,8 +78,10 @@ async def _embedded(
 ) -> NDArray[float32]:
     with NUMPY:
         import numpy as np
-    rows = np.zeros((len(texts), embedder.dimensions), dtype=np.float32)
     cleaned = [_cleaned(text) for text in texts]
+    if 0 < len(cleaned) <= BATCH and all(cleaned):
+        return _checked(embedder, await _tried(embedder, cleaned, embed, pause), len(cleaned))
+    rows = np.zeros((len(texts), embedder.dimensions), dtype=np.float32)
     asked = [number for number, text in enumerate(cleaned) if text]
     for start in range(0, len(asked), BATCH):
         numbers = asked[start : start + BATCH]

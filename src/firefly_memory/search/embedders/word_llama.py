@@ -108,24 +108,29 @@ class _Table:
         """The mean of the vectors of the tokens, of length 1; zeros if there is no token."""
         import numpy as np
 
-        total: NDArray[float32] = self._vectors.take(self.tokens(text), axis=0).sum(axis=0)
-        length = float(np.linalg.norm(total))
+        total: NDArray[float32] = np.add.reduce(self._vectors.take(self.tokens(text), axis=0), axis=0)
+        length = float(np.sqrt(total.dot(total)))
         return total / length if length else total
 
     def tokens(self, text: str) -> NDArray[int64]:
         """Those that the tokenizer makes of the text: word by word, since none of them goes beyond a word, and what it
-        makes of a word is kept. A word is a piece with the spaces before it."""
+        makes of a word is kept. A word is a piece with the spaces before it, but for the first of these."""
         import numpy as np
 
         storable = text if text.isascii() else _SURROGATES.sub("\ufffd", text)
-        if any(each in storable for each in self._whole):
+        if any(map(storable.__contains__, self._whole)):
             # Not encode_batch(): its threads print a warning in each process that is forked later.
             return np.array(self._tokenizer.encode(storable, add_special_tokens=False).ids, dtype=np.int64)
-        pieces = _PIECE.findall(f" {storable}" if storable else "")
+        spaced = f" {storable}" if storable else ""
+        if "  " in spaced or _SPACE in spaced or spaced.endswith(" "):
+            pieces = [each[1:] for each in _PIECE.findall(spaced)]
+        else:
+            pieces = spaced.split(" ")[1:]  # which takes a quarter of the time
         return np.frombuffer(b"".join(map(self._kept.__getitem__, pieces)), dtype=np.int64)
 
     def _tokens_of_piece(self, piece: str) -> bytes:
-        return array("q", [each.id for each in self._model.tokenize(piece.replace(" ", _SPACE))]).tobytes()
+        tokens = self._model.tokenize(f" {piece}".replace(" ", _SPACE))
+        return array("q", [each.id for each in tokens]).tobytes()
 
 
 _SURROGATES = re.compile(r"[\ud800-\udfff]")

@@ -30,9 +30,19 @@ async def agree_on_language(connection: Connection, subject: Subject, language: 
             _note(subject), unless_there, upsert=True, return_document=after, session=session
         )
         noted = await connection.result_of(noting)
+    check_language(subject, noted, language)
+
+
+def check_language(subject: Subject, noted: Mapping[str, Any], language: IndexLanguage) -> None:
+    """``LanguageError`` if a note names another language."""
     kept = _language(noted)
     if kept != language:
         raise another_language(subject, kept, language)
+
+
+def with_language(subject: Subject) -> Document:
+    """The step of an aggregation that adds the note, if there is one: the only document without a ``scope``."""
+    return {"$unionWith": {"coll": VERSION, "pipeline": [{"$match": _note(subject)}]}}
 
 
 async def set_language(connection: Connection, subject: Subject, language: IndexLanguage) -> None:

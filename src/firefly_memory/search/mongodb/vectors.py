@@ -47,11 +47,8 @@ async def insert_vectors(
     """Store vectors of new rows, in half the time of :func:`add_vectors`; an error of the driver if one is there."""
     signatures = [{**_key(each), **_signature(each)} for each in embedded]
     vectors = [{**_key(each), "vector": each.vector.vector} for each in embedded]
-    for name, documents in ((subject.signatures, signatures), (subject.vectors, vectors)):
-        if len(documents) == 1:  # for which PyMongo has a shorter way
-            await connection.result_of(connection[name].insert_one(documents[0], session=session))
-        elif documents:
-            await connection.result_of(connection[name].insert_many(documents, session=session))
+    await connection.insert(subject.signatures, signatures, session)
+    await connection.insert(subject.vectors, vectors, session)
 
 
 async def delete_vectors(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby, islice
 from typing import Any
 
 from firefly_memory.codec import damaged
@@ -172,16 +173,22 @@ def _write_arrays(session: Session, statements: IndexStatements, vectors: Sequen
     # All rows are locked by one statement, and in their order: a later statement may see rows that others have added
     # since, and would lock them out of order.
     held = {row[0] for row in session.fetch(statements.held, {"ids": texts([name for name, _ in vectors])})}
-    for embedder in sorted({vector.embedder for _, vector in vectors}):
-        these = [each for each in vectors if each[0] in held and each[1].embedder == embedder]
-        for start in range(0, len(these), _VECTORS_AT_ONCE):
-            ids, some = zip(*these[start : start + _VECTORS_AT_ONCE], strict=True)
+    alike = groupby(sorted((each for each in vectors if each[0] in held), key=_form), _form)
+    for (embedder, _, _), these in alike:
+        while some := list(islice(these, _VECTORS_AT_ONCE)):
+            ids = texts([name for name, _ in some])
             for statement, bits in (
-                (statements.add_signatures, [each.signature for each in some]),
-                (statements.add_vectors, [each.vector for each in some]),
+                (statements.add_signatures, [vector.signature for _, vector in some]),
+                (statements.add_vectors, [vector.vector for _, vector in some]),
             ):
-                values = {"ids": texts(ids), "bits": texts([rf"\x{each.hex()}" for each in bits])}
-                session.execute(statement, {"embedder": embedder, **values})
+                values = {"embedder": embedder, "ids": ids, "bits": b"".join(bits), "size": len(bits[0])}
+                session.execute(statement, values)
+
+
+def _form(named: tuple[str, Vector]) -> tuple[str, int, int]:
+    """The embedder of a row's vector, and the sizes of what is stored."""
+    _, vector = named
+    return vector.embedder, len(vector.vector), len(vector.signature)
 
 
 def delete_vectors(session: Session, subject: Subject, ids: Sequence[str]) -> list[str]:

@@ -73,8 +73,8 @@ class Engine(Protocol):
         """The parameters of :meth:`best`."""
 
     def many_beside(self, of: IndexStatements, table: Table, names: Sequence[str]) -> Insert | None:
-        """:meth:`IndexStatements.beside` for several rows: the arrays ``ids`` and ``bits``, these as hexadecimal text.
-        ``None`` where rows go one by one."""
+        """:meth:`IndexStatements.beside` for several rows: the array ``ids``, and one after the other in ``bits`` what
+        each gets, of the same ``size``. ``None`` where rows go one by one."""
 
     def check_words(self, of: IndexStatements) -> Insert | None:
         """Fails where the full-text table has other words than the rows; ``None`` where there is no such table."""
