@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -53,6 +54,12 @@ async def set_same(stored: Stored) -> Any:
 async def set_several(stored: Stored) -> Any:
     done = await stored.facts("set", [written(NEW), written(CHANGED)], ENGLISH)
     return [each.outcome for each in done]
+
+
+async def set_at_once(stored: Stored) -> Any:
+    """The first one alone, and the others as a group."""
+    rows = [NEW, CHANGED, mine("other"), mine("another")]
+    return [each.outcome for each in await asyncio.gather(*[stored.set(row) for row in rows])]
 
 
 async def restore(stored: Stored) -> Any:
@@ -120,6 +127,7 @@ def proxy(place: Place) -> Iterator[Proxy]:
         (set_changed, "updated"),
         (set_same, "updated"),
         (set_several, ["created", "updated"]),
+        (set_at_once, ["created", "updated", "created", "created"]),
         (restore, True),
         (confirm, 2),
         (get, 1),

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from firefly_memory.concurrency.sync_bridge import run_without_loop as run
+from firefly_memory.erasure import erase, readmit
+from firefly_memory.errors import ErasedError
 from firefly_memory.longterm.log import LONG_TERM_LOG
-from firefly_memory.longterm.rows import Filters, PersonMovedError
+from firefly_memory.longterm.rows import FactRow, Filters, PersonMovedError
 from tests.support.long_term_logs import ENGLISH, at, fact, person, written
 from tests.support.mongodb_chunks import vector
 from tests.support.mongodb_commands import AtCommand
@@ -161,6 +164,78 @@ def test_a_fact_that_is_written_while_its_person_is_merged_is_not_lost(replica_s
     Race(replica_set, prepare, write, merge, check).run()
 
 
+@pytest.mark.parametrize("value", ["of Bob", "new"], ids=["the same value", "another value"])
+def test_a_fact_that_is_written_while_it_takes_another_ones_in_has_all_counts_and_versions(
+    replica_set: Somewhere, value: str
+) -> None:
+    ann, bob = person("Ann"), person("Bob")
+
+    def prepare(store: Stored) -> None:
+        run(store.people("delete", [row.id for row in run(store.people("page", 9, ""))]))
+        for row in (ann, bob):
+            assert run(store.people("restore", row))
+        run(store.set(of(ANN, value="of Ann")))
+        run(store.set(of(BOB, value="of Bob")))
+
+    def write(store: Stored) -> None:
+        run(store.set(of(BOB, value=value, second=1)))
+
+    def merge(store: Stored) -> None:
+        assert run(store.people("merge", ann.word, bob.word, "w", at(2))).refusal is None
+
+    def check(store: Stored) -> None:
+        (row,) = run(store.facts("page", 9, ""))
+        said = [each.value for each in run(store.facts("versions", row.id, 9, 0))]
+        assert (row.times_confirmed, row.owner) == (3, BOB)
+        assert sorted({row.value, *said}) == sorted({'"of Ann"', '"of Bob"', f'"{value}"'})
+
+    Race(replica_set, prepare, write, merge, check).run()
+
+
+@pytest.mark.parametrize("scope", ["user", "global"])
+@pytest.mark.parametrize("there", [None, "old", "new"], ids=["new", "another value", "the same value"])
+def test_nothing_is_left_of_a_person_who_is_erased_while_their_fact_is_written(
+    somewhere: Somewhere, scope: str, there: str | None
+) -> None:
+    def row(value: str, second: int) -> FactRow:
+        scope_id = ANN if scope == "user" else ""
+        return fact("k", value, scope=scope, scope_id=scope_id, owner=ANN, second=second)
+
+    def prepare(store: Stored) -> None:
+        readmit(store.store, ANN)
+        if there is not None:
+            run(store.set(row(there, 0)))
+
+    def write(store: Stored) -> None:
+        with suppress(ErasedError):
+            run(store.set(row("new", 1)))
+
+    def forget(store: Stored) -> None:
+        erase(store.store, ANN)
+
+    def check(store: Stored) -> None:
+        assert store.contents() == {}
+
+    Race(somewhere, prepare, write, forget, check).run()
+
+
+def test_a_vector_that_is_added_while_the_fact_gets_another_value_is_none_of_the_old_one(somewhere: Somewhere) -> None:
+    """By a process with an embedder, while this one has none."""
+    first = fact("k", "first")
+
+    def add(store: Stored) -> None:
+        run(store.facts("add_vectors", {first.id: vector(1)}, [first.written_by]))
+
+    def check(store: Stored) -> None:
+        assert run(store.facts_index("vectors", "e", [first.id])) == {}
+        assert run(store.facts("vectors_by_embedder")) == {}
+
+    def write(store: Stored) -> None:
+        run(store.set(fact("k", "second", second=1)))
+
+    Race(somewhere, lambda store: run(store.set(first)), write, add, check).run()
+
+
 @pytest.mark.parametrize("number", range(1, 8))
 def test_writers_in_threads_and_a_merging_lose_nothing(replica_set: Somewhere, number: int) -> None:
     """Whenever the threads start while two people become one."""
@@ -176,7 +251,7 @@ def test_writers_in_threads_and_a_merging_lose_nothing(replica_set: Somewhere, n
             except PersonMovedError:
                 run(writing.set(of(BOB, key)))
 
-        threads = [threading.Thread(target=write, args=(f"k{each}",)) for each in range(4)]
+        threads = [threading.Thread(target=write, args=(key,)) for key in ("there", "k0", "k1", "k2")]
 
         def start() -> None:
             for each in threads:
@@ -188,8 +263,9 @@ def test_writers_in_threads_and_a_merging_lose_nothing(replica_set: Somewhere, n
             start()
         for each in threads:
             each.join()
-        found = {(each["key"], each["scope"]) for each in contents(replica_set)[FACTS]}
-        assert found == {(key, bob.word) for key in ("there", "k0", "k1", "k2", "k3")}
+        found = {(each["key"], each["scope"], each["times_confirmed"]) for each in contents(replica_set)[FACTS]}
+        counts = {"there": 2, "k0": 1, "k1": 1, "k2": 1}
+        assert found == {(key, bob.word, count) for key, count in counts.items()}
 
 
 def test_writers_in_threads_make_one_fact_with_all_of_their_versions(somewhere: Somewhere) -> None:

@@ -90,15 +90,16 @@ class InBetween:
         patch.setattr(Gate, "_send", send)
 
 
-@pytest.mark.parametrize("is_there", [False, True], ids=["new", "there"])
+@pytest.mark.parametrize("number", [None, 2], ids=["without vector", "with vector"])
+@pytest.mark.parametrize("there", [None, "of all", "by Ann"], ids=["new", "another value", "the same value"])
 def test_what_was_written_between_two_looks_is_taken_back(
-    somewhere: Somewhere, monkeypatch: pytest.MonkeyPatch, is_there: bool
+    somewhere: Somewhere, monkeypatch: pytest.MonkeyPatch, there: str | None, number: int | None
 ) -> None:
     with somewhere.store() as store, somewhere.store() as other:
         mine, refuse = Stored(somewhere, store), other.blocking.log(TOMBSTONES).add
         run(mine.set(of(BOB), vector(1)))
-        if is_there:
-            run(mine.set(fact("told")))
+        if there is not None:
+            run(mine.set(fact("told", there)))
         before = contents(somewhere)
         run(other.blocking.log(TOMBSTONES).are_there([owner_identity(ANN)]))
 
@@ -109,7 +110,7 @@ def test_what_was_written_between_two_looks_is_taken_back(
 
         between = InBetween(monkeypatch, add)
         with pytest.raises(ErasedError):
-            run(mine.set(fact("told", "by Ann", owner=ANN, second=1), vector(2)))
+            run(mine.set(fact("told", "by Ann", owner=ANN, second=1), None if number is None else vector(number)))
         assert between.acted == 1
         monkeypatch.undo()
         if store.database.has_transactions:

@@ -73,17 +73,28 @@ class Asked(NamedTuple):
     """The most that any step reads."""
     sorts: bool = False
     of: type[Any] = FactStatements
+    shape: tuple[bool, ...] | None = None
+    """That of a lookup."""
 
 
 LOOKUP = {"session": None, "user": "_p57", "agent": "_p7", "everybody": "_big", "key": "key 10050"}
+EVERYWHERE = (True, True, True, True)
 IDS = {"ids": ["i7", "i8", "i9", "none"]}
 PEOPLE: dict[str, Any] = {"of": PeopleStatements}
 OF_BOTH = {"source": "_p50", "target": "_p60", "old_owner": "chat:50", "new_owner": "chat:60", "space": "default"}
 OF_VERSIONS = ("idx_fact_versions_fact",)
 
 ASKED: dict[str, Asked] = {
-    "seen": Asked(LOOKUP, ("idx_facts_key", "idx_users_word"), 4, sorts=True),
-    "count_access": Asked({**LOOKUP, "now": NOW}, ("idx_facts_key", "idx_users_word"), 4, sorts=True),
+    "seen": Asked(LOOKUP, ("idx_facts_key", "idx_users_word"), 4, sorts=True, shape=EVERYWHERE),
+    "seen in three places": Asked(
+        LOOKUP, ("idx_facts_key", "idx_users_word"), 4, sorts=True, shape=(False, True, True, True)
+    ),
+    "seen of a person": Asked(LOOKUP, ("idx_facts_key", "idx_users_word"), 1, shape=(False, True, False, False)),
+    "seen by everybody": Asked(LOOKUP, ("idx_facts_key",), 1, shape=(False, False, False, True)),
+    "count_access": Asked(
+        {**LOOKUP, "now": NOW}, ("idx_facts_key", "idx_users_word"), 4, sorts=True, shape=EVERYWHERE
+    ),
+    "count_access by everybody": Asked({**LOOKUP, "now": NOW}, ("idx_facts_key",), 1, shape=(False, False, False, True)),
     "said_at": Asked(
         {**LOOKUP, "key": "key 19999", "user": "_p499", "at": "2026-05-06T00:00:00.110000+00:00"},
         ("idx_facts_key", "idx_users_word", "idx_fact_versions_said"), 5, sorts=True,
@@ -126,7 +137,10 @@ ASKED: dict[str, Asked] = {
     ),
 }  # fmt: skip
 
-NAMES = {"people by id": "page", "these people": "these"}
+NAMES = {
+    "people by id": "page", "these people": "these", "seen in three places": "seen", "seen of a person": "seen",
+    "seen by everybody": "seen", "count_access by everybody": "count_access",
+}  # fmt: skip
 
 AFTER = FactPosition(0.75, START.replace(hour=0, minute=0, second=0, microsecond=110_003), "i10003")
 LISTS: dict[str, tuple[list[str], Filters, FactPosition | None, int]] = {
@@ -136,6 +150,9 @@ LISTS: dict[str, tuple[list[str], Filters, FactPosition | None, int]] = {
     "places after a position": (["_p7", "_big"], Filters(), AFTER, 20),
     "of some confidence": (["_big"], Filters(min_confidence=0.5), AFTER, 11),
     "of a type": (["_big"], Filters(types=("rare",)), None, 50),
+    "places of a person": (["_p57", "_p8", "_p9", "_big"], Filters(), None, 40),
+    "after a position of a person": (["_p57", "_big"], Filters(), AFTER, 20),
+    "of a person": (["_p57"], Filters(), None, 10),
     "with a pattern": (["_p7", "_big"], Filters(pattern=("key", "1"), min_confidence=0.5), None, 120),
 }
 
@@ -177,12 +194,15 @@ def _asked(name: str, of: Of) -> tuple[str, Any]:
         for key, value in asked.values.items()
     }
     prepared = getattr(statements, NAMES.get(name, name))
+    if asked.shape is not None:
+        prepared = prepared[asked.shape]
     return prepared.sql, prepared.parameters(given)
 
 
 def _list(name: str, of: Of) -> tuple[str, Any]:
     words, filters, after, _ = LISTS[name]
-    statement, values = of(ListStatements).asked(words, filters, 10, after)
+    person = words[0] if name.endswith("of a person") else None
+    statement, values = of(ListStatements).asked(words, filters, 10, after, person)
     return statement.sql, statement.parameters(values)
 
 

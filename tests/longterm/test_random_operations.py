@@ -143,9 +143,10 @@ async def _look(both: Both) -> None:
     )
     types = both.one((None, ("correction",), ("none", "world_knowledge")))
     filters = Filters(pattern, types, both.one((None, 0.5)))
-    found = await both("facts", "list", lookup.words, filters, 99, None)
+    person = both.one((None, lookup.user))
+    found = await both("facts", "list", lookup.words, filters, 99, None, person)
     paged, after = [], None
-    while page := await both("facts", "list", lookup.words, filters, 2, after):
+    while page := await both("facts", "list", lookup.words, filters, 2, after, person):
         paged += page
         after = page[-1].listed_at
     assert paged == found

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from firefly_memory import EntryStore
+from firefly_memory.concurrency.sync_bridge import result_of
 from firefly_memory.databases.sql.session import DriverSession
 from firefly_memory.erasure import erase
 from firefly_memory.errors import ErasedError
@@ -77,6 +78,31 @@ async def test_postgresql_writes_and_reads_one_fact_by_one_statement(log: LongTe
         assert (await log.facts(operation, lookup, "k", last)).owner == "chat:Bob", "one statement for a merged person"
     assert await log.facts("find", lookup, "k") is not None
     assert statements() == 3
+
+
+@KINDS
+async def test_a_list_a_search_for_words_and_a_lookup_are_one_statement_also_for_a_merged_person(
+    log: LongTerm, new_store: EntryStore, statements: Count, kind: str
+) -> None:
+    service = MemoryService(new_store, embedder=None)
+    mine: dict[str, Any] = {"user_id": "chat:Ann"}
+    await log.meet("Ann", "Bob")
+    await log.set(fact("k", scope="user", scope_id="chat:Bob"))
+    reads: list[Callable[[], Any]] = [
+        lambda: service.async_list_facts(**mine) if kind == "asyncpg" else service.list_facts(**mine),
+        lambda: service.async_search_facts("k", **mine) if kind == "asyncpg" else service.search_facts("k", **mine),
+        lambda: service.async_get_user_facts("chat:Ann") if kind == "asyncpg" else service.get_user_facts("chat:Ann"),
+        lambda: log.facts("find", Lookup(None, word_of("chat:Ann"), None, None), "k"),
+    ]
+    for is_merged in (False, True):
+        if is_merged:
+            await log.people("merge", word_of("chat:Ann"), word_of("chat:Bob"), "merge", at(1))
+        for read in reads:
+            statements()
+            found = await result_of(read())
+            assert bool(found) is is_merged
+            assert statements() == 1
+    assert await log.facts("find", Lookup(None, None, None, None), "k") is None
 
 
 @KINDS

@@ -217,7 +217,7 @@ def test_a_key_that_is_found_costs_one_round_trip(
     elif kind == "sqlite":
         store = SQLiteStore(shutil.copy(new_sqlite_file, place.directory / "memory.db"))
     else:
-        store = PostgreSQLStore(place.with_driver(kind), schema_name="long_term_of_tests")
+        store = PostgreSQLStore(place.with_driver(kind), schema_name="long_term_of_tests", pool_min_size=0)
     with store:
         service = MemoryService(store, space=f"round trips {kind}", embedder=None)
         memory_write(service, user=ANN, scope="user")("color", "blue")

@@ -54,6 +54,15 @@ class Search(NamedTuple):
     after: str | None
 
 
+class _Seen(NamedTuple):
+    """What somebody sees."""
+
+    words: Sequence[str]
+    """Those of the places."""
+    person: str | None
+    """The one of these whose person may stand for another one."""
+
+
 class FactFlows:
     """The methods of ``MemoryService`` for facts in one mode."""
 
@@ -133,24 +142,34 @@ class FactFlows:
 
     async def listed(self, ids: Ids, limit: int, after: str | None, filters: Filters = Filters()) -> Facts:  # noqa: B008
         """The facts of all places that somebody with these ids sees."""
-        rows, token = await self._page(await self._words(ids), filters, limit, after, "list_facts()")
-        return Facts(items=tuple(fact_of(each) for each in rows), next=token)
+        rows, token = await self._page(self._seen(ids), filters, limit, after, "list_facts()")
+        return Facts(items=tuple(map(fact_of, rows)), next=token)
 
-    async def list_own(self, word: str, limit: int, after: str | None, filters: Filters = Filters()) -> Facts:  # noqa: B008
-        """The facts of one person, whose word this is."""
-        rows, token = await self._page([word], filters, limit, after, "get_user_facts()")
-        return Facts(items=tuple(fact_of(each) for each in rows), next=token)
+    async def list_own(
+        self,
+        word: str,
+        limit: int,
+        after: str | None,
+        filters: Filters = Filters(),  # noqa: B008
+        *,
+        is_root: bool = True,
+    ) -> Facts:
+        """The facts of one person, whose word this is. With ``is_root=False`` they may stand for another one."""
+        seen = _Seen([word], None if is_root else word)
+        rows, token = await self._page(seen, filters, limit, after, "get_user_facts()")
+        return Facts(items=tuple(map(fact_of, rows)), next=token)
 
     async def search(self, ids: Ids, search: Search) -> FactHits:
-        request, words = search.request, await self._words(ids)
+        request = search.request
         filters = Filters(types=_types(search.types), min_confidence=_confidence(search.min_confidence))
         if request.mode == "fuzzy":
-            return await self._containing(words, filters, search)
+            return await self._containing(self._seen(ids), filters, search)
         if search.after is not None:
             raise InvalidEntryError("after", f"goes with mode='fuzzy'; mode={request.mode!r} gives one list")
         if request.top_k > MOST_RANKED:
             raise InvalidEntryError("limit", f"must be at most {MOST_RANKED} with mode={request.mode!r}")
         log, options = self._facts, self._options
+        words = await self._words(ids)
         language = await self._writer.language.read(log)
         counts = counts_of(log.index)
         searcher = Searcher(FACTS, log.index, options.embedder, language, self._work, counts, options.said)
@@ -219,9 +238,9 @@ class FactFlows:
     def _unknown(self, fact_id: str) -> UnknownRecordError:
         return UnknownRecordError("fact", fact_id, original_name(self._options.space))
 
-    async def _containing(self, words: Sequence[str], filters: Filters, search: Search) -> FactHits:
+    async def _containing(self, seen: _Seen, filters: Filters, search: Search) -> FactHits:
         wanted = filters._replace(pattern=pattern_of(search.request.question))
-        rows, token = await self._page(words, wanted, search.request.top_k, search.after, "search_facts()")
+        rows, token = await self._page(seen, wanted, search.request.top_k, search.after, "search_facts()")
         explain = search.request.explain
         hits = [
             _hit(row, row.confidence, {"fuzzy": rank}, _explained(row) if explain else None)
@@ -230,23 +249,21 @@ class FactFlows:
         return FactHits(items=tuple(hits), next=token)
 
     async def _page(
-        self, words: Sequence[str], filters: Filters, limit: int, after: str | None, call: str
+        self, seen: _Seen, filters: Filters, limit: int, after: str | None, call: str
     ) -> tuple[Sequence[FactRow], str | None]:
         most = checked_limit(limit)
         position = None if after is None else position_of(after, call)
-        rows = await self._rows(words, filters, min(most + 1, MOST_ROWS), position)
+        rows = await self._rows(seen, filters, min(most + 1, MOST_ROWS), position)
         return rows[:most], position_token(rows[most - 1].listed_at) if len(rows) > most else None
 
-    async def _rows(
-        self, words: Sequence[str], filters: Filters, limit: int, after: FactPosition | None
-    ) -> Sequence[FactRow]:
+    async def _rows(self, seen: _Seen, filters: Filters, limit: int, after: FactPosition | None) -> Sequence[FactRow]:
         """What a list has after a position. A database is asked for the beginning of a long pattern."""
         asked = filters._replace(pattern=beginning_of(filters.pattern))
         if asked == filters:
-            return await self._facts.list(words, filters, limit, after)
+            return await self._facts.list(seen.words, filters, limit, after, seen.person)
         found: list[FactRow] = []
         while len(found) < limit:
-            rows = await self._facts.list(words, asked, limit, after)
+            rows = await self._facts.list(seen.words, asked, limit, after, seen.person)
             found += [row for row in rows if fits(filters.pattern, row.searchable)]
             if len(rows) < limit:
                 break
@@ -255,6 +272,10 @@ class FactFlows:
 
     def _lookup(self, ids: Ids) -> Lookup:
         return lookup_of(self._options.space, ids)
+
+    def _seen(self, ids: Ids) -> _Seen:
+        lookup = self._lookup(ids)
+        return _Seen(lookup.words, lookup.user)
 
     async def _words(self, ids: Ids) -> list[str]:
         """The words of the places that somebody sees, with that of the person for whom they stand."""

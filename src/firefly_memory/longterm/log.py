@@ -94,11 +94,12 @@ class FactLog(KeptRows[FactRow], Protocol):
         """These facts, as far as they are there, in any order."""
 
     async def list(
-        self, words: Sequence[str], filters: Filters, limit: int, after: FactPosition | None
+        self, words: Sequence[str], filters: Filters, limit: int, after: FactPosition | None, person: str | None = None
     ) -> Sequence[FactRow]:
         """The first ``limit`` facts of up to four places after a position: by confidence, the largest first; of equal
         ones the newest first; of these by id. Without a pattern it reads no more rows than it returns, for each
-        place."""
+        place. ``person`` is the one of the words whose person counts as the one for whom they stand. One statement; on
+        MongoDB one command more for a person."""
 
     async def of_owner(self, owner: str, limit: int, after: str) -> Sequence[str]:
         """The first ``limit`` ids after ``after`` of a person's facts, in all spaces, by id."""

@@ -60,7 +60,7 @@ class PeopleFlows:
 
     async def facts(self, user_id: str, limit: int, after: str | None) -> Facts:
         """The facts of a person; of a stranger as well, if somebody stored some."""
-        return (await self.known(user_id, limit, after))[1]
+        return await self._facts.list_own(self._word(user_id), limit, after, is_root=False)
 
     async def known(
         self,

@@ -43,6 +43,11 @@ class Lookup(NamedTuple):
     everybody: str | None
 
     @property
+    def shape(self) -> tuple[bool, ...]:
+        """Which of them are there."""
+        return tuple([each is not None for each in self])
+
+    @property
     def words(self) -> list[str]:
         """Those that are there."""
         return [each for each in self if each is not None]
@@ -86,8 +91,8 @@ def _is_named(scope: str, ids: Mapping[str, Any]) -> bool:
 
 def lookup_in(place: Place) -> Lookup:
     """Where somebody looks who wants the facts of one place only."""
-    names = {"session": "session", "user": "user", "agent": "agent", "global": "everybody"}
-    return Lookup(None, None, None, None)._replace(**{names[place.scope]: place.word})
+    word = place.word
+    return Lookup(*[word if place.scope == scope else None for scope in SCOPES])
 
 
 def lookup_of(space: str, ids: Mapping[str, Any]) -> Lookup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar, overload
@@ -110,6 +110,9 @@ class MemoryPage(Sequence[T], Generic[T]):
     def __getitem__(self, index: slice) -> tuple[T, ...]: ...
     def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
         return self.items[index]
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.items)
 
     def __len__(self) -> int:
         return len(self.items)

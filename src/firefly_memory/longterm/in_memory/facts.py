@@ -97,10 +97,17 @@ class MemoryFactLog:
             return [self._kept.facts[each] for each in after(self._kept.fact_ids, after_id, limit)]
 
     async def list(
-        self, words: Sequence[str], filters: Filters, limit: int, position: FactPosition | None
+        self,
+        words: Sequence[str],
+        filters: Filters,
+        limit: int,
+        position: FactPosition | None,
+        person: str | None = None,
     ) -> Sequence[FactRow]:
         kept = self._kept
         with kept.opened("list_facts"):
+            root = None if person is None else kept.root(person)
+            words = words if root is None else [root.word if each == person else each for each in words]
             start = None if position is None else (-position.confidence, -position.newest.timestamp(), position.id)
             of_places = (kept.listed.get(word, []) for word in dict.fromkeys(words))
             parts = (each if start is None else each[bisect_right(each, start) :] for each in of_places)

@@ -129,10 +129,12 @@ def fact_document(row: FactRow) -> Document:
     return document
 
 
-def new_fact(row: FactRow, vector: Vector | None) -> Document:
-    """The same, with the embedder of its vector."""
+def making(row: FactRow, vector: Vector | None = None) -> UpdateOne:
+    """The update that makes a fact, with the embedder of its vector. No command inserts and looks, but one updates."""
     embedders = {} if vector is None else {"embedders": [vector.embedder]}
-    return {**fact_document(row), **embedders}
+    document = {**fact_document(row), **embedders}
+    this = {name: document.pop(name) for name in ("_id", "scope")}
+    return UpdateOne(this, {"$setOnInsert": document}, upsert=True)
 
 
 def as_it_was(row: FactRow) -> Document:
@@ -146,8 +148,12 @@ _SET_BY_WRITES = (
 )  # fmt: skip
 
 
-def overwriting(old: FactRow, new: FactRow, vector: Vector | None) -> UpdateOne:
-    """The update that makes ``new`` of ``old``. Another value has lost the vectors of the old one."""
+_NO_VECTORS: Document = {"embedders.0": {"$exists": False}}
+
+
+def overwriting(old: FactRow, new: FactRow, vector: Vector | None, *, without_vectors: bool = False) -> UpdateOne:
+    """The update that makes ``new`` of ``old``, if nobody has written to it since. Another value has lost the
+    vectors of the old one; with ``without_vectors`` a fact that has got one meanwhile is not changed."""
     document = fact_document(new)
     change: Document = {"$set": {name: document[name] for name in _SET_BY_WRITES if name in document}}
     if new.value != old.value:
@@ -157,7 +163,9 @@ def overwriting(old: FactRow, new: FactRow, vector: Vector | None) -> UpdateOne:
     gone = [name for name in _SET_BY_WRITES if name not in document]
     if gone:
         change["$unset"] = dict.fromkeys(gone, "")
-    return UpdateOne(as_it_was(old), change)
+    # A merge changes these, and is no write of the fact.
+    as_read: Document = {"owner": old.owner, "versions": old.versions, "times_confirmed": old.times_confirmed}
+    return UpdateOne({**as_it_was(old), **as_read, **(_NO_VECTORS if without_vectors else {})}, change)
 
 
 def rewriting(row: FactRow) -> UpdateOne:

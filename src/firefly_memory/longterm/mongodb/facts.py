@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from pymongo import ASCENDING, DeleteOne, ReturnDocument
 
+from firefly_memory.concurrency.group_commit import Grouping
 from firefly_memory.databases.mongodb.access import MongoAccess
 from firefly_memory.databases.mongodb.clients import IN_ONE_BATCH, Connection
 from firefly_memory.databases.mongodb.errors import Writing
 from firefly_memory.databases.mongodb.fields import Document, dated
 from firefly_memory.databases.mongodb.tries import Tries
+from firefly_memory.errors import DatabaseStoreError
 from firefly_memory.longterm.fact_form import damaged_fact
 from firefly_memory.longterm.mongodb import documents, queries
 from firefly_memory.longterm.mongodb.deletion import delete_facts
-from firefly_memory.longterm.mongodb.documents import IN_LISTS, KEYS, OF_FACT, OF_OWNER, ORDER, SAID, VERSIONS_OF_OWNER
-from firefly_memory.longterm.mongodb.writing import FactWriting, gate_of_facts
+from firefly_memory.longterm.mongodb.documents import (
+    IN_LISTS,
+    KEYS,
+    OF_FACT,
+    OF_FACTS,
+    OF_OWNER,
+    ORDER,
+    SAID,
+    VERSIONS_OF_OWNER,
+)
+from firefly_memory.longterm.mongodb.finding import find_facts, markers_of
+from firefly_memory.longterm.mongodb.standalone_writing import StandaloneWriting
+from firefly_memory.longterm.mongodb.writing import FactWriting
 from firefly_memory.longterm.person_form import damaged_user
 from firefly_memory.longterm.places import Lookup
 from firefly_memory.longterm.rows import (
@@ -37,6 +51,7 @@ from firefly_memory.search.index_language import IndexLanguage
 from firefly_memory.search.mongodb.index import Keys
 from firefly_memory.search.mongodb.kept_rows import BY_ID, EVERY, MongoKeptRows
 from firefly_memory.tombstones.log import Identity
+from firefly_memory.tombstones.mongodb.gates import Gate, tombstones_of
 
 _BY_RANK = [("rank", ASCENDING)]
 _AFTER = ReturnDocument.AFTER
@@ -47,14 +62,42 @@ class MongoFactLog(MongoKeptRows[FactRow]):
 
     def __init__(self, access: MongoAccess) -> None:
         super().__init__(access, FACTS, documents.fact_row, damaged_fact)
+        sets = Grouping(
+            key=lambda writes, *_: f"{writes[0].row.scope} {writes[0].row.key}",
+            size=lambda writes, *_: len(writes[0].row.searchable) + len(writes[0].row.value),
+            several=self._set_group,
+            after_cancellation=self._set_unless_set,
+            after_lost_reply=self._set_unless_set,
+            may_join=lambda writes, *_: len(writes) == 1 and bool(access.database.has_transactions),
+            target=lambda _, language: language,
+            overdue=1.0,  # two transactions may be in each other's way
+        )
+        self.set = access.grouped(self._set, sets, retryable=True)
 
-    async def set(self, writes: Sequence[FactWrite], language: IndexLanguage | None) -> Sequence[Written]:
+    async def _set(self, writes: Sequence[FactWrite], language: IndexLanguage | None) -> Sequence[Written]:
         if not writes:
             return []
         identities = {identity for each in writes for identity in each.row.identities}
         with self._writing("set_facts", "fact") as writing:
             work = await self._fact_writing("set_facts", [each.row for each in writes], identities, writing)
             return await work.set(writes, language)
+
+    async def _set_group(self, sets: Sequence[tuple[Sequence[FactWrite], IndexLanguage | None]]) -> Sequence[Any]:
+        """All that several callers store, each one fact, or nothing of it."""
+        done = await self._set([write for (write,), _ in sets], sets[0][1])
+        return [[each] for each in done]
+
+    async def _set_unless_set(self, writes: Sequence[FactWrite], language: IndexLanguage | None) -> Sequence[Written]:
+        """The same after an attempt that may have been done. A fact that somebody else has written since is left
+        alone."""
+        with self._writing("set_facts") as writing:
+            there = await find_facts(await self._access.connected("set_facts"), [each.row for each in writes])
+            for row in (each.row for each in writes):
+                found = there.get((row.scope, row.key))
+                if found is not None and found.row.written_by != row.written_by and found.row.newest > row.newest:
+                    writing.has_begun = True
+                    raise DatabaseStoreError("set_facts", "somebody else has written to the fact since", retryable=True)
+        return await self._set(writes, language)
 
     async def restore(self, row: FactRow, versions: Sequence[VersionRow], language: IndexLanguage | None) -> bool:
         with self._writing("restore_fact", "fact") as writing:
@@ -131,13 +174,24 @@ class MongoFactLog(MongoKeptRows[FactRow]):
         return None
 
     async def list(
-        self, words: Sequence[str], filters: Filters, limit: int, after: FactPosition | None
+        self, words: Sequence[str], filters: Filters, limit: int, after: FactPosition | None, person: str | None = None
     ) -> Sequence[FactRow]:
+        if person is not None:
+            root = await self._stands_for(person)
+            words = [root if each == person else each for each in words]
         wanted = queries.listed(words, filters, after)
         if wanted is None:
             return []
         found = await self._found("list_facts", wanted, documents.WITHOUT_WORDS, IN_LISTS, limit, ORDER)
         return [documents.shown_fact(each) for each in found]
+
+    async def _stands_for(self, word: str) -> str:
+        """The word of the person for whom the one with this word stands."""
+        with self._reading("list_facts"):
+            connection = await self._access.connected("list_facts")
+            this = {"_id": documents.marker_id(word)}
+            marker = await connection.result_of(connection[FACTS.table].find_one(this, hint=BY_ID))
+            return word if marker is None else documents.stands_for(marker)
 
     async def of_owner(self, owner: str, limit: int, after: str) -> Sequence[str]:
         return await self._ids("facts_of_owner", {"owner": owner, "_id": {"$gt": after}}, OF_OWNER, limit)
@@ -254,12 +308,17 @@ class MongoFactLog(MongoKeptRows[FactRow]):
 
     async def _fact_writing(
         self, operation: str, rows: Sequence[FactRow], identities: Collection[Identity], writing: Writing
-    ) -> FactWriting:
+    ) -> FactWriting | StandaloneWriting:
         documents.check_sizes(rows)
         connection = await self._access.connected(operation)
-        gate = await gate_of_facts(connection, operation, rows, identities)
+        tombstones = await tombstones_of(connection, sorted(identities))
+        gate_of_owners = Gate(connection, OF_FACTS, operation, tombstones)
+        gate = replace(gate_of_owners, tombstones=[*tombstones, *markers_of(rows)])
         tries = Tries(operation, "these facts", self._access.database.timeout, _no_check)
-        return FactWriting(connection, gate, self._transactions(), writing, tries)
+        in_transaction = self._transactions()
+        if in_transaction is None:
+            return StandaloneWriting(connection, gate, writing, tries)
+        return FactWriting(connection, gate, gate_of_owners, in_transaction, writing, tries)
 
 
 _STEPS = 9

@@ -10,7 +10,7 @@ from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.executor import Executor, Method
 from firefly_memory.databases.sql.operation import Operation
 from firefly_memory.longterm.rows import FACTS, FactRow, FactWrite, PersonMovedError, VersionRow, Written
-from firefly_memory.longterm.sql import operations, people_operations
+from firefly_memory.longterm.sql import operations, people_operations, together
 from firefly_memory.longterm.sql.merging import merge_users
 from firefly_memory.search.index_language import IndexLanguage
 from firefly_memory.search.sql.index import SQLSearchIndex, count_vectors, delete_vectors_of_embedder
@@ -28,12 +28,13 @@ def _written(executor: Executor, operation: Operation[P, T]) -> Method[P, T]:
 class SQLFactLog:
     """A :class:`~firefly_memory.longterm.log.FactLog` over an executor."""
 
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, executor: Executor, dialect: type[SQLDialect]) -> None:
+        has_one_writer = dialect.name == "sqlite"
         self._run = executor.run
-        self._set = _written(executor, operations.set_facts)
+        self._set = _written(executor, together.set_facts if has_one_writer else operations.set_facts)
         self.index = SQLSearchIndex(executor, FACTS)
         self._restore = _written(executor, operations.restore_fact)
-        self.get = _written(executor, operations.get_fact)
+        self.get = _written(executor, together.get_fact if has_one_writer else operations.get_fact)
         self.find = executor.method(operations.find_fact)
         self.as_of = executor.method(operations.read_fact_as_of)
         self.read = executor.method(operations.read_facts)
@@ -102,6 +103,6 @@ class SQLPeopleLog:
 class SQLLongTermLog:
     """A :class:`~firefly_memory.longterm.log.LongTermLog` over an executor."""
 
-    def __init__(self, executor: Executor, _: type[SQLDialect]) -> None:
-        self.facts = SQLFactLog(executor)
+    def __init__(self, executor: Executor, dialect: type[SQLDialect]) -> None:
+        self.facts = SQLFactLog(executor, dialect)
         self.people = SQLPeopleLog(executor)

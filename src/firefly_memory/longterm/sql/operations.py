@@ -122,10 +122,11 @@ def get_unless_counted(session: Session, lookup: Lookup, key: str, now: datetime
 @operation(on_lost_reply=get_unless_counted)
 def get_fact(session: Session, lookup: Lookup, key: str, now: datetime) -> FactRow | None:
     statements = session.statements(FactStatements)
+    statement = statements.count_access[lookup.shape]
     values = {**parameters_of(lookup, key), "now": session.dialect.instant(now)}
     while True:
         with session.writing():
-            rows = session.fetch(statements.count_access, values)
+            rows = session.fetch(statement, values)
         if not rows:
             return None
         if rows[0][0] is not None:
@@ -136,7 +137,7 @@ def get_fact(session: Session, lookup: Lookup, key: str, now: datetime) -> FactR
 @reads
 def find_fact(session: Session, lookup: Lookup, key: str) -> FactRow | None:
     statements = session.statements(FactStatements)
-    rows = session.fetch(statements.seen, parameters_of(lookup, key))
+    rows = session.fetch(statements.seen[lookup.shape], parameters_of(lookup, key))
     return statements.row_of(rows[0]) if rows else None
 
 
@@ -160,12 +161,17 @@ def read_page(session: Session, limit: int, after: str) -> list[FactRow]:
 
 @reads
 def list_facts(
-    session: Session, words: Sequence[str], filters: Filters, limit: int, after: FactPosition | None
+    session: Session,
+    words: Sequence[str],
+    filters: Filters,
+    limit: int,
+    after: FactPosition | None,
+    person: str | None = None,
 ) -> list[FactRow]:
     places = list(dict.fromkeys(words))
     if not places:
         return []
-    return _facts(session, *session.statements(ListStatements).asked(places, filters, limit, after))
+    return _facts(session, *session.statements(ListStatements).asked(places, filters, limit, after, person))
 
 
 def _facts(session: Session, statement: Statement, values: Values) -> list[FactRow]:

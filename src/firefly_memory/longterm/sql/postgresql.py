@@ -149,17 +149,16 @@ class PostgreSQLFactStatements(FactStatements):
         )
         return self.compiled(found.order_by(c.id).with_for_update(key_share=True, of=self.table))
 
-    @cached_property
-    def count_access(self) -> Statement:
+    def _count_access(self, shape: tuple[bool, ...]) -> Any:
         """A row without a fact, if the one that was found has changed its place since: then it is to be asked again."""
         c = self.table.c
-        found = self.first_seen(c.number, c.scope).cte("found")
+        found = self.first_seen(shape, c.number, c.scope).cte("found")
         this = update(self.table).where(c.number == found.c.number, c.scope == found.c.scope)
         counted = this.values(
             access_count=c.access_count + number(1), last_accessed=self.dialect.instant_in(text("now"))
         )
         row = counted.returning(*[c[name] for name in FactRow._fields]).cte("counted")
-        return self.compiled(select(*self.columns_shown(row)).select_from(found.outerjoin(row, true())))
+        return select(*self.columns_shown(row)).select_from(found.outerjoin(row, true()))
 
     def store(self, has_vector: bool, knows_language: bool) -> Statement:
         """Stores one fact: its outcome, and the fact as it is now. Nothing, if its person stands for another one, or is

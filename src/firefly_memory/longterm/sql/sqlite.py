@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
-from sqlalchemy import ColumnElement, delete, func, insert, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, func, insert, literal_column, or_, select, update
 
 from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.session import Session
@@ -62,12 +63,11 @@ class SQLiteFactStatements(FactStatements):
         """A fact whose place has no such key."""
         return self.compiled(insert(self.table).values({name: self.given(name) for name in FactRow._fields}))
 
-    @cached_property
-    def count_access(self) -> Statement:
+    def _count_access(self, shape: tuple[bool, ...]) -> Any:
         c = self.table.c
-        this = update(self.table).where(c.number == self.first_seen(c.number).scalar_subquery())
+        this = update(self.table).where(c.number == self.first_seen(shape, c.number).scalar_subquery())
         counted = this.values(access_count=c.access_count + number(1), last_accessed=text("now"))
-        return self.compiled(counted.returning(*self.columns_shown(self.table)))
+        return counted.returning(*self.columns_shown(self.table))
 
     @cached_property
     def delete_vectors_of(self) -> Statement:
@@ -88,4 +88,5 @@ class SQLiteListStatements(ListStatements):
         both = self.table.c.searchable
         end = func.instr(both, literal_column("char(10)"))
         lines = func.substr(both, number(1), end - number(1)), func.substr(both, end + number(1))
-        return or_(*[line.like(text("pattern"), escape="\\") for line in lines])
+        # Most facts have the words on neither line, and one look tells.
+        return and_(*[or_(*[each.like(text("pattern"), escape="\\") for each in some]) for some in ((both,), lines)])

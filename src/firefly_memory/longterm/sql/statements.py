@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
+from itertools import compress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sqlalchemy import (
     ColumnElement,
     FromClause,
     Select,
+    Table,
     Text,
     and_,
     bindparam,
@@ -21,6 +23,7 @@ from sqlalchemy import (
     func,
     literal_column,
     not_,
+    null,
     or_,
     select,
     tuple_,
@@ -32,7 +35,9 @@ from firefly_memory.databases.sql.compiled_statement import Statement
 from firefly_memory.databases.sql.dialect import SQLDialect
 from firefly_memory.databases.sql.statements import FacetStatements
 from firefly_memory.longterm.fact_form import checked_row, damaged_fact
+from firefly_memory.longterm.places import Lookup
 from firefly_memory.longterm.rows import FACTS, USERS, VERSIONS, FactRow, FactWrite, VersionRow, Written, as_said
+from firefly_memory.longterm.sql.by_shape import ByShape
 from firefly_memory.longterm.sql.parameters import double, limit, number, text, whole
 from firefly_memory.search.index_language import IndexLanguage
 from firefly_memory.tombstones.sql.statements import not_erased
@@ -44,8 +49,13 @@ _INSTANTS = ("last_accessed", "valid_from", "created_at", "newest")
 _OF_VERSION = ("valid_from", "superseded_at")
 _WORDS = ("searchable", "words")
 
-_INSTANT_PLACES = tuple(map(FactRow._fields.index, _INSTANTS[1:]))
-_LAST_ACCESSED, _WORDS_PLACE = map(FactRow._fields.index, ("last_accessed", "words"))
+_BEFORE = tuple(map(FactRow._fields.index, ("valid_from", "created_at")))
+_LAST_ACCESSED, _NEWEST, _WORDS_PLACE = map(FactRow._fields.index, ("last_accessed", "newest", "words"))
+
+_Shape = tuple[bool, ...]
+"""That of a lookup."""
+
+_EVERYWHERE: _Shape = (True, True, True, True)
 
 DAMAGE = (AttributeError, OverflowError, TypeError, ValueError)
 
@@ -65,14 +75,18 @@ class FactStatements(FacetStatements):
         self.people = self.in_schema(USERS)
         self.vectors = self.in_schema(FACTS.vectors)
         self.signatures = self.in_schema(FACTS.signatures)
+        self.seen: ByShape[_Shape] = ByShape(
+            lambda shape: self.compiled(self.first_seen(shape, *self.columns_shown(self.table)))
+        )
+        """The fact that a lookup of this shape finds."""
+        self.count_access: ByShape[_Shape] = ByShape(lambda shape: self.compiled(self._count_access(shape)))
+        """Counts an access to the fact that a lookup of this shape finds, and gives the fact."""
 
     def write(self, session: Session, writes: Sequence[FactWrite], language: IndexLanguage | None) -> list[Written]:
         """What :meth:`~firefly_memory.longterm.log.FactLog.set` does, with a few statements."""
         raise NotImplementedError
 
-    @cached_property
-    def count_access(self) -> Statement:
-        """Counts an access to the fact that a lookup finds, and gives the fact."""
+    def _count_access(self, shape: _Shape) -> Any:
         raise NotImplementedError
 
     def values(self, row: FactRow) -> dict[str, Any]:
@@ -92,8 +106,10 @@ class FactStatements(FacetStatements):
         """The fact that a row stands for, or ``CorruptDataError``."""
         values, instant_of = list(row), self.dialect.read_instant
         try:
-            for place in _INSTANT_PLACES:
-                values[place] = instant_of(values[place])
+            newest = values[_NEWEST]
+            values[_NEWEST] = moment = instant_of(newest)
+            for place in _BEFORE:
+                values[place] = moment if values[place] == newest else instant_of(values[place])
             if values[_LAST_ACCESSED] is not None:
                 values[_LAST_ACCESSED] = instant_of(values[_LAST_ACCESSED])
             values[_WORDS_PLACE] = tuple(str.split(values[_WORDS_PLACE], " ")) if values[_WORDS_PLACE] != "" else ()
@@ -120,30 +136,24 @@ class FactStatements(FacetStatements):
     def _instant_of(self, stored: Any) -> datetime:
         return self.dialect.read_instant(stored)
 
-    @cached_property
-    def seen(self) -> Statement:
-        """The fact that a lookup finds."""
-        return self.compiled(self.first_seen(*self.columns_shown(self.table)))
+    def first_seen(self, shape: _Shape, *columns: ColumnElement[Any]) -> Select[Any]:
+        found = select(*columns).where(self._is_in_lookup(shape))
+        return found if sum(shape) <= 1 else found.order_by(self._rank(shape)).limit(literal_column("1"))
 
-    def first_seen(self, *columns: ColumnElement[Any]) -> Select[Any]:
-        return select(*columns).where(self._is_in_lookup).order_by(self._rank).limit(literal_column("1"))
-
-    @property
-    def _is_in_lookup(self) -> ColumnElement[bool]:
+    def _is_in_lookup(self, shape: _Shape) -> ColumnElement[bool]:
         """Whether a fact is in one of the places of a :class:`~firefly_memory.longterm.places.Lookup`, and has the key.
         The person who was named may stand for another one."""
-        c, u = self.table.c, self.people.c
-        root = select(u.stands_for).where(u.word == text("user")).scalar_subquery()
-        words = [text("session"), func.coalesce(root, text("user")), text("agent"), text("everybody")]
-        return and_(c.scope.in_(words), c.key == text("key"))
+        c = self.table.c
+        named = {name: text(name) for name in compress(Lookup._fields, shape)}
+        words = [word_of_root(self.people, word) if name == "user" else word for name, word in named.items()]
+        is_there = c.scope == words[0] if len(words) == 1 else c.scope.in_(words or [null()])
+        return and_(is_there, c.key == text("key"))
 
-    @property
-    def _rank(self) -> ColumnElement[int]:
+    def _rank(self, shape: _Shape) -> ColumnElement[int]:
         """The most specific place first: what is in none of the others is the person's."""
         scope = self.table.c.scope
-        names = {"session": 0, "agent": 2, "everybody": 3}
-        whens = [(scope == text(name), number(rank)) for name, rank in names.items()]
-        return case(*whens, else_=number(1))
+        ranks = {name: rank for rank, name in compress(enumerate(Lookup._fields), shape) if name != "user"}
+        return case(*[(scope == text(name), number(rank)) for name, rank in ranks.items()], else_=number(1))
 
     @cached_property
     def said_at(self) -> Statement:
@@ -163,8 +173,8 @@ class FactStatements(FacetStatements):
         found = select(*self.columns_shown(self.table), *self._version_out).select_from(
             self.table.outerjoin(self.versions_table, is_version)
         )
-        there = found.where(self._is_in_lookup, or_(c.valid_from <= at, v.number.is_not(None)))
-        return self.compiled(there.order_by(self._rank).limit(literal_column("1")))
+        there = found.where(self._is_in_lookup(_EVERYWHERE), or_(c.valid_from <= at, v.number.is_not(None)))
+        return self.compiled(there.order_by(self._rank(_EVERYWHERE)).limit(literal_column("1")))
 
     @cached_property
     def at_place(self) -> Statement:
@@ -370,6 +380,12 @@ class FactStatements(FacetStatements):
 def words_of_people(writes: Iterable[FactWrite]) -> list[str]:
     """The words of the people in whose own places some facts are to be stored."""
     return [each.row.scope for each in writes if each.row.fact_scope == "user"]
+
+
+def word_of_root(people: Table, word: ColumnElement[str]) -> ColumnElement[str]:
+    """The word of the person for whom somebody stands; ``word`` itself, if they stand for nobody else."""
+    root = select(people.c.stands_for).where(people.c.word == word).scalar_subquery()
+    return func.coalesce(root, word)
 
 
 def without_words(columns: list[ColumnElement[Any]]) -> list[ColumnElement[Any]]:

@@ -69,10 +69,11 @@ class Gate:
         looks = self._looks()
         return await self._send([*looks, *writes, *looks, *then])
 
-    async def write_in_transaction(self, writes: Sequence[Write], session: Any) -> Any:
-        """The result of the writes of a transaction, which is to be aborted at ``ErasedError``."""
+    async def write_in_transaction(self, writes: Sequence[Write], session: Any, *, past_fence: bool = True) -> Any:
+        """The result of the writes of a transaction, which is to be aborted at ``ErasedError``. It may leave the
+        fence out if it only changes documents that the eraser finds and deletes: one of both meets the other there."""
         # Any of them: whoever adds a tombstone writes all, and writers of one person do not meet at one.
-        fence = [_fence(self.collection, randbelow(_FENCES))] if self.tombstones else []
+        fence = [_fence(self.collection, randbelow(_FENCES))] if self.tombstones and past_fence else []
         try:
             return await self._send([*self._looks(), *writes, *fence], session)
         except BulkWriteError as exc:
