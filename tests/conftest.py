@@ -6,7 +6,7 @@ import gc
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from tests.support.backends import Place
 from tests.support.databases import empty_postgresql
 from tests.support.empty_store import opened_empty
 from tests.support.ram_disk import use_ram_disk
+from tests.support.spare_places import dropped_at_the_end
 from tests.support.store_caller import MakeStoreCaller, StoreCaller
 from tests.support.tiktoken_vocabularies import LONG_ENOUGH, fill_cache
 
@@ -150,10 +151,20 @@ def directory_of_vocabularies(tmp_path_factory: pytest.TempPathFactory) -> Itera
 def servers_of_the_session() -> Iterator[dict[str, Callable[[], str]]]:
     """Each server is started when its URL is asked for, and lasts until the end."""
     with ExitStack() as running:
+
+        def started(server: AbstractContextManager[str]) -> str:
+            return running.enter_context(dropped_at_the_end(running.enter_context(server)))
+
         yield {
-            "postgresql": cache(lambda: running.enter_context(servers.postgresql())),
-            "mongodb": cache(lambda: running.enter_context(servers.mongodb())),
+            "postgresql": cache(lambda: started(servers.postgresql())),
+            "mongodb": cache(lambda: started(servers.mongodb())),
         }
+
+
+@pytest.fixture(scope="session")
+def toy_revisions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the revisions of one toy are. What is made of the same facets is made once."""
+    return tmp_path_factory.mktemp("toy_revisions")
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from pymongo import AsyncMongoClient, MongoClient, monitoring
 from firefly_memory import MongoDBStore
 from firefly_memory.agent_history.sql.statements import HistoryStatements
 from firefly_memory.agents import MongoConversationStore
-from tests.support.agent_histories import SHARED, Stored, kept, message, opened, somewhere, texts
+from tests.support.agent_histories import SHARED, Stored, kept, message, opened, somewhere_new, texts
 from tests.support.backends import Place
 from tests.support.sql_statements import on_postgresql, on_sqlite
 
@@ -96,7 +96,7 @@ def _fill_mongodb(url: str, name: str) -> None:
 
 @pytest.fixture
 def postgresql(place: Place) -> Iterator[str]:
-    with somewhere("postgresql-asyncpg", place) as where:
+    with somewhere_new("postgresql-asyncpg", place) as where:
         yield where
 
 
@@ -136,7 +136,7 @@ def _rows_read(node: dict[str, Any]) -> float:
 
 async def test_sqlite_reads_by_index(place: Place) -> None:
     said = on_sqlite(HistoryStatements)
-    with somewhere("sqlite", place) as where:
+    with somewhere_new("sqlite", place) as where:
         async with filled("sqlite", where):
             connection = sqlite3.connect(where)
             for statement, (asked, index) in ASKED.items():
@@ -153,7 +153,7 @@ async def test_sqlite_reads_by_index(place: Place) -> None:
 
 async def test_mongodb_reads_a_history_with_forks_in_one_command(place: Place) -> None:
     commands = Commands()
-    with somewhere("mongodb", place) as where:
+    with somewhere_new("mongodb", place) as where:
         url, _, name = where.partition("#")
         client: AsyncMongoClient[Any]
         async with (
@@ -189,7 +189,7 @@ async def test_mongodb_reads_a_history_with_forks_in_one_command(place: Place) -
 
 async def test_mongodb_reads_a_history_of_many_forks_in_a_few_commands(place: Place) -> None:
     commands = Commands()
-    with somewhere("mongodb", place) as where:
+    with somewhere_new("mongodb", place) as where:
         url, _, name = where.partition("#")
         client: AsyncMongoClient[Any]
         async with (
@@ -211,7 +211,7 @@ async def test_mongodb_reads_a_history_of_many_forks_in_a_few_commands(place: Pl
 
 
 async def test_mongodb_reads_a_history_whose_forks_are_larger_than_a_stage_of_its_queries_may_be(place: Place) -> None:
-    with somewhere("mongodb", place) as where:
+    with somewhere_new("mongodb", place) as where:
         async with opened("mongodb", where) as conversations:
             large = "x" * 12_000_000
             await _one_fork_after_the_other(conversations, [f"{number}{large}" for number in range(9)])
@@ -244,7 +244,7 @@ class Commands(monitoring.CommandListener):
 
 
 async def test_mongodb_examines_only_the_documents_it_returns(place: Place) -> None:
-    with somewhere("mongodb", place) as where:
+    with somewhere_new("mongodb", place) as where:
         url, _, name = where.partition("#")
         async with filled("mongodb", where) as conversations:
             with MongoClient[dict[str, Any]](url) as client:
@@ -291,7 +291,7 @@ async def _forked(conversations: Stored) -> str:
 @pytest.mark.parametrize("kind", SHARED)
 async def test_a_long_conversation_is_read_and_deleted_whole(kind: str, place: Place) -> None:
     count = 12_000  # more than a deletion takes in one go
-    with somewhere(kind, place) as where:
+    with somewhere_new(kind, place) as where:
         async with opened(kind, where) as conversations:
             long = Conversation(conversation_id="long", messages=[message(number) for number in range(count)])
             await conversations.save(long)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
 from uuid import uuid4
 
-import psycopg
-import pymongo
 import pytest
 
 from tests.support.backends import Place
 from tests.support.db_command import Db
+from tests.support.spare_places import lent_database, lent_schema
 from tests.support.stores_by_options import Options
 
 
@@ -27,20 +27,35 @@ def anywhere(capsys: pytest.CaptureFixture[str]) -> Db:
     return Db(capsys)
 
 
-@pytest.fixture(params=["file", "sqlite", "postgresql", "mongodb"])
-def options(request: pytest.FixtureRequest, place: Place) -> Iterator[Options]:
-    """The options that name a store of the test's own, which is not there yet."""
-    own = f"options_{uuid4().hex[:12]}"
+KINDS = ["file", "sqlite", "postgresql", "mongodb"]
+
+
+@pytest.fixture(params=KINDS)
+def options(request: pytest.FixtureRequest, place: Place, new_sqlite_file: Path) -> Iterator[Options]:
+    """The options that name an empty store of the test's own."""
     match request.param:
         case "file":
             yield ["--url", f"file:{place.directory}/files"]
         case "sqlite":
-            yield ["--url", f"sqlite:///{place.directory}/memory.db"]
+            yield ["--url", f"sqlite:///{shutil.copy(new_sqlite_file, place.directory / 'memory.db')}"]
         case "postgresql":
-            yield ["--url", place.postgresql(), "--schema", own]
-            with psycopg.connect(place.postgresql(), autocommit=True) as admin:
-                admin.execute(f"DROP SCHEMA IF EXISTS {own} CASCADE".encode())
+            with lent_schema(place.postgresql()) as own:
+                yield ["--url", place.postgresql(), "--schema", own]
         case _:
-            yield ["--url", place.mongodb(), "--database", own]
-            with pymongo.MongoClient[dict[str, Any]](place.mongodb()) as client:
-                client.drop_database(own)
+            with lent_database(place.mongodb()) as own:
+                yield ["--url", place.mongodb(), "--database", own]
+
+
+@pytest.fixture(params=KINDS)
+def options_of_nothing(request: pytest.FixtureRequest, place: Place) -> Options:
+    """The options that name a store that is not there, and must not be made."""
+    own = f"options_{uuid4().hex[:12]}"
+    match request.param:
+        case "file":
+            return ["--url", f"file:{place.directory}/files"]
+        case "sqlite":
+            return ["--url", f"sqlite:///{place.directory}/memory.db"]
+        case "postgresql":
+            return ["--url", place.postgresql(), "--schema", own]
+        case _:
+            return ["--url", place.mongodb(), "--database", own]

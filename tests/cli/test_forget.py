@@ -114,9 +114,9 @@ def test_a_person_is_readmitted_once(used: Options, capsys: pytest.CaptureFixtur
         assert ConversationMemory(store=store).add_turn("chat of ann", "p", "a", owner="ann").turn_id == 0
 
 
-def test_a_store_that_is_not_there_is_not_made(options: Options) -> None:
-    if options[1].startswith(("sqlite", "postgresql")):
-        assert main(["forget", "ann", "--yes", *options]) == Exit.BEHIND
+def test_a_store_that_is_not_there_is_not_made(options_of_nothing: Options) -> None:
+    if options_of_nothing[1].startswith(("sqlite", "postgresql")):
+        assert main(["forget", "ann", "--yes", *options_of_nothing]) == Exit.BEHIND
 
 
 @pytest.mark.parametrize("step", range(1, STEPS + 1))

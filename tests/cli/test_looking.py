@@ -197,8 +197,9 @@ def test_a_command_line_that_says_too_little_or_too_much_ends_with_2(
     "arguments", [["ls", "entries"], ["stats"], ["show", "entries", "a/b"], ["rm", "entries", "--all", "--yes"]]
 )
 def test_a_store_that_is_not_there_is_not_made(
-    options: Options, arguments: list[str], place: Place, capsys: pytest.CaptureFixture[str]
+    options_of_nothing: Options, arguments: list[str], place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    options = options_of_nothing
     before = sorted(place.directory.iterdir())
     is_file = options[1].startswith("file")
     _, said = ran(capsys, arguments, options, Exit.UNREACHABLE if is_file else Exit.BEHIND)
@@ -212,11 +213,13 @@ def test_a_store_that_is_not_there_is_not_made(
             assert not admin.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [options[-1]]).fetchall()
 
 
-def test_a_facet_of_another_package_is_looked_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_facet_of_another_package_is_looked_at(
+    tmp_path: Path, toy_revisions: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     from firefly_memory.concurrency.sync_bridge import run_without_loop
 
     url = ["--url", f"sqlite:///{tmp_path}/memory.db"]
-    with registered(toys(tmp_path / "revisions")):
+    with registered(toys(toy_revisions)):
         with connect(url[1]) as store:
             for number in range(3):
                 run_without_loop(store.blocking.log(key()).put(Note(f"n{number}", f"body {number}")))

@@ -114,6 +114,6 @@ def test_what_was_killed_in_the_middle_goes_on(used: Options, capsys: pytest.Cap
     assert left(used) == {"new"}
 
 
-def test_a_store_that_is_not_there_is_not_made(options: Options) -> None:
-    if options[1].startswith(("sqlite", "postgresql")):
-        assert main(["prune", "--older-than", "1d", "--yes", *options]) == Exit.BEHIND
+def test_a_store_that_is_not_there_is_not_made(options_of_nothing: Options) -> None:
+    if options_of_nothing[1].startswith(("sqlite", "postgresql")):
+        assert main(["prune", "--older-than", "1d", "--yes", *options_of_nothing]) == Exit.BEHIND

@@ -31,9 +31,9 @@ from tests.toy_facet.log import Note
 
 WITH_MONGODB = Path(firefly_memory.knowledge.__file__).with_name("mongodb").joinpath("log.py").exists()
 
-everywhere = pytest.mark.parametrize(
-    "options", ["sqlite", "postgresql", *(["mongodb"] if WITH_MONGODB else [])], indirect=True
-)
+KINDS = ["sqlite", "postgresql", *(["mongodb"] if WITH_MONGODB else [])]
+
+everywhere = pytest.mark.parametrize("options", KINDS, indirect=True)
 
 QUESTION = "what is the dog called, Ann"
 CALLED, REALLY, CAT, OF_ANN = "The dog is called Rex.", "Really?", "The cat is called Tom.", "My dog barks."
@@ -270,11 +270,11 @@ def test_a_store_that_cannot_keep_chunks_ends_with_1(tmp_path: Path, capsys: pyt
     assert "knowledge cannot be kept in FileStore" in said
 
 
-@everywhere
+@pytest.mark.parametrize("options_of_nothing", KINDS, indirect=True)
 def test_a_store_that_is_not_there_is_not_made(
-    options: Options, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    options_of_nothing: Options, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _, said = ran(capsys, asked(), options, Exit.BEHIND)
+    _, said = ran(capsys, asked(), options_of_nothing, Exit.BEHIND)
     assert "run: " in said
     assert list(tmp_path.glob("*.db")) == []
 
@@ -336,9 +336,11 @@ def test_the_shell_completes_commands_options_and_modes(
     assert {line.partition(",")[2] for line in capsys.readouterr().out.splitlines()} == completed
 
 
-def test_a_facet_of_another_package_is_searched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_facet_of_another_package_is_searched(
+    tmp_path: Path, toy_revisions: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     url = ["--url", f"sqlite:///{tmp_path}/memory.db"]
-    with registered(toys(tmp_path / "revisions")):
+    with registered(toys(toy_revisions)):
         with connect(url[1]) as store:
             for note in (Note("n0", "a dog", owner="ann"), Note("n1", "a dog and a cat")):
                 run_without_loop(store.blocking.log(key()).put(note))

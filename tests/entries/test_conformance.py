@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, create_engine
 
+from firefly_memory import MongoDBStore
+from firefly_memory.databases.mongodb.clients import MongoDatabase
 from firefly_memory.testing import Check, Mode, checks
 from tests.support.backends import BACKENDS, Backend, Place
 
 _OF_STARTS = ("R9", "R12")
-"""The stores make their own tables in the checks of these rules, and find them there in those of others."""
+"""The stores make their own tables and indexes in the checks of these rules, and find them there in those of others."""
 
 
 _COVERED_BY_OTHERS = {"sqlite-memory", "postgresql-psycopg", "mongodb-motor"} | {
@@ -62,6 +64,16 @@ def engine_of_the_module() -> Iterator[Callable[[str], Engine]]:
         yield engine
 
 
+@pytest.fixture(scope="module")
+def looked_at(servers_of_the_session: dict[str, Callable[[], str]]) -> Callable[[str], MongoDatabase]:
+    @cache
+    def looked(collection: str) -> MongoDatabase:
+        with MongoDBStore(servers_of_the_session["mongodb"](), collection=collection) as store:
+            return store.database
+
+    return looked
+
+
 def _marks(backend: Backend, check: Check, number: int, mode: Mode) -> list[pytest.MarkDecorator]:
     """``number`` is the check's: the modes of the quick part take turns, and so do backends."""
     marks = [pytest.mark.no_cover] if backend.name in _COVERED_BY_OTHERS else []
@@ -96,9 +108,10 @@ def test_conformance(
     place: Place,
     new_sqlite_file: Path,
     engine_of_the_module: Callable[[str], Engine],
+    looked_at: Callable[[str], MongoDatabase],
 ) -> None:
     if check.rule not in _OF_STARTS:
-        place = replace(place, engine=engine_of_the_module)
+        place = replace(place, engine=engine_of_the_module, looked_at=looked_at)
     if backend.name.startswith("sqlite") and check.rule not in _OF_STARTS:
         (place.directory / "new").mkdir()
         for name in ("new/memory.db", "own.db"):

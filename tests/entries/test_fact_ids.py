@@ -109,7 +109,7 @@ def db(url: str, name: str) -> Callable[..., None]:
 def opened(url: str, name: str) -> EntryStore:
     if url.startswith("sqlite"):
         return SQLiteStore(url.removeprefix("sqlite:///"), migrate=False)
-    return PostgreSQLStore(url, schema_name=name, migrate=False)
+    return PostgreSQLStore(url, schema_name=name, migrate=False, pool_min_size=0)
 
 
 def save_as_before(url: str, name: str, of_before: list[dict[str, Any]]) -> None:

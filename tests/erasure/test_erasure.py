@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import psycopg
 import pytest
 
 from firefly_memory import (
@@ -27,6 +26,7 @@ from firefly_memory import (
 from firefly_memory.facets import registered
 from tests.support.backends import Place
 from tests.support.facet_samples import of_people
+from tests.support.spare_places import lent_database, lent_schema
 from tests.toy_facet.facet import toys
 
 SECRET = "Tarantella-\u00e9\U0001f98b"
@@ -37,42 +37,28 @@ KINDS = ["memory", "file", "sqlite", "asyncpg", "psycopg", "mongodb"]
 
 
 @pytest.fixture(params=KINDS)
-async def store(request: pytest.FixtureRequest, place: Place, tmp_path: Path) -> AsyncIterator[EntryStore]:
-    with registered(toys(tmp_path / "revisions")), _opened(request.param, place) as opened:
+async def store(request: pytest.FixtureRequest, place: Place, toy_revisions: Path) -> AsyncIterator[EntryStore]:
+    with registered(toys(toy_revisions)), _opened(request.param, place) as opened:
         async with opened as store:
             yield store
 
 
-class _Opened:
-    """A store in a place of the test's own, which is gone afterwards."""
-
-    def __init__(self, open_store: Callable[[], EntryStore], drop: Callable[[], None] = lambda: None) -> None:
-        self._open, self._drop = open_store, drop
-
-    def __enter__(self) -> EntryStore:
-        return self._open()
-
-    def __exit__(self, *_: object) -> None:
-        self._drop()
-
-
-def _opened(kind: str, place: Place) -> _Opened:
-    own = f"erasure_{uuid4().hex[:12]}"
+@contextmanager
+def _opened(kind: str, place: Place) -> Iterator[EntryStore]:
+    """A store with nothing in it."""
     match kind:
         case "memory":
-            return _Opened(InMemoryStore)
+            yield InMemoryStore()
         case "file":
-            return _Opened(lambda: FileStore(place.directory / "files"))
+            yield FileStore(place.directory / "files")
         case "sqlite":
-            return _Opened(lambda: SQLiteStore(place.directory / "memory.db"))
+            yield SQLiteStore(place.directory / "memory.db")
         case "mongodb":
-            return _Opened(lambda: MongoDBStore(place.mongodb(), database=own))
-
-    def drop() -> None:
-        with psycopg.connect(place.postgresql(), autocommit=True) as admin:
-            admin.execute(f"DROP SCHEMA IF EXISTS {own} CASCADE".encode())
-
-    return _Opened(lambda: PostgreSQLStore(place.with_driver(kind), schema_name=own), drop)
+            with lent_database(place.mongodb()) as name:
+                yield MongoDBStore(place.mongodb(), database=name)
+        case driver:
+            with lent_schema(place.postgresql()) as name:
+                yield PostgreSQLStore(place.with_driver(driver), schema_name=name, pool_min_size=0)
 
 
 async def write_data_of(store: EntryStore, owner: str) -> None:

@@ -37,6 +37,7 @@ from firefly_memory.tombstones.mongodb.gates import KEY
 from tests.support.backends import Place
 from tests.support.mongodb_tombstones import Somewhere, View, a_record
 from tests.support.servers import EmbeddedMongoDB
+from tests.support.spare_places import dropped_at_the_end
 from tests.support.turns import NOW, a_turn
 
 T = TypeVar("T")
@@ -51,14 +52,15 @@ MODES = ["blocking", "suspending"]
 def standalone() -> Iterator[EmbeddedMongoDB]:
     server = EmbeddedMongoDB(replica_set=False)
     server.start()
-    yield server
+    with dropped_at_the_end(server.url):
+        yield server
     server.remove()
 
 
 @pytest.fixture
 def somewhere(place: Place) -> Iterator[Somewhere]:
     with ExitStack() as later:
-        yield Somewhere(place.mongodb(), later)
+        yield Somewhere(place.mongodb(), later, lent=True)
 
 
 @pytest.fixture(params=[(kind, mode) for kind in STORES for mode in MODES], ids="-".join)
@@ -68,7 +70,7 @@ async def using(request: pytest.FixtureRequest, place: Place) -> Any:
         kind = "url"
     with ExitStack() as later:
         url = request.getfixturevalue("standalone").url if kind == "standalone" else place.mongodb()
-        somewhere = Somewhere(url, later)
+        somewhere = Somewhere(url, later, lent=True)
         client: Any = None
         if kind == "client":
             client = pymongo.MongoClient(url)

@@ -75,7 +75,7 @@ def test_a_store_notices_another_key(kind: str, tmp_path: Path, place: Place) ->
     def opened() -> SQLStore:
         if kind == "sqlite":
             return SQLiteStore(tmp_path / "memory.db")
-        return PostgreSQLStore(place.with_driver(kind), schema_name=name)
+        return PostgreSQLStore(place.with_driver(kind), schema_name=name, pool_min_size=0)
 
     with opened() as store:
         memory = ConversationMemory(store=store)
@@ -137,7 +137,7 @@ def test_a_write_with_an_old_key_is_repeated_although_another_thread_has_read_th
     if kind == "sqlite":
         store = SQLiteStore(tmp_path / "memory.db")
     else:
-        store = PostgreSQLStore(place.with_driver(kind), schema_name=name)
+        store = PostgreSQLStore(place.with_driver(kind), schema_name=name, pool_min_size=0)
     with store:
         assert _run(store, write_while_another_thread_reads_the_key)
     assert writes == [False, True]
@@ -199,7 +199,7 @@ def test_a_text_is_found_in_every_table_and_form(kind: str, tmp_path: Path, plac
     store: SQLStore = SQLiteStore(tmp_path / "memory.db")
     table, binary = '"odd "" % :table"', "BLOB"
     if kind == "psycopg":
-        store, binary = PostgreSQLStore(place.with_driver(kind), schema_name=name), "BYTEA"
+        store, binary = PostgreSQLStore(place.with_driver(kind), schema_name=name, pool_min_size=0), "BYTEA"
         table = f"{name}.{table}"
     with store:
         log = store.blocking.log(TOMBSTONES)

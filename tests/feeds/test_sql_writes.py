@@ -32,7 +32,7 @@ SQLITE, POSTGRESQL = ["sqlite"], ["asyncpg", "psycopg"]
 def opened(kind: str, place: Place) -> EntryStore:
     if kind == "sqlite":
         return SQLiteStore(place.directory / "memory.db")
-    return PostgreSQLStore(place.with_driver(kind), schema_name=SCHEMA)
+    return PostgreSQLStore(place.with_driver(kind), schema_name=SCHEMA, pool_min_size=0)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import pytest
 
 from firefly_memory import (
     ConfigurationError,
+    EntryStore,
     InMemoryStore,
     NotSupportedError,
 )
@@ -126,22 +127,20 @@ class KilledError(BaseException):
 @pytest.mark.parametrize("end", [EmbedderError("letters", "it is broken"), KilledError()], ids=["failed", "killed"])
 @IN_ONE_SERVER
 async def test_making_vectors_goes_on_where_it_was_broken_off(
-    make: Make, end: BaseException, monkeypatch: pytest.MonkeyPatch
+    new_store: EntryStore, mode: Mode, end: BaseException, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index_keeper, "_PAGE", 2)
-    name = uuid4().hex
+    make = made_in(new_store, mode)
     without, broken = make(embedder=None), Broken()
-    knowledge = make(embedder=CallableEmbedder(broken, name=name, dimensions=26))
-    broken.mend()
-    before = await knowledge.embed_missing()  # of other tests
+    knowledge = make(embedder=CallableEmbedder(broken, name=uuid4().hex, dimensions=26))
     await without.add("notes", [f"text {number}" for number in range(7)])
-    broken.calls, broken.broken_after, broken.error = 0, 2, end
+    broken.broken_after, broken.error = 2, end
     with pytest.raises(type(end)):
         await knowledge.embed_missing()
     assert broken.calls == 2
     assert len(await found(knowledge, "text", "text")) == 7
     broken.mend()
-    assert await knowledge.embed_missing() == 7 - 2 * 2, before
+    assert await knowledge.embed_missing() == 7 - 2 * 2
     assert broken.calls == 2 + 2
     assert len(await found(knowledge, "text", "semantic")) == 7
 

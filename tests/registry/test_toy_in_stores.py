@@ -87,7 +87,7 @@ def test_threads_and_several_event_loops_share_one_store(kind: str, place: Place
     store = (
         SQLiteStore(place.directory / "toys.db")
         if kind == "sqlite"
-        else PostgreSQLStore(place.postgresql(), schema_name=name)
+        else PostgreSQLStore(place.postgresql(), schema_name=name, pool_min_size=0)
     )
 
     async def in_a_loop(number: int) -> None:
@@ -102,7 +102,7 @@ def test_threads_and_several_event_loops_share_one_store(kind: str, place: Place
 @pytest.mark.usefixtures("toy")
 def test_the_facet_commits_and_rolls_back_with_the_callers_transaction(place: Place, name: str) -> None:
     engine = create_engine(place.with_driver("psycopg"))
-    with PostgreSQLStore(place.postgresql(), schema_name=name) as store:
+    with PostgreSQLStore(place.postgresql(), schema_name=name, pool_min_size=0) as store:
         put(store, Note("kept", "before"))
         for commits in (False, True):
             with engine.connect() as connection:
@@ -135,7 +135,7 @@ def test_a_store_opened_before_the_registration_lacks_the_facet(tmp_path: Path) 
 def test_its_grants_are_enough_for_a_role(toy: None, place: Place, name: str) -> None:
     from firefly_memory.databases.sql.schema.commands import grants
 
-    with PostgreSQLStore(place.postgresql(), schema_name=name) as store:
+    with PostgreSQLStore(place.postgresql(), schema_name=name, pool_min_size=0) as store:
         put(store, Note("a", "word"))
     role = f"role_{name}"
     with psycopg.connect(place.postgresql(), autocommit=True) as admin:

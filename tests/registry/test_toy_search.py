@@ -9,14 +9,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
-from uuid import uuid4
 
 import pymongo
 import pytest
 
 from firefly_memory import EntryStore, ErasedError, InMemoryStore, MongoDBStore, clock, connect, erasure, service
 from firefly_memory.concurrency.sync_bridge import run_without_loop
-from firefly_memory.facets import registered
 from firefly_memory.search import searching
 from firefly_memory.search.counting import KeptCounts
 from firefly_memory.search.embedders.batches import embed_all
@@ -32,7 +30,8 @@ from tests.support.backends import Place
 from tests.support.facet_package import NAME, environment, run, write_package
 from tests.support.knowledge_stores import Letters
 from tests.support.servers import EmbeddedMongoDB
-from tests.toy_facet.facet import key, toys
+from tests.support.spare_places import lent_database
+from tests.toy_facet.facet import key
 from tests.toy_facet.log import LANGUAGE, Note, ToyLog, scope_of, subject
 
 KIND = "toy-1-notes"
@@ -210,21 +209,18 @@ def test_the_command_line_finds_notes(searched_url: str, tmp_path: Path) -> None
 
 
 @pytest.fixture(params=["sqlite", "postgresql", "mongodb"])
-def searched_url(request: pytest.FixtureRequest, place: Place, tmp_path: Path) -> Iterator[str]:
+def searched_url(request: pytest.FixtureRequest, place: Place, toy: None) -> str:
     """Of a database with the notes."""
-    url, own = "", f"toys_{uuid4().hex[:12]}"
     if request.param == "mongodb":
+        own = place.later.enter_context(lent_database(place.mongodb()))
         url = urlunsplit(urlsplit(place.mongodb())._replace(path=f"/{own}"))
     else:
         url = request.getfixturevalue(request.param)
-    with registered(toys(tmp_path / "revisions")), connect(url) as store, stopped(NOW) as now:
+    with connect(url) as store, stopped(NOW) as now:
         for note in NOTES:
             now.advance(microseconds=1)
             run_without_loop(store.blocking.log(key()).put(note))
-    yield url
-    if request.param == "mongodb":
-        with pymongo.MongoClient[dict[str, Any]](place.mongodb()) as client:
-            client.drop_database(own)
+    return url
 
 
 # Vectors, which the toy makes none of: what has to be deleted with a note.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -21,7 +20,7 @@ from firefly_memory.search.words import FORM
 from firefly_memory.testing import Mode
 from tests.knowledge import START, Chunks
 from tests.support.backends import Place
-from tests.support.knowledge_stores import IN_ONE_SERVER, STORES, Letters, dropped
+from tests.support.knowledge_stores import IN_ONE_SERVER, STORES, Letters, of_its_own
 
 TEXTS = ["Das Haus steht in Bonn", "Die Häuser sind alt", "Ein Boot"]
 
@@ -29,13 +28,10 @@ TEXTS = ["Das Haus steht in Bonn", "Die Häuser sind alt", "Ein Boot"]
 @pytest.fixture
 async def store(kind: str, place: Place, new_sqlite_file: Path) -> AsyncIterator[EntryStore]:
     """A store of its own, with three texts in German that were taken for English."""
-    name = f"own_{uuid4().hex[:12]}"
-    try:
+    with of_its_own(kind, place) as name:
         async with STORES[kind](place, new_sqlite_file, name) as store:
             await KnowledgeStore(store, embedder=None).async_add("notes", TEXTS)
             yield store
-    finally:
-        dropped(kind, place, name)
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ from tests.service.conftest import store_of
 from tests.support.backends import Place
 from tests.support.empty_store import opened_empty
 from tests.support.folder_backend import FolderStore
+from tests.support.knowledge_stores import of_its_own
 from tests.toy_facet.facet import key, toys
 from tests.toy_facet.log import Note
 
@@ -275,15 +276,13 @@ def own_store(kind: str, place: Place, name: str) -> EntryStore:
         case "sqlite":
             return SQLiteStore(place.directory / "memory.db")
         case driver:
-            return PostgreSQLStore(place.with_driver(driver), schema_name=name)
+            return PostgreSQLStore(place.with_driver(driver), schema_name=name, pool_min_size=0)
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "asyncpg", "psycopg"])
 @pytest.mark.parametrize("mode", Mode)
-async def test_a_facet_of_another_package_is_searched(
-    kind: str, place: Place, name: str, tmp_path: Path, mode: Mode
-) -> None:
-    with registered(toys(tmp_path / "revisions")):
+async def test_a_facet_of_another_package_is_searched(kind: str, place: Place, toy_revisions: Path, mode: Mode) -> None:
+    with registered(toys(toy_revisions)), of_its_own(kind, place) as name:
         async with own_store(kind, place, name) as store:
             for note in (Note("n0", "a dog", owner="ann"), Note("n1", "a dog and a cat"), Note("n2", "a bird")):
                 await store.suspending.log(key()).put(note)

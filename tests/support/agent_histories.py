@@ -25,6 +25,7 @@ from firefly_memory.databases.sql.operation import reads
 from firefly_memory.databases.sql.session import Session
 from firefly_memory.identifiers import stored_text
 from tests.support.backends import Place
+from tests.support.spare_places import lent_database, lent_schema
 
 KINDS = ["sqlite", "sqlite-aiosqlite", "postgresql-asyncpg", "postgresql-psycopg", "mongodb", "mongodb-motor"]
 SHARED = ["sqlite", "postgresql-asyncpg", "mongodb"]
@@ -36,6 +37,19 @@ Kept = dict[str, tuple[str | None, int]]
 @contextmanager
 def somewhere(kind: str, place: Place) -> Iterator[str]:
     """Where a store of this kind finds nothing but its own: a file, or a URL and a name after ``#``."""
+    if kind.startswith("sqlite"):
+        yield f"{place.directory}/history_{uuid4().hex[:12]}.db"
+    elif kind.startswith("postgresql"):
+        with lent_schema(place.postgresql()) as name:
+            yield f"{place.postgresql()}#{name}"
+    else:
+        with lent_database(place.mongodb()) as name:
+            yield f"{place.mongodb()}#{name}"
+
+
+@contextmanager
+def somewhere_new(kind: str, place: Place) -> Iterator[str]:
+    """The same, where nobody has counted rows for a planner."""
     name = f"history_{uuid4().hex[:12]}"
     if kind.startswith("sqlite"):
         yield f"{place.directory}/{name}.db"
@@ -57,7 +71,7 @@ async def opened(kind: str, where: str) -> AsyncIterator[Stored]:
             async with SQLiteStore(url) as store:
                 yield SQLConversationStore(store)
         case "postgresql-asyncpg":
-            async with PostgreSQLStore(url, schema_name=name) as server:
+            async with PostgreSQLStore(url, schema_name=name, pool_min_size=0) as server:
                 yield SQLConversationStore(server)
         case "mongodb":
             async with MongoDBStore(url, database=name) as documents:

@@ -22,6 +22,7 @@ from firefly_memory import (
     adapt,
 )
 from firefly_memory.concurrency.per_event_loop import PerLoop
+from firefly_memory.databases.mongodb.clients import MongoDatabase
 from firefly_memory.testing import Mode
 from tests.support.folder_backend import FolderStore
 
@@ -36,6 +37,9 @@ class Place:
     later: ExitStack
     engine: Callable[[str], Engine] | None = None
     """An application's engine for the URL of a server, if the application lasts longer than the test."""
+    looked_at: Callable[[str], MongoDatabase] | None = None
+    """What a store that has looked at the indexes of a collection of entries knows, if the test is not about starts. To
+    look at the indexes of all collections takes as long as most checks."""
 
     def with_driver(self, driver: str) -> str:
         return self.postgresql().replace("postgresql://", f"postgresql+{driver}://")
@@ -57,7 +61,15 @@ def _motor(place: Place) -> MemoryStore:
 
     client: Any = AsyncIOMotorClient(place.mongodb())
     place.later.callback(client.close)
-    return MongoDBStore(client=client, collection="motor")
+    return _on_mongodb(MongoDBStore(client=client, collection="motor"), place)
+
+
+def _on_mongodb(store: MongoDBStore, place: Place) -> MemoryStore:
+    if place.looked_at is not None:
+        known = place.looked_at(store.database.collection)
+        store.database.has_transactions = known.has_transactions
+        store.database.indexes_are_there = known.indexes_are_there
+    return store
 
 
 def _engine(url: str, place: Place) -> Engine:
@@ -88,9 +100,9 @@ BACKENDS = [
     Backend("file", lambda place: FileStore(place.directory / "files"), ALL - {Capability.UNIQUE_IDS}),
     Backend("sqlite", lambda place: SQLiteStore(place.directory / "new" / "memory.db")),
     Backend("sqlite-memory", lambda _: SQLiteStore(":memory:"), OF_THE_PROCESS),
-    Backend("postgresql-asyncpg", lambda place: PostgreSQLStore(place.with_driver("asyncpg"))),
-    Backend("postgresql-psycopg", lambda place: PostgreSQLStore(place.with_driver("psycopg"))),
-    Backend("mongodb", lambda place: MongoDBStore(place.mongodb())),
+    Backend("postgresql-asyncpg", lambda place: PostgreSQLStore(place.with_driver("asyncpg"), pool_min_size=0)),
+    Backend("postgresql-psycopg", lambda place: PostgreSQLStore(place.with_driver("psycopg"), pool_min_size=0)),
+    Backend("mongodb", lambda place: _on_mongodb(MongoDBStore(place.mongodb()), place)),
     Backend("mongodb-motor", _motor),
     # An engine that is the caller's.
     Backend("sqlite-engine", lambda place: SQLiteStore(engine=_engine(f"sqlite:///{place.directory}/own.db", place))),

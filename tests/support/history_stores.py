@@ -22,7 +22,7 @@ NAME = "histories"
 
 
 def postgresql(driver: str, url: str) -> EntryStore:
-    return PostgreSQLStore(url.replace("postgresql://", f"postgresql+{driver}://"), schema_name=NAME)
+    return PostgreSQLStore(url.replace("postgresql://", f"postgresql+{driver}://"), schema_name=NAME, pool_min_size=0)
 
 
 def mongodb(url: str) -> EntryStore:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from string import ascii_lowercase
@@ -29,14 +30,21 @@ from firefly_memory.search.embedders.protocol import Purpose, StaticEmbedder, Ve
 from firefly_memory.testing import Mode
 from firefly_memory.testing.checks import Memory
 from tests.support.backends import Place
+from tests.support.spare_places import lent_database, lent_schema
 
 Open = Callable[[Place, Path, str], EntryStore]
+
+
+def _on_postgresql(place: Place, driver: str, name: str) -> EntryStore:
+    """No connection is opened before a test needs it."""
+    return PostgreSQLStore(place.with_driver(driver), schema_name=name, pool_min_size=0)
+
 
 STORES: dict[str, Open] = {
     "memory": lambda _, __, ___: InMemoryStore(),
     "sqlite": lambda place, file, _: SQLiteStore(shutil.copy(file, place.directory / "memory.db")),
-    "asyncpg": lambda place, _, name: PostgreSQLStore(place.with_driver("asyncpg"), schema_name=name),
-    "psycopg": lambda place, _, name: PostgreSQLStore(place.with_driver("psycopg"), schema_name=name),
+    "asyncpg": lambda place, _, name: _on_postgresql(place, "asyncpg", name),
+    "psycopg": lambda place, _, name: _on_postgresql(place, "psycopg", name),
     "mongodb": lambda place, _, name: MongoDBStore(place.mongodb(), database=name),
 }
 """A line for each kind of store, with the name of a schema or database."""
@@ -66,12 +74,9 @@ def made_in(store: EntryStore, mode: Mode, space: str = "") -> Make:
 @pytest.fixture
 async def new_store(kind: str, place: Place, new_sqlite_file: Path) -> AsyncIterator[EntryStore]:
     """A store in which nobody has decided a language."""
-    name = f"own_{uuid4().hex[:12]}"
-    try:
+    with of_its_own(kind, place) as name:
         async with STORES[kind](place, new_sqlite_file, name) as store:
             yield store
-    finally:
-        dropped(kind, place, name)
 
 
 def dropped(kind: str, place: Place, name: str) -> None:
@@ -81,6 +86,13 @@ def dropped(kind: str, place: Place, name: str) -> None:
     elif kind in ("asyncpg", "psycopg"):
         with psycopg.connect(place.postgresql(), autocommit=True) as server:
             server.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
+
+
+def of_its_own(kind: str, place: Place) -> AbstractContextManager[str]:
+    """The name of a schema or database that has nothing in it."""
+    if kind == "mongodb":
+        return lent_database(place.mongodb())
+    return lent_schema(place.postgresql()) if kind in ("asyncpg", "psycopg") else nullcontext("")
 
 
 async def found(knowledge: Memory, question: str, mode: str = "best", **options: Any) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 from tests.support.backends import Place
 from tests.support.mongodb_tombstones import Somewhere
 from tests.support.servers import EmbeddedMongoDB
+from tests.support.spare_places import dropped_at_the_end
 
 
 @pytest.fixture(scope="package")
@@ -17,7 +18,8 @@ def standalone() -> Iterator[EmbeddedMongoDB]:
     """A server without transactions."""
     server = EmbeddedMongoDB(replica_set=False)
     server.start()
-    yield server
+    with dropped_at_the_end(server.url):
+        yield server
     server.remove()
 
 
@@ -31,7 +33,7 @@ def somewhere(server: str, request: pytest.FixtureRequest, place: Place) -> Iter
     """A database of the test's own."""
     url = place.mongodb() if server == "replica set" else request.getfixturevalue("standalone").url
     with ExitStack() as later:
-        yield Somewhere(url, later)
+        yield Somewhere(url, later, lent=True)
 
 
 __all__ = ["server", "somewhere", "standalone"]

@@ -22,6 +22,7 @@ from firefly_memory.tombstones.log import (
 from firefly_memory.tombstones.log import (
     Identity,
 )
+from tests.support.spare_places import lent_database
 from tests.support.turns import NOW
 
 T = TypeVar("T")
@@ -31,12 +32,16 @@ Database = pymongo.database.Database[dict[str, Any]]
 class Somewhere:
     """A database of the test's own, and stores on it."""
 
-    def __init__(self, url: str, later: ExitStack) -> None:
+    def __init__(self, url: str, later: ExitStack, *, lent: bool = False) -> None:
+        """A ``lent`` database has its collections already, and keeps them and their indexes."""
         self.url = url
-        self.name = f"tombstones_{uuid4().hex[:12]}"
         self._later = later
         client = later.enter_context(pymongo.MongoClient[dict[str, Any]](url))
-        later.callback(client.drop_database, self.name)
+        if lent:
+            self.name: str = later.enter_context(lent_database(url))
+        else:
+            self.name = f"tombstones_{uuid4().hex[:12]}"
+            later.callback(client.drop_database, self.name)
         self.database: Database = client[self.name]
 
     def store(self, **options: Any) -> MongoDBStore:

@@ -253,6 +253,9 @@ class EmbeddedMongoDB(Server):
             *socket_directory,
             *set_name,
             *tls,
+            # It would write down what it does every second, for its makers.
+            "--setParameter",
+            "diagnosticDataCollectionEnabled=false",
         ]
 
     def ask(self) -> None:

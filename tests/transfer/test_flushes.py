@@ -10,8 +10,6 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
-import psycopg
-import pymongo
 import pytest
 
 from firefly_memory import (
@@ -33,6 +31,7 @@ from firefly_memory.conversations.moving import FLUSH
 from firefly_memory.copying import copy_store
 from tests.support.backends import Place
 from tests.support.flush_chains import chain_of, make_flush, restored
+from tests.support.spare_places import lent_database, lent_schema
 from tests.support.turns import NOW
 
 KINDS = ("memory", "file", "sqlite", "postgresql", "mongodb")
@@ -55,23 +54,12 @@ def new(place: Place) -> Iterator[New]:
                 case "sqlite":
                     return later.enter_context(SQLiteStore(place.directory / f"{name}.db"))
                 case "postgresql":
-                    url = place.postgresql()
-                    later.callback(_drop_schema, url, name)
-                    return later.enter_context(PostgreSQLStore(url, schema_name=name))
-            later.callback(_drop_database, place.mongodb(), name)
+                    name = later.enter_context(lent_schema(place.postgresql()))
+                    return later.enter_context(PostgreSQLStore(place.postgresql(), schema_name=name, pool_min_size=0))
+            name = later.enter_context(lent_database(place.mongodb()))
             return later.enter_context(MongoDBStore(place.mongodb(), database=name))
 
         yield make
-
-
-def _drop_schema(url: str, name: str) -> None:
-    with psycopg.connect(url, autocommit=True) as server:
-        server.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
-
-
-def _drop_database(url: str, name: str) -> None:
-    with pymongo.MongoClient[Any](url) as client:
-        client.drop_database(name)
 
 
 def filled(store: EntryStore) -> EntryStore:
