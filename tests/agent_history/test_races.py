@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from typing import Any
 
 import pytest
 from pydantic_ai.conversation import Conversation
 from pydantic_ai.conversation_store import ConversationConflict, ConversationRecord
-from pymongo import MongoClient
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from firefly_memory import PostgreSQLStore
@@ -20,6 +19,7 @@ from tests.support.agent_histories import SHARED, Stored, kept, messages, opened
 from tests.support.agent_history_worker import start
 from tests.support.backends import Place
 from tests.support.databases import execute
+from tests.support.mongodb_transactions import short_transactions
 from tests.support.store_worker import killed_after, together
 
 pytestmark = pytest.mark.thorough
@@ -175,22 +175,9 @@ def test_processes_that_fork_and_delete_leave_whole_conversations_only(kind: str
 
 
 def test_kill_9_leaves_the_record_and_its_entries(kind: str, where: str) -> None:
-    # MongoDB holds what a transaction of a dead client had, for a minute if it is not told otherwise.
-    with _short_transactions(where) if kind.startswith("mongodb") else nullcontext():
+    with short_transactions(where.partition("#")[0]) if kind.startswith("mongodb") else nullcontext():
         worker = start(kind, where, "save_until_killed", "")
         asyncio.run(_look_after_a_kill(kind, where, killed_after(12, worker)))
-
-
-@contextmanager
-def _short_transactions(where: str) -> Iterator[None]:
-    with MongoClient[dict[str, Any]](where.partition("#")[0]) as client:
-        setting = "transactionLifetimeLimitSeconds"
-        usual = client.admin.command({"getParameter": 1, setting: 1})[setting]
-        client.admin.command({"setParameter": 1, setting: 5})
-        try:
-            yield
-        finally:
-            client.admin.command({"setParameter": 1, setting: usual})
 
 
 async def _look_after_a_kill(kind: str, where: str, acknowledged: list[str]) -> None:

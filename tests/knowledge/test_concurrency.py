@@ -8,7 +8,7 @@ import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from string import ascii_lowercase
@@ -27,6 +27,7 @@ from firefly_memory.knowledge.rows import row_of, scope_of
 from firefly_memory.search.embedders.protocol import Purpose, StaticEmbedder, Vector
 from firefly_memory.stores.sql import SQLStore
 from tests.support.backends import Place
+from tests.support.mongodb_transactions import short_transactions
 from tests.support.store_worker import killed_after, together
 from tests.support.workers import Worker
 
@@ -81,10 +82,11 @@ def shared(request: pytest.FixtureRequest, place: Place, new_sqlite_file: Path) 
         yield Shared(kind, str(path), "s")
         return
     on_a_server = Shared(kind, place.postgresql() if kind == "postgresql" else place.mongodb(), uuid4().hex)
-    yield on_a_server
-    knowledge = on_a_server.opened()
-    knowledge.delete("notes")
-    knowledge.store.close_sync()
+    with short_transactions(on_a_server.where) if kind == "mongodb" else nullcontext():
+        yield on_a_server
+        knowledge = on_a_server.opened()
+        knowledge.delete("notes")
+        knowledge.store.close_sync()
 
 
 # What the processes do

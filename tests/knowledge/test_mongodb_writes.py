@@ -318,6 +318,9 @@ async def test_a_refused_write_does_not_quote_the_chunk(chunks: Chunks) -> None:
     await chunks("add", [row("first")], {}, ENGLISH)
     content = "a sec" + "ret"  # in two parts: a traceback shows lines of this file
     chunks.somewhere.database.command("collMod", CHUNKS, validator={"position": {"$gt": 7}})
-    with pytest.raises(DatabaseStoreError, match="failed validation") as caught:
-        await chunks("add", [row(content)], {}, None)
+    try:
+        with pytest.raises(DatabaseStoreError, match="failed validation") as caught:
+            await chunks("add", [row(content)], {}, None)
+    finally:
+        chunks.somewhere.database.command("collMod", CHUNKS, validator={})
     assert content not in "".join(traceback.format_exception(caught.value))

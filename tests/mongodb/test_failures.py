@@ -359,6 +359,23 @@ def test_reads_use_the_primary_and_writes_are_durable_whatever_the_client_says(p
         assert careless.admin.command("ping")["ok"] == 1, "a passed client is not closed"
 
 
+def test_documents_that_another_transaction_holds_cost_one_time_out(server: EmbeddedMongoDB, client: Client) -> None:
+    """As that of a killed process does, for a minute."""
+    with MongoDBStore(server.url, database="held", timeout=0.5) as store:
+        entry = MemoryEntry(content="mine")
+        store.save("n", entry)
+        with client.start_session() as session, session.start_transaction():
+            client.held.entries.update_one(
+                {"entry_id": entry.entry_id}, {"$set": {"content": "theirs"}}, session=session
+            )
+            with pytest.raises(StoreTimeoutError, match="another transaction holds") as caught:
+                store.save_many("n", [entry.model_copy(update={"content": "new"}), MemoryEntry(content="other")])
+            session.abort_transaction()
+        assert caught.value.retryable
+        assert [each.content for each in store.load("n")] == ["mine"]
+        store.clear("n")
+
+
 def test_an_unreachable_server_costs_one_time_out() -> None:
     def wait() -> float:
         start = time.perf_counter()

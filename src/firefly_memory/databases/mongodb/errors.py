@@ -43,6 +43,7 @@ _CODES: dict[int, tuple[type[DatabaseStoreError], str, bool]] = {
     13: (DatabaseStoreError, "the user lacks a privilege", False),
     18: (DatabaseConnectionError, "the server refused the login; check user, password and authSource", False),
     50: (StoreTimeoutError, "the operation took longer than allowed", True),
+    112: (StoreTimeoutError, "another transaction holds what is to be written", True),
     85: (DatabaseStoreError, f"an index with other options is in the way; {_CHECK}", False),
     86: (DatabaseStoreError, f"an index of the same name but other keys is in the way; {_CHECK}", False),
     14031: (DatabaseStoreError, "the server is out of disk space", True),

@@ -73,11 +73,11 @@ class _Engine:
 
     def many_beside(self, of: IndexStatements, table: Table, names: Sequence[str]) -> Insert:
         """The bits of all rows are one value, which is cut here: an array of them takes twice the time."""
-        ids = func.unnest(array_in("ids", Text()))
+        ids = func.pg_catalog.unnest(array_in("ids", Text()))
         given = ids.table_valued("id", with_ordinality="place").render_derived(name="given")
         size = bindparam("size", type_=Integer)
         first = cast((type_coerce(given.c.place, BigInteger) - _ONE) * size + _ONE, Integer)
-        bits = func.substring(bindparam("bits", type_=LargeBinary), first, size)
+        bits = func.pg_catalog.substring(bindparam("bits", type_=LargeBinary), first, size)
         return of.beside(table, names, given.c.id, dict.fromkeys(BITS, bits))
 
     def check_words(self, _: IndexStatements) -> None:
