@@ -36,6 +36,20 @@ async def keys(service: Memory, query: str, mode: str = "fuzzy", limit: int = 10
 
 
 @SOME
+async def test_common_words_find_what_passes_where_all_facts_with_rare_ones_are_left_out(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a place where the common words have more facts than a search asks the database for."""
+    monkeypatch.setattr(searching, "POSTINGS", 2)
+    service = make()
+    await service.set_fact("doubtful", "the boat of the zebra", confidence=0.2)
+    for number in range(4):
+        await service.set_fact(f"sure_{number}", "a boat with an engine")
+    assert await keys(service, "boat of the zebra", "text", min_confidence=None) == ["doubtful"]
+    assert await keys(service, "boat of the zebra", "text") == [f"sure_{number}" for number in range(4)]
+
+
+@SOME
 async def test_filters_leave_out_facts_before_the_limit_does(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a place with more facts than a search looks at: those that pass are few, and not the best."""
     monkeypatch.setattr(searching, "CANDIDATES", 2)

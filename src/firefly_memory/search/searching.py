@@ -143,13 +143,27 @@ class Searcher:
         self, request: Request, words: Sequence[str], where: _Where, counts: ScopeCounts
     ) -> list[RankedText]:
         near = await self._near(request.question, where.scopes, counts)
-        weights = {word: counts.idf(word) for word in _affordable(words, counts)}
+        affordable = _affordable(words, counts)
+        weights = {word: counts.idf(word) for word in affordable}
         weights |= {each: max(part * counts.idf(word) for word, part in near.parts[each].items()) for each in near.rare}
         if not weights:
             return []
         ids = await self.index.best(where.scopes, _in_whole_numbers(weights), CANDIDATES, where.conditions)
+        if where.conditions and not ids:
+            ids = await self._with_another_word(words, affordable, where, counts)
         candidates = await self._around(where, ids) if ids else []
         return await self.work(partial(self._ranked_text, request, words, near.parts, candidates, counts))
+
+    async def _with_another_word(
+        self, words: Sequence[str], asked: Sequence[str], where: _Where, counts: ScopeCounts
+    ) -> Sequence[str]:
+        """Documents with the rarest word that passing ones have, where the filters leave out all that have the rarer
+        words."""
+        left = sorted((counts.having.get(word, 0), word) for word in dict.fromkeys(words) if word not in asked)
+        for having, word in left:
+            if having and (ids := await self.index.best(where.scopes, {word: 1}, CANDIDATES, where.conditions)):
+                return ids
+        return []
 
     async def _near(self, question: str, scopes: Sequence[str], counts: ScopeCounts) -> NearWords:
         """The words near those of the question, and those of them that the engine is asked for."""
